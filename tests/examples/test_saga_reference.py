@@ -16,7 +16,7 @@ from holdfast import Branch, DefinitionError, Escalation, Saga, event
 from holdfast.authoring.saga import StepOptions, words
 from holdfast.authoring.saga.builder import DEEPEST_WAYS
 from holdfast.authoring.saga.definition import STEP_TYPES
-from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
+from holdfast.kernel.history import DIRECTORY_ANSWERED, TIMER_CANCELLED, TIMER_REQUEUED
 from holdfast.kernel.vocabulary import wire_name
 from holdfast.machine.graphs.checks import POLICY_WORDS
 from holdfast.machine.graphs.findings import LONGEST_MS, LONGEST_NAME, MOST_BYTES
@@ -45,6 +45,7 @@ CHECKING = (
     "machine/graphs",
     "authoring/saga",
     "app/definitions.py",
+    "app/registry.py",
 )
 
 
@@ -87,7 +88,9 @@ def test_all_statuses_are_listed() -> None:
 def test_all_events_are_listed() -> None:
     """An event that a history can hold is on the page."""
     known = [wire_name(event)[0] for event in typing.get_args(events.Event)]
-    assert sorted(first_column("Events")) == sorted([*known, *words.ANSWERED.values(), TIMER_CANCELLED, TIMER_REQUEUED])
+    assert sorted(first_column("Events")) == sorted(
+        [*known, *words.ANSWERED.values(), DIRECTORY_ANSWERED, TIMER_CANCELLED, TIMER_REQUEUED]
+    )
 
 
 def test_all_rejections_are_listed() -> None:
@@ -236,7 +239,16 @@ SAGAS: dict[str, Callable[[], object]] = {
 }
 """For each code a saga that has it."""
 
-NOT_BUILT = {"changed_graph", "unknown_ir_version", "unknown_workflow", "unreadable_graph", "wrong_id"}
+NOT_BUILT = {
+    "changed_graph",
+    "fewer_rights",
+    "handler_capability",
+    "shared_name",
+    "unknown_ir_version",
+    "unknown_workflow",
+    "unreadable_graph",
+    "wrong_id",
+}
 """Codes of graphs that are registered or read back."""
 
 
