@@ -202,7 +202,7 @@ def test_a_branch_of_a_document_is_ended(based: Holdfast) -> None:
     told = based(*ending, tokens["check"], "--reason", "the checker is gone").stdout
     assert told == f"branch {tokens['check']} of invoice I-1 has ended\n"
     after = {each["name"]: each["status"] for each in based.json("show", str(made))["steps"]}
-    assert (after["check"], after["first"]) == ("skipped", "waiting_decision")
+    assert (after["check"], after["first"]) == ("cancelled", "waiting_decision")
     engine.stop()
 
 

@@ -322,7 +322,7 @@ def test_a_step_changes_what_nobody_has_approved(place: Place) -> None:
     early = patch("before", "{id: e, type: approval, approvers: [{user: fin}], covers: [total]}")
     late = patch(
         "asking",
-        "{id: n, type: action, action: invoice.note, payload: {posting: \"'seen'\", posting: \"'GL'\"}, run_as: system}, "
+        "{id: n, type: action, action: invoice.note, payload: {memo: \"'seen'\", posting: \"'GL'\"}, run_as: system}, "
         "{id: a, type: approval, approvers: [{user: fin}]}",
         "{from: n, to: a}",
     )
