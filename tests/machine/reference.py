@@ -1110,7 +1110,7 @@ class Reference:
             return True
         if step.is_stopping and step.child == "undo" and command.status == "completed":
             return False  # It was told to undo that.
-        if step.has_stuck_child and not step.is_open:
+        if step.has_stuck_child and (not step.is_open or step.is_held_back):
             return command.reason != STUCK and self._free(step)
         if (step.is_open and not step.is_held_back) or step.is_stopping:
             self._end_child(step, command)
@@ -1985,7 +1985,8 @@ class Reference:
             error = ANYTHING if self.stuck else self.error
             left = [step for step in self.steps if status == "completed" and self._needs_undoing(step)]
             is_done = status == "completed"
-            passed = [step.node for step in self._in_order() if is_done and self.is_at(step, g.NoReturn)]
+            keeps = is_done and self._remembers()
+            passed = [step.node for step in self._in_order() if keeps and self.is_at(step, g.NoReturn)]
             has_undone = status == "failed" or (status == "cancelled" and self.policies.on_cancel == "compensate")
             no_return = passed[0] if passed else ""
             self.told_parent.append((status, result, error, reason, bool(left) and not passed, no_return, has_undone))
