@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -25,6 +25,7 @@ from holdfast.errors import (
     brief,
 )
 from holdfast.expressions.suggestions import suggestion
+from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.graph import Graph
 from holdfast.store.findings import PublishedDefinition
 from holdfast.store.shapes import InstanceQuery
@@ -124,7 +125,7 @@ def taken(error: ConfigurationError) -> Diagnostic:
     return Diagnostic("name_taken", str(error), "name")
 
 
-def file_check(text: bytes, name: str, check: Callable[[Graph], None]) -> FileCheck:
+def file_check(desk: Desk, text: bytes, name: str, check: Callable[[Graph], None]) -> FileCheck:
     """What is in a file, and all that is wrong or odd about it; `check` refuses what cannot be beside what there is."""
     try:
         found = definitions_of(text, name)
@@ -134,13 +135,25 @@ def file_check(text: bytes, name: str, check: Callable[[Graph], None]) -> FileCh
         return FileCheck(is_valid=False, workflows=[], findings=list(error.diagnostics), warnings=[])
     except ConfigurationError as error:
         return FileCheck(is_valid=False, workflows=[], findings=[taken(error)], warnings=[])
-    warnings = warnings_in(found)
+    warnings = warnings_in(desk, found)
     return FileCheck(is_valid=True, workflows=[each.id for each in found], findings=[], warnings=warnings)
 
 
-def warnings_in(found: Sequence[Definition]) -> list[Diagnostic]:
+def warnings_in(desk: Desk, found: Sequence[Definition]) -> list[Diagnostic]:
     """What is odd about the workflows of a file."""
-    return [each for one in found for each in one.warnings]
+    return [*(each for one in found for each in one.warnings), *_unhandled(desk, found)]
+
+
+def _unhandled(desk: Desk, found: Sequence[Definition]) -> Iterator[Diagnostic]:
+    """Steps whose handler no live worker has. While no worker is alive, nothing can be said about it."""
+    shared = desk.service.shared
+    moment = shared.clock.judge()
+    workers = desk.service.survey(lambda parts: parts.workers().live(moment))
+    known = {name for each in workers for name in each.handlers if not name.startswith(SYSTEM_PREFIX)}
+    for each in found if workers else ():
+        for handler in sorted(each.graph.handlers - known - set(shared.handlers.names())):
+            told = suggestion(handler, sorted(known)) or "; its steps wait until a worker has it"
+            yield Diagnostic("no_handler", f"no live worker has the handler {handler!r} of {each.name!r}{told}")
 
 
 def prospect_of(desk: Desk, definition: Definition) -> Prospect:

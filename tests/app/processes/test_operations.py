@@ -421,3 +421,24 @@ workflows:
     assert [each.code for each in validated] == ["no_decision"]
     for check in (True, False):
         assert definitions.publish_file(text, check=check).warnings == validated
+
+
+def test_a_handler_that_no_live_worker_has_is_told_when_a_file_is_published(place: Place) -> None:
+    """A misspelt operation would wait for ever. While no worker is alive, nothing can be said about it."""
+    text = """
+domain: d
+workflows:
+  - id: p
+    steps: [{id: s, type: system, operation: orders.chek}, {id: x, type: terminal}]
+    transitions: [{from: s, event: completed, to: x}]
+"""
+    engine = place.engine().handle("orders.check", int)
+    assert engine.definitions.publish_file(text, check=True).warnings == []
+    beat(engine)
+    (warning,) = engine.definitions.publish_file(text).warnings
+    assert (warning.code, warning.message) == (
+        "no_handler",
+        "no live worker has the handler 'orders.chek' of 'p'; did you mean 'orders.check'?",
+    )
+    assert engine.definitions.validate_file(text).warnings == [warning]
+    assert engine.definitions.validate_file(text.replace("chek", "check")).warnings == []

@@ -118,19 +118,21 @@ class FutureDefinitions:
             found = definitions_of(checked_file(text), checked_text(name, "name"))
             prospects = [prospect_of(self._desk, each) for each in found]
             if checked_flag(check, "`check`"):
-                return FilePublication(is_published=False, workflows=prospects, warnings=warnings_in(found))
+                return FilePublication(is_published=False, workflows=prospects, warnings=warnings_in(self._desk, found))
             if any(each.what == "refused" for each in prospects):
                 raise refused_file(name, prospects)
             for each in found:
                 self._check_free(each.graph)
             self._desk.registry.library.publish_all(found, request=self._owner, write=self._writing(reason))
-            return FilePublication(is_published=True, workflows=prospects, warnings=warnings_in(found))
+            return FilePublication(is_published=True, workflows=prospects, warnings=warnings_in(self._desk, found))
 
         return self._desk.act(write)
 
     def validate_file(self, text: str | bytes, *, name: str = "the file") -> Reply[FileCheck]:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
-        return self._desk.read(lambda: file_check(checked_file(text), checked_text(name, "name"), self._check_free))
+        return self._desk.read(
+            lambda: file_check(self._desk, checked_file(text), checked_text(name, "name"), self._check_free)
+        )
 
     def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> Reply[FileChanges]:
         """How a workflow of a file differs from a published version of it, the newest if none is named; `workflow` names it if there are several."""
