@@ -409,6 +409,15 @@ def test_a_way_says_what_it_takes() -> None:
     assert labels[1:] == ["confirmed: needs orders:large", f"confirmed: {condition}, needs orders:large"]
 
 
+def test_the_way_at_the_deadline_is_drawn() -> None:
+    """The step that a run goes to when its time is over hangs on the start, as it is reached from everywhere."""
+    graph = drawn([task("a"), task("late")], [])
+    policies = msgspec.structs.replace(graph.policies, deadline_ms=1000, on_deadline="late")
+    graph = msgspec.structs.replace(graph, policies=policies)
+    for read in (read_mermaid(mermaid(graph)), read_dot(dot(graph))):
+        assert ("entry", "n1", "time is over") in read.links
+
+
 def test_branches_are_not_labelled() -> None:
     """The usual outcome and the branches of a fork need no word; every other outcome has one."""
     outcomes = ["ok", "branch", "error", "true", "*"]

@@ -217,8 +217,17 @@ def _picture(graph: Graph, live: Live | None, taken: Collection[str]) -> _Pictur
             )
             for edge in _edges(graph, order)
             if edge.source in keys and edge.target in keys
-        ],
+        ]
+        + _deadline(graph, keys),
     )
+
+
+def _deadline(graph: Graph, keys: Mapping[str, str]) -> list[_Line]:
+    """The way that a run takes from wherever it is once its time is over, drawn from the start."""
+    target = graph.policies.on_deadline
+    if not target or not {target, graph.entry} <= keys.keys():
+        return []
+    return [_Line(source="entry", target=keys[target], label="time is over", is_dashed=True, is_taken=False)]
 
 
 def _order(graph: Graph) -> list[str]:
