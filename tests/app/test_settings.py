@@ -23,12 +23,12 @@ from app.documents.orders import register as register_orders
 from app.sagas.acting import Gate
 from faults.test_bad_databases import spoilt
 from holdfast import (
+    Actor,
     Decision,
     EffectContext,
     Moment,
     Notice,
     PayloadError,
-    RejectedError,
     RetryPolicy,
     Saga,
     Settings,
@@ -36,8 +36,6 @@ from holdfast import (
     Webhook,
     load_rules,
 )
-from holdfast.authoring.definition import Definition
-from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, ready_contract
 from holdfast.runtime.clock import ManualClock
 from holdfast.runtime.telemetry import Committed, Happening
 from holdfast.store.port import Unit
@@ -252,21 +250,18 @@ def _longest_delivery_that_counts(live: Live, settings: Settings) -> object:
         return run.describe().status
 
 
-def _seconds_until_rules_are_heard_of(live: Live, settings: Settings) -> object:
+def _seconds_until_other_words_are_heard_of(live: Live, settings: Settings) -> object:
+    words = {"language": "en", "templates": {"opened": {"*": {"en": {"subject": "Please decide"}}}}}
     with driven(live, settings) as engine, driven(live, settings) as other:
-        for each in (engine, other):
-            each.register(
-                Definition(graph=graph_of(compile_effective(generate_envelope(ready_contract("stock_item")))))
-            )
-        engine.documents.create("stock_item", {"name": "lamp"}, id="lamp")
-        rule = {"name": "no", "effect": "block", "when": "entity.on_hand > 0", "reason": "there is none of it"}
-        other.charters.publish_rules("stock_item", [rule])
-        for second in range(1, 60):
-            engine.clock.move(SECOND)
-            try:
-                engine.documents.mutate("stock_item", "lamp", {"on_hand": second})
-            except RejectedError:
+        engine.register(Saga("asks").human("sign", ask="user:ann", subject="Sign", notify="in_app").build())
+        for second in range(60):
+            engine.start("asks")
+            engine.drain()
+            if engine.acting(Actor(id="ann")).notifications.mine()[0].subject == "Please decide":
                 return second
+            if second == 0:
+                other.charters.publish_settings({"notices": words})
+            engine.clock.move(SECOND)
         return None
 
 
@@ -709,7 +704,7 @@ CASES = {
     "people_timeout": Case(
         _longest_delivery_that_counts, [(15 * SECOND, "failed"), (25 * SECOND, "completed")], {"notice_retry_for": ONCE}
     ),
-    "charter_refresh": Case(_seconds_until_rules_are_heard_of, [(2 * SECOND, 2), (5 * SECOND, 5)]),
+    "charter_refresh": Case(_seconds_until_other_words_are_heard_of, [(2 * SECOND, 2), (5 * SECOND, 5)]),
     "handler_role": Case(
         _role_that_a_call_is_lent_a_connection_for, [("", ""), ("holdfast_tenant", "holdfast_tenant")]
     ),

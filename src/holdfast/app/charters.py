@@ -58,12 +58,8 @@ class Charters:
         """Somebody knows; None leaves what was said before."""
         self.rules, self.organisation = rules or self.rules, organisation or self.organisation
 
-    def rules_for(self, tenant: str, type_: str, action: str) -> list[DocumentRule]:
-        """The rules that a change is judged by: those that were published, then those of the application."""
-        return self.rules_with(tenant, type_, action, self._newest(tenant, f"{RULES}{type_}"))
-
     def rules_with(self, tenant: str, type_: str, action: str, kept: KeptRules | Data | None) -> list[DocumentRule]:
-        """The same with a charter that was read already."""
+        """The rules that a change is judged by: those of a charter that was published, then those of the application."""
         stored = kept.rules if isinstance(kept, KeptRules) else []
         found = [each for each in stored if not each.on or action in each.on]
         return found if self.rules is None else [*found, *self.rules(tenant, type_, action)]

@@ -1407,7 +1407,8 @@ class Chains:
 class Charters:
     """What organisations say of their documents. To publish takes the capability `documents:govern`; the newest version counts.
 
-    Other processes know of it after `charter_refresh` of the settings at the latest, or when they call `refresh`.
+    Decisions about documents go by it at once, in all processes. For notices and dry runs other processes know of settings after
+    `charter_refresh` at the latest, or when they call `refresh`.
     """
 
     def __init__(self, futures: FutureCharters) -> None:
