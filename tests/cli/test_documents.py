@@ -47,7 +47,7 @@ def test_bodies_from_a_file_to_what_is_in_force(based: Holdfast, tmp_path: Path)
     assert "slot:submitted_to_approved" in based("contracts", "show", "invoice").stdout
     file = tmp_path / "body.yaml"
     file.write_text(BODY.replace("role: manager", "rle: manager"), encoding="utf-8")
-    assert "rle" in based("bodies", "validate", str(file), *ACME, code=Exit.NO).stderr
+    assert "rle" in based("bodies", "validate", str(file), *ACME, code=Exit.NO).stdout
     file.write_text(BODY + SCENARIOS.replace("active", "cancelled"), encoding="utf-8")
     assert "was to be 'cancelled'" in based("bodies", "validate", str(file), *ACME, code=Exit.NO).stdout
     file.write_text(BODY + SCENARIOS, encoding="utf-8")

@@ -38,7 +38,14 @@ DEFAULTS: dict[str, Plain] = {
         "jitter_percent": 0,
         "is_default": False,
     },
-    "Work": {"retry": {}, "once": False, "transactional": False, "timeout_ms": None, "start_after_ms": 0},
+    "Work": {
+        "retry": {},
+        "once": False,
+        "transactional": False,
+        "timeout_ms": None,
+        "start_after_ms": 0,
+        "capability": "",
+    },
     "Task": {"input": None, "output": None, "detached": False},
     "Split": {"items": None, "item": "item", "limit": None, "most": None, "on_empty": "skip"},
     "Join": {"strategy": "all", "count": 0, "losers": "undo", "answer": "", "accept": None, "abort": None},
@@ -169,7 +176,7 @@ DEFAULTS: dict[str, Plain] = {
         "max_tokens": None,
         "max_bytes": None,
     },
-    "Rights": {"start": "", "cancel": ""},
+    "Rights": {"start": "", "cancel": "", "replaceable": False},
     "Graph": {"policies": {}, "rights": {}, "triggers": (), "document": None, "ir_version": 1, "hash": ""},
 }
 """What every field means that a stored graph does not name. Add new fields; change nothing."""

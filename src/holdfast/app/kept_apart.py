@@ -21,6 +21,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_DECISIONS
 from holdfast.kernel.records import TASKS
 from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.candidates import name_refusal, question_of
 from holdfast.machine.runs.errands import Person
@@ -38,14 +39,10 @@ def open_to(
     desk: Desk, reader: Reader, queries: Sequence[TaskQuery], after: HumanTask | None, *, authority: Authority
 ) -> list[HumanTask]:
     """A page of the open questions that one of these asks for, without those that the actor of the desk may not decide."""
-    found, limit = list[HumanTask](), queries[0].limit
+    found, limit, inbox = list[HumanTask](), queries[0].limit, _Inbox(desk, reader, authority)
     while True:
         page = tasks_of(reader, queries, after, authority.actor)
-        found += [
-            each
-            for each in _allowed(desk, reader, page)
-            if not _is_anothers(desk, reader, each, authority) and not _has_lapsed(desk, reader, each, authority)
-        ]
+        found += inbox.decidable(page)
         if len(page) < limit or len(found) >= limit:
             return found[:limit]
         after = page[-1]
@@ -77,41 +74,90 @@ def counted(desk: Desk, reader: Reader, authority: Authority, now: datetime) -> 
     return TaskCounts(own=len(own), by_role=counts, overdue=len(overdue))
 
 
-def _is_anothers(desk: Desk, reader: Reader, task: HumanTask, authority: Authority) -> bool:
-    """Whether those who are asked have to decide themselves, and the actor only stands in for them."""
-    if not authority.stands_in_for and not authority.actor.on_behalf_of:
-        return False
-    header = next(iter(reader.headers([task.instance])), None)
-    node = None if header is None else graph_of(desk, header).nodes.get(task.name)
-    if node is None or not isinstance(node.op, Human) or node.op.delegable:
-        return False
-    if authority.actor.on_behalf_of:
-        return True
-    return not authority.is_asked(open_people(reader, task.instance, task.step_number))
+class _Inbox:
+    """Looks at the questions of one page."""
 
+    def __init__(self, desk: Desk, reader: Reader, authority: Authority) -> None:
+        self._desk = desk
+        self._reader = reader
+        self._authority = authority
 
-def _has_lapsed(desk: Desk, reader: Reader, task: HumanTask, authority: Authority) -> bool:
-    """Whether the actor was asked as holder of a role that they, or those for whom they would decide, do not have any more."""
-    header = next(iter(reader.headers([task.instance])), None)
-    node = None if header is None else graph_of(desk, header).nodes.get(task.name)
-    if header is None or node is None or not isinstance(node.op, Human) or not _asks_roles(node.op):
-        return False
-    if authority.is_asked(each for each in open_people(reader, task.instance, task.step_number) if each.kind == "role"):
-        return False
-    roles = {authority.actor.id: authority.actor.roles} | {each.id: each.roles for each in authority.stands_in_for}
-    try:
-        tracked = folded_workflow(desk, reader, task.instance)
-    except (DefinitionError, UnknownEventError):
-        return False
-    state, machine = tracked.state, tracked.program.decider
-    assert isinstance(state, State)
-    assert isinstance(machine, GraphMachine)
-    step = state.open.get(task.step_number)
-    if step is None:
-        return False
-    seats = question_of(machine.routes_of(state), state, step).seats
-    own = [each.person for each in seats if each.is_free and each.person.kind == "user" and each.person.name in roles]
-    return bool(own) and all(_is_over(desk, header, each, roles.get(each.for_ or each.name)) for each in own)
+    def decidable(self, page: Sequence[HumanTask]) -> Iterator[HumanTask]:
+        """Those that the actor may decide, as far as a list can tell. One that only newer code can read is among them."""
+        instances = list(dict.fromkeys(each.instance for each in page))
+        headers = {each.id: each for each in self._reader.headers(instances)}
+        touched = _touched(self._desk, self._reader, page)
+        for each in page:
+            header = headers.get(each.instance)
+            if header is None or not self._is_barred(header, each, is_touched=each.instance in touched):
+                yield each
+
+    def _is_barred(self, header: Header, task: HumanTask, *, is_touched: bool) -> bool:
+        try:
+            node = graph_of(self._desk, header).nodes.get(task.name)
+            if node is None or not isinstance(node.op, Human):
+                return False
+            return (
+                self._is_kept_out(header, task, node.op)
+                or (is_touched and self._is_kept_from(header.id, task))
+                or self._is_anothers(task, node.op)
+                or self._has_lapsed(header, task, node.op)
+            )
+        except (DefinitionError, UnknownEventError):
+            return False
+
+    def _is_kept_out(self, header: Header, task: HumanTask, op: Human) -> bool:
+        """Whether the actor has wanted the run, or has decided what is to be decided by another one."""
+        actor, reader = self._desk.request.actor.id, self._reader
+        if not op.self_approval and task.requester == actor:
+            return True
+        if not op.distinct_from and not op.distinct_approvers:
+            return False
+        nodes = {each.number: each.node for each in reader.rows(TASKS, header.id)}
+        given = [each for each in reader.rows(TASK_DECISIONS, header.id) if actor in {each.actor, each.on_behalf_of}]
+        used = {nodes[each.number] for each in given if each.is_applied}
+        if not op.distinct_approvers:
+            return bool(used & {*op.distinct_from})
+        return bool(used) or any(each.number == task.step_number and not each.is_withdrawn for each in given)
+
+    def _is_kept_from(self, instance: InstanceId, task: HumanTask) -> bool:
+        """Whether the actor would be refused, as one of those whose document it is."""
+        routes, state = self._folded(instance)
+        step = state.open.get(task.step_number)
+        return step is not None and bool(name_refusal(routes, state, step, _names(self._desk.request.actor)))
+
+    def _is_anothers(self, task: HumanTask, op: Human) -> bool:
+        """Whether those who are asked have to decide themselves, and the actor only stands in for them."""
+        authority = self._authority
+        if op.delegable or not (authority.stands_in_for or authority.actor.on_behalf_of):
+            return False
+        if authority.actor.on_behalf_of:
+            return True
+        return not authority.is_asked(open_people(self._reader, task.instance, task.step_number))
+
+    def _has_lapsed(self, header: Header, task: HumanTask, op: Human) -> bool:
+        """Whether the actor was asked as holder of a role that they, or those for whom they would decide, do not have any more."""
+        authority = self._authority
+        if not _asks_roles(op) or (task.role and task.role in authority.actor.roles):
+            return False
+        people = open_people(self._reader, task.instance, task.step_number)
+        if authority.is_asked(each for each in people if each.kind == "role"):
+            return False
+        roles = {authority.actor.id: authority.actor.roles} | {each.id: each.roles for each in authority.stands_in_for}
+        routes, state = self._folded(task.instance)
+        step = state.open.get(task.step_number)
+        if step is None:
+            return False
+        seats = [each.person for each in question_of(routes, state, step).seats if each.is_free]
+        own = [each for each in seats if each.kind == "user" and each.name in roles]
+        return bool(own) and all(_is_over(self._desk, header, each, roles.get(each.for_ or each.name)) for each in own)
+
+    def _folded(self, instance: InstanceId) -> tuple[GraphIndex, State]:
+        tracked = folded_workflow(self._desk, self._reader, instance)
+        state, machine = tracked.state, tracked.program.decider
+        assert isinstance(state, State)
+        assert isinstance(machine, GraphMachine)
+        return machine.routes_of(state), state
 
 
 def _asks_roles(op: Human) -> bool:
@@ -129,24 +175,6 @@ def _is_over(desk: Desk, header: Header, person: Person, roles: frozenset[str] |
     return known.is_kept and not known.is_elsewhere and person.role not in known.roles
 
 
-def _allowed(desk: Desk, reader: Reader, page: Sequence[HumanTask]) -> Iterator[HumanTask]:
-    headers = {each.id: each for each in reader.headers(list(dict.fromkeys(each.instance for each in page)))}
-    touched = _touched(desk, reader, page)
-    for each in page:
-        header = headers.get(each.instance)
-        if header is None or not _is_barred(desk, reader, header, each, is_touched=each.instance in touched):
-            yield each
-
-
-def _is_barred(desk: Desk, reader: Reader, header: Header, task: HumanTask, *, is_touched: bool) -> bool:
-    """Whether the actor is kept out of a question; of one that only newer code can read nobody knows that here, and the others are listed beside it."""
-    try:
-        kept_out = _is_kept_out(desk, reader, header, task)
-        return kept_out or (is_touched and _is_kept_from(desk, reader, header.id, task))
-    except (DefinitionError, UnknownEventError):
-        return False
-
-
 def _touched(desk: Desk, reader: Reader, page: Sequence[HumanTask]) -> set[InstanceId]:
     """The runs of documents that the actor may have written: few, so that they can be looked at."""
     about = list(dict.fromkeys(each.instance for each in page if each.document_version))
@@ -156,31 +184,3 @@ def _touched(desk: Desk, reader: Reader, page: Sequence[HumanTask]) -> set[Insta
 
 def _names(actor: Actor) -> set[str]:
     return {actor.id, actor.on_behalf_of} - {""}
-
-
-def _is_kept_from(desk: Desk, reader: Reader, instance: InstanceId, task: HumanTask) -> bool:
-    """Whether the actor would be refused, as one of those whose document it is."""
-    tracked = folded_workflow(desk, reader, instance)
-    state, machine = tracked.state, tracked.program.decider
-    assert isinstance(state, State)
-    assert isinstance(machine, GraphMachine)
-    step = state.open.get(task.step_number)
-    return step is not None and bool(name_refusal(machine.routes_of(state), state, step, _names(desk.request.actor)))
-
-
-def _is_kept_out(desk: Desk, reader: Reader, header: Header, task: HumanTask) -> bool:
-    """Whether the actor has wanted the run, or has decided what is to be decided by another one."""
-    node = graph_of(desk, header).nodes.get(task.name)
-    if node is None or not isinstance(node.op, Human):
-        return False
-    op, actor = node.op, desk.request.actor.id
-    if not op.self_approval and task.requester == actor:
-        return True
-    if not op.distinct_from and not op.distinct_approvers:
-        return False
-    nodes = {each.number: each.node for each in reader.rows(TASKS, header.id)}
-    given = [each for each in reader.rows(TASK_DECISIONS, header.id) if actor in {each.actor, each.on_behalf_of}]
-    used = {nodes[each.number] for each in given if each.is_applied}
-    if not op.distinct_approvers:
-        return bool(used & {*op.distinct_from})
-    return bool(used) or any(each.number == task.step_number and not each.is_withdrawn for each in given)

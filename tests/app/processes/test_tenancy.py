@@ -98,7 +98,7 @@ def version_of(calls: Calls) -> tuple[str, str]:
 def test_a_tenant_may_have_its_own_version_of_a_shared_name(place: Place) -> None:
     """It stands before the shared one for that tenant alone, whatever its number; other tenants cannot start it, nor see that it is there."""
     engine = place.engine()
-    published(engine, ORDERS.replace("version: 1", "version: 2"))
+    published(engine, ORDERS.replace("version: 1", "version: 2\n    replaceable: true"))
     (own,) = load_processes(
         ORDERS.replace("version: 1", "version: 1-acme")
         .replace("id: review", "id: look")
