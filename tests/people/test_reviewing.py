@@ -23,10 +23,11 @@ from holdfast import (
 )
 from holdfast.kernel.people import DirectoryLook, Grant, Principal
 from holdfast.people.directory import StaticDirectory
+from holdfast.people.tables import TableDirectory
 from holdfast.people.files import Roster
 from holdfast.runtime.telemetry import Happening, InstancePaused
 from holdfast.testing import ManualEngine
-from support.engines import Place
+from support.engines import Live, Place
 
 HOUR = timedelta(hours=1)
 
@@ -351,3 +352,14 @@ def test_a_tenant_without_a_directory_is_asked_nothing(place: Place) -> None:
     run = engine.run(engine.start("q").id)
     engine.advance(days=1)
     assert stands(run) == ("running", "")
+
+
+def test_the_look_ends_with_its_engine(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """A round that a stopped engine does not begin is put off, and not tried again at once for ever."""
+    engine = live.engine(Settings()).start_worker()
+    engine.stop()
+    directory = engine.office.directory
+    assert isinstance(directory, TableDirectory)
+    directory.when_changed("default")
+    engine.runtime.housekeeping.review()
+    assert "review_of_tasks_failed" not in caplog.text

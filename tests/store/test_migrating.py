@@ -18,9 +18,11 @@ from holdfast.errors import HoldfastError, SchemaMismatchError
 from holdfast.store.migrating import Migratable, Migration, bring_up, read_migrations
 from holdfast.store.opening import open_store
 from holdfast.store.postgres import store as postgres_store
+from holdfast.store.postgres import workers as postgres_workers
 from holdfast.store.postgres.connections import Line
 from holdfast.store.postgres.schema import PostgresSchema
 from holdfast.store.sqlite import store as sqlite_store
+from holdfast.store.sqlite import workers as sqlite_workers
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import SQLiteSchema
 from holdfast.testing import ManualEngine
@@ -254,7 +256,7 @@ def test_an_open_run_goes_on_after_a_migration(empty: Empty, monkeypatch: pytest
         engine.drain()
     add = f"alter table {'holdfast.' if empty.url.startswith('postgres') else ''}instances add column colour text;\n"
     with monkeypatch.context() as newer:
-        for module in (sqlite_store, postgres_store):
+        for module in (sqlite_store, sqlite_workers, postgres_store, postgres_workers):
             newer.setattr(
                 module, "read_migrations", lambda name: (*read_migrations(name), Migration(NEWEST + 1, "next", add))
             )

@@ -17,11 +17,12 @@ from typing import NamedTuple, cast
 import msgspec
 
 from holdfast.app.desk import Desk, nothing
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoppedError
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.decision import Decision
 from holdfast.kernel.facts import Facts
 from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.instants import later
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import TaskPlace
@@ -96,12 +97,19 @@ class TaskReview:
         """A round, unless the last one has not come to its end; without threads, as many as there is work for."""
         while self._round is None or self._round.done():
             if self._round is not None and (error := self._round.exception()) is not None:
-                _log.warning("review_of_tasks_failed error=%s", error)
-                self._work.clear()
+                self._put_off(error)
+                return
             self._round = None
             if not self._is_due():
                 return
             self._round = self._desk.consult(self._look)
+
+    def _put_off(self, error: BaseException) -> None:
+        """A round has failed: the next one begins after the usual time."""
+        if not isinstance(error, StoppedError):
+            _log.warning("review_of_tasks_failed error=%s", error)
+        self._work.clear()
+        self._round, self._due_at = None, later(self._desk.service.shared.clock.now(), _EVERY)
 
     def _is_due(self) -> bool:
         now = self._desk.service.shared.clock.now()
