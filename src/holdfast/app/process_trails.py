@@ -17,6 +17,8 @@ from holdfast.machine.runs.process_rows import step_named
 from holdfast.machine.runs.repair import AGAIN
 
 _LIFECYCLE = (e.WorkflowStarted, e.WorkflowCompleted, e.WorkflowFailed, e.WorkflowPaused, e.WorkflowResumed)
+_INTERNAL = frozenset({"has_row", "starter", "may"})
+"""Fields of events that are of the engine's own, and say nothing to people."""
 _CALL = "step"
 """In the metadata of a node that is no step of its own: the step that it belongs to."""
 
@@ -93,7 +95,8 @@ class Trail:
             case e.WorkflowCancelled() | e.WorkflowAborted():
                 yield self._entry(stored, "cancelled", actor=event.requested_by, comment=event.reason)
             case event if isinstance(event, _LIFECYCLE):
-                yield self._entry(stored, stored.type, msgspec.to_builtins(event), category="lifecycle")
+                told = {name: value for name, value in msgspec.to_builtins(event).items() if name not in _INTERNAL}
+                yield self._entry(stored, stored.type, told, category="lifecycle")
             case _:
                 pass
 

@@ -296,4 +296,5 @@ def test_words_are_a_matter_of_the_kind() -> None:
     assert saga.instance_status("paused", "requested", has_begun=True) == "paused"
     assert saga.event_name("step_answered", {"outcome": "confirmed"}) == "approved"
     assert saga.event_name("step_answered", {"outcome": "returned"}) == "step_answered"
-    assert words_of("envelope") is saga
+    assert words_of("rules") is not saga
+    assert words_of("unknown") is saga
