@@ -23,8 +23,8 @@ from holdfast import (
 )
 from holdfast.kernel.people import DirectoryLook, Grant, Principal
 from holdfast.people.directory import StaticDirectory
-from holdfast.people.tables import TableDirectory
 from holdfast.people.files import Roster
+from holdfast.people.tables import TableDirectory
 from holdfast.runtime.telemetry import Happening, InstancePaused
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
