@@ -53,7 +53,9 @@ def test_a_process_without_a_title_is_called_by_its_id(place: Place) -> None:
 def test_a_title_is_no_part_of_what_runs_depend_on(place: Place) -> None:
     """The same version with another title is the same definition."""
     engine = begun(place)
+    known = [(each.name, each.version) for each in engine.definitions.list()]
     registered(engine, TITLED.replace("Order approval", "Approval of orders"))
+    assert [(each.name, each.version) for each in engine.definitions.list()] == known
 
 
 @pytest.mark.row("P-124")
