@@ -448,9 +448,12 @@ class Reference:
         return _may(self.actor, self.graph.rights.start) or self._bar("not_allowed")
 
     def _may_stop(self, command: c.CancelWorkflow | c.AbortWorkflow) -> bool:
-        """A parent may; anybody else needs the capability to cancel, or to start where there is none."""
+        """A parent may; anybody else needs the capability to cancel, or to start where there is none. Nobody goes past an open question by that."""
         rights = self.graph.rights
-        return _may(self.actor, rights.cancel or rights.start) or self._bar("not_allowed")
+        is_allowed = _may(self.actor, rights.cancel or rights.start)
+        if self.has_parent and any(self.is_asked(step) for step in self.steps):
+            is_allowed = is_allowed and _may(self.actor, "execution:override")
+        return is_allowed or self._bar("not_allowed")
 
     def _hold_on(self, command: c.PauseWorkflow) -> bool:
         """Somebody wants the run to wait: running handlers finish, what would follow is held, and no timer fires."""

@@ -40,6 +40,7 @@ from holdfast.store.reading import Reader
 from holdfast.store.resuming import PausedQuery
 from holdfast.store.shapes import DEFAULT_TENANT, Change, InstanceQuery, Wanted, Word
 from holdfast.store.sqlite import commits as sqlite_commits
+from holdfast.store.sqlite import loading as sqlite_loading
 from holdfast.store.sqlite import reads as sqlite_reads
 from holdfast.store.statements import numbered
 from holdfast.store.tasks import Asked, TaskQuery
@@ -821,7 +822,7 @@ BY_ID = {
     "sqlite": (
         sqlite_commits._sql.update_instance,
         sqlite_commits._sql.touch_instance,
-        sqlite_commits._sql.instance_by_id,
+        sqlite_loading._sql.instance_by_id,
         sqlite_reads._sql.headers,
     ),
 }

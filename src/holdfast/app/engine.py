@@ -172,7 +172,7 @@ class Engine(EngineCalls):
         resolvers = checked_resolvers(capabilities)
         self.service.around.facts = EngineFacts(
             Accesses(self.office.directory, resolvers),
-            self.registry.charters,
+            self.registry,
             limit=self.service.shared.settings.max_payload_bytes,
         )
         return Desk(

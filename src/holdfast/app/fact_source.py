@@ -14,11 +14,14 @@ from typing import Final, NamedTuple
 import msgspec
 
 from holdfast.app.charters import RULES, SETTINGS, Charters, Data, KeptRules, body_of
+from holdfast.app.people_below import PeopleBelow
+from holdfast.app.registry import Registry
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ForbiddenError
 from holdfast.kernel.actor import late_request
 from holdfast.kernel.facts import DocumentFact, Fact, FactKey, FactsNeeded, RightsFact
 from holdfast.kernel.people import DirectoryLook
+from holdfast.machine.runs.passed import Called
 from holdfast.people.access import Access, Accesses, UnreadError
 from holdfast.people.authorizing import authorize
 from holdfast.runtime.commit.facts import Asking, Authorised, Place, Read
@@ -31,6 +34,8 @@ _PAGE_OF_PEOPLE: Final = 1_000
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 _OF_PEOPLE: Final = frozenset({"person", "rights", "services"})
+_OF_RUNS: Final = frozenset({"asked", "asks"})
+"""What is never remembered: it is read for each operator who needs it."""
 
 Body = KeptRules | Data | None
 
@@ -46,10 +51,11 @@ class _Charter(NamedTuple):
 class EngineFacts:
     """The source of one engine."""
 
-    def __init__(self, accesses: Accesses, charters: Charters, *, limit: int) -> None:
+    def __init__(self, accesses: Accesses, registry: Registry, *, limit: int) -> None:
         self.accesses = accesses
         self._limit = limit
-        self._charters = charters
+        self._registry = registry
+        self._charters: Charters = registry.charters
         self._kept = _Kept()
 
     def known(self, place: Place, key: FactKey, now: datetime) -> Read | None:
@@ -57,6 +63,8 @@ class EngineFacts:
         if key.kind in _OF_PEOPLE:
             access = self.accesses.known(place.tenant)
             return None if access is None else self._remembered(access, place, key, now)
+        if key.kind in _OF_RUNS:
+            return None
         if key.kind == "document":
             return self._kept.document(place, key)
         found = self._kept.charter(place.tenant, _charter_of(key))
@@ -73,6 +81,8 @@ class EngineFacts:
                 found[key] = self._of_people(access, look, place, key, now=now)
             elif key.kind == "document":
                 found[key] = self._document(look, place, key, may_remember=may_remember)
+            elif key.kind in _OF_RUNS:
+                found[key] = self._people_below(look, place, key)
             else:
                 found[key] = self._charter(look, place, key, may_remember=may_remember)
         return found
@@ -141,6 +151,12 @@ class EngineFacts:
         if may_remember:
             self._kept.keep_document(place, key, read)
         return read
+
+    def _people_below(self, look: FactLook, place: Place, key: FactKey) -> Read:
+        below = PeopleBelow(self._registry, look, place.tenant)
+        if key.kind == "asks":
+            return Read(Fact(below.of_definition(Called(key.of, key.name)), 0))
+        return Read(Fact(below.of_run(key.name, is_open=key.of == "open"), 0))
 
     def _charter(self, look: FactLook, place: Place, key: FactKey, *, may_remember: bool) -> Read:
         version, name = look.versions(place.tenant).charters, _charter_of(key)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from holdfast.app.desk import Desk
+from holdfast.app.people_below import PeopleBelow
 from holdfast.app.workflow_reads import graph_of, workflow_row
 from holdfast.errors import NotFoundError, RejectedError
 from holdfast.kernel.ids import InstanceId
@@ -16,7 +17,7 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import WorkflowForked, WorkflowStarted
 from holdfast.machine.runs.forking import fork_problem
 from holdfast.machine.runs.law import OVERRIDE
-from holdfast.machine.runs.passed import approvals_passed, under_way
+from holdfast.machine.runs.passed import approvals_passed, calls_passed, under_way
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.repair_commands import ForkWorkflow
 from holdfast.machine.runs.state import Data, State
@@ -122,24 +123,33 @@ def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPr
         kept=[each.node for each in point.state.executed.values() if each.number not in repeated],
         calls=calls,
         people=people,
-        approvals=approvals_passed(GraphIndex(point.graph, desk.payload_limit), point.state),
+        approvals=_decided(desk, GraphIndex(point.graph, desk.payload_limit), point.state),
         children=children,
         waits=[name for name in dict.fromkeys(name for name, _ in again) if name in waiting - {*people, *children}],
         data={name: token.data for name, token in tokens.items()},
     )
 
 
+def _decided(desk: Desk, routes: GraphIndex, state: State) -> list[str]:
+    """The steps that people have decided, themselves or in runs that they called."""
+    calls = calls_passed(routes, state)
+    asking = (
+        node for node, called in calls.items() if PeopleBelow(desk.registry, None, desk.tenant).of_definition(called)
+    )
+    return list(dict.fromkeys((*approvals_passed(routes, state), *asking)))
+
+
 def _unapproved(desk: Desk, reader: Reader, point: _Point, at: int) -> int:
     """The last point up to this one at which nobody had decided anything that the run has left behind."""
     routes = GraphIndex(point.graph, desk.payload_limit)
-    if not approvals_passed(routes, point.state):
+    if not _decided(desk, routes, point.state):
         return at
     header = point.header
     program = desk.registry.get(header.tenant, header.definition, header.definition_version)
     state, found = cast("State", program.initial()), at
     for each in reader.events(header.id)[:at]:
         state = cast("State", program.replay(state, (each,)))
-        if approvals_passed(routes, state):
+        if _decided(desk, routes, state):
             break
         if not fork_problem(routes, state):
             found = each.sequence

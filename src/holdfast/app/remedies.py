@@ -25,7 +25,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     """What the call names besides: the transition, the signal, the outcome, or whose task is reassigned."""
     capability: str = ""
-    """What the caller needs; empty if that depends on the definition."""
+    """What the caller needs, besides what the call takes anyway; empty if that depends on the definition."""
     needs_mending: bool = False
     """Whether it would come to the same again as things are: mend what the reason tells first, and then call it."""
 
@@ -63,7 +63,7 @@ def remedies(found: Sequence[m.Remedy]) -> list[Remedy]:
             call=_CALLS[each.operation].name,
             step_number=each.step or None,
             name=each.name,
-            capability=_CALLS[each.operation].capability,
+            capability=OVERRIDE if each.is_past_people else _CALLS[each.operation].capability,
             needs_mending=each.is_vain,
         )
         for each in found

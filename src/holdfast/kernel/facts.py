@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.kernel.actor import Actor, late_request
 
-FactKind = Literal["person", "rights", "services", "rules", "settings", "document"]
+FactKind = Literal["person", "rights", "services", "rules", "settings", "document", "asked", "asks"]
 
 
 class FactKey(NamedTuple):
@@ -22,9 +22,9 @@ class FactKey(NamedTuple):
 
     kind: FactKind
     of: str = ""
-    """The type of a document, or of those that rules are for; empty for others."""
+    """The type of a document, or of those that rules are for; the name of a definition; which questions of a run count. Empty for others."""
     name: str = ""
-    """Id of a person or a document, or the action or transition that rules are for, or a request as text; empty for settings."""
+    """Id of a person, a document or a run, the version of a definition, the action or transition that rules are for, or a request as text; empty for settings."""
 
     def __str__(self) -> str:
         """Returns the key as histories write it, such as `person:ann` or `document:invoice/I-1`."""
@@ -59,6 +59,20 @@ def rules_fact(type_: str, action: str) -> FactKey:
 def document_fact(type_: str, id_: str) -> FactKey:
     """Names another document, in the same partition. The value is a `DocumentFact`, or None if there is no such document."""
     return FactKey("document", type_, id_)
+
+
+def asked_fact(run: str, *, is_open: bool) -> FactKey:
+    """Names the people whom another run of the tenant asks, itself or in the runs that it calls: now, or also before it ends.
+
+    The value names one question, and is empty if there is none; None if there is no such run. It has no version: what a run will not ask
+    any more, it never asks, and what it still may ask counts as if it did.
+    """
+    return FactKey("asked", "open" if is_open else "ahead", run)
+
+
+def asks_fact(definition: str, version: str) -> FactKey:
+    """Names the people whom runs of a definition may ask. The value names one question, and is empty if there is none. It has no version."""
+    return FactKey("asks", definition, version)
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
@@ -182,5 +196,7 @@ def _nothing(key: FactKey) -> object:
             return []
         case "settings":
             return {}
-        case "document":
+        case "document" | "asked":
             return None
+        case "asks":
+            return ""

@@ -13,6 +13,7 @@ from holdfast.kernel.document_records import StoredDocument
 from holdfast.kernel.people import DirectoryLook
 from holdfast.store.access import StoredKey, StoredSession
 from holdfast.store.editions import Edition
+from holdfast.store.shapes import Address, Loaded
 
 GateKind = Literal["access", "charters", "instance"]
 
@@ -69,4 +70,8 @@ class FactLook(Protocol):
 
     def document(self, tenant: str, partition: str, type_: str, id_: str) -> FoundDocument | None:
         """Returns a document."""
+        ...
+
+    def instance(self, address: Address, *, whole: bool = False) -> Loaded | None:
+        """Returns another instance, without a lock. `whole` leaves its snapshot aside."""
         ...

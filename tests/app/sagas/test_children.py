@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, run, status, statuses, step, until_told
-from holdfast import DefinitionError, Engine, RejectedError, Saga, SagaDefinition, StepContext, WorkflowFailedError
+from holdfast import (
+    Actor,
+    DefinitionError,
+    Engine,
+    RejectedError,
+    Saga,
+    SagaDefinition,
+    StepContext,
+    WorkflowFailedError,
+)
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -185,7 +194,8 @@ def test_a_child_that_is_stopped_by_itself_fails_its_parent(place: Place, word: 
     engine = asking(place.engine(), stage)
     instance = run(engine, "parent")
     below = child_of(engine, instance)
-    stopped = engine.acting("ann").futures.run(below)
+    ann = Actor(id="ann", capabilities=frozenset({"execution:override"}))  # Somebody is asked in it.
+    stopped = engine.acting(ann).futures.run(below)
     stop = stopped.cancel if word == "cancel" else stopped.abort
     stop("not this one")
     engine.drain()

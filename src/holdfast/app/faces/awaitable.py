@@ -277,8 +277,8 @@ class AsyncRun(Handle, Generic[R]):
     async def skip(self, step: StepLike | int, *, reason: str, outcome: str = "") -> None:
         """Go on behind a step that has not ended, without its work; nothing of it is undone, now or later.
 
-        It goes on as if the step had ended well, or by the `outcome` that is named. To go past people who are asked takes
-        the capability `execution:override` besides.
+        It goes on as if the step had ended well, or by the `outcome` that is named. To go past people who are asked, here or in a
+        run that the step has called, takes the capability `execution:override` besides.
         """
         await self._futures.skip(step, reason=reason, outcome=outcome)
 
@@ -287,7 +287,10 @@ class AsyncRun(Handle, Generic[R]):
         await self._futures.cancel_branch(token, reason=reason)
 
     async def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> None:
-        """End a step whose work was done by other means, with this answer, as if its handler had come back with it."""
+        """End a step whose work was done by other means, with this answer, as if its handler had come back with it.
+
+        To complete a call whose child asks people takes the capability `execution:override` besides.
+        """
         await self._futures.complete_step(step, output, reason=reason)
 
     async def change_data(self, patch: object, *, reason: str, token: str = "") -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import Human, Join
+from holdfast.machine.graphs.graph import Join
 from holdfast.machine.runs.branches import branch_of
+from holdfast.machine.runs.descendants import past_branch_refusal
 from holdfast.machine.runs.ending import unended
 from holdfast.machine.runs.events import BranchCancelled
-from holdfast.machine.runs.law import override_refusal
 from holdfast.machine.runs.leaving import end_branches, look_at_branches
 from holdfast.machine.runs.losers import drop
 from holdfast.machine.runs.protection import ahead, is_protected, protected
@@ -38,6 +38,7 @@ def cancel_branch(turn: Turn, command: CancelBranch, *, go_on: Callable[[Turn], 
     steps = [step for step in unended(turn) if step.of is None and branch_of(step.token, within)]
     actor = turn.moment.actor
     turn.emit(BranchCancelled(token=name, actor=actor.id, reason=command.reason, on_behalf_of=actor.on_behalf_of))
+    turn.stops_for(f"{actor.id!r}: {command.reason}")
     gave_up = any(step.number in state.dead for step in steps)
     end_branches(turn, [name], error=f"{_CANCELLED}: {command.reason}")
     if gave_up and go_on is not None and not state.dead:
@@ -67,8 +68,7 @@ def _refusal(turn: Turn, scope: Scope, name: str) -> Rejection | None:
     gate = next((node for node in nodes if is_protected(node)), None)
     if gate is not None:
         return protected(gate)
-    asks = any(isinstance(node.op, Human) for node in nodes)
-    return override_refusal(turn.routes.graph, turn.moment.actor) if asks else None
+    return past_branch_refusal(turn, name, until="" if join is None else join.id)
 
 
 def _others(state: State) -> str:

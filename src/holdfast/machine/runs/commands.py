@@ -143,6 +143,8 @@ class CancelWorkflow(_Command, frozen=True, kw_only=True):
     reason: str = ""
     by_parent: bool = False
     """Whether the run that started this one asks: if this one has ended by then, that is no error."""
+    by: str = ""
+    """Which operator stopped a run above this one, and why, in words; empty if none did."""
     seen: int | None = None
     """How many events of the run whoever asks has seen, as in `AnswerStep`."""
 
@@ -152,6 +154,8 @@ class AbortWorkflow(_Command, frozen=True, kw_only=True):
 
     reason: str = ""
     by_parent: bool = False
+    by: str = ""
+    """As in `CancelWorkflow`."""
 
 
 class UndoWorkflow(_Command, frozen=True, kw_only=True):

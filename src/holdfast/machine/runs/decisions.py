@@ -8,6 +8,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Message
 from holdfast.kernel.ids import InstanceId
@@ -22,6 +23,7 @@ from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.asking import NO_APPROVER, people_found
 from holdfast.machine.runs.branches import needs_undoing
 from holdfast.machine.runs.deadline import pass_deadline
+from holdfast.machine.runs.descendants import end_child_refusal
 from holdfast.machine.runs.document_commands import (
     CreateDocument,
     Mutate,
@@ -42,7 +44,7 @@ from holdfast.machine.runs.events import (
     WorkflowResumed,
     WorkflowStarted,
 )
-from holdfast.machine.runs.failures import take_answer
+from holdfast.machine.runs.failures import give_up, take_answer
 from holdfast.machine.runs.forking import fork
 from holdfast.machine.runs.lateness import late_refusal
 from holdfast.machine.runs.law import repair_refusal, requeue_refusal, stop_refusal
@@ -245,8 +247,19 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
         undone(turn, step)
     else:
         turn.cancel_step_timer(step)
-        take_answer(turn, step, kept(turn, step, command.output) if turn.routes.maps_answers else command.output)
+        _keep_answer(turn, step, command.output)
     return None
+
+
+def _keep_answer(turn: Turn, step: Step, answer: object) -> None:
+    """End a step with what its task keeps of the answer. A task that cannot tell what it keeps has failed: no later step is given a null instead."""
+    if turn.routes.maps_answers:
+        try:
+            answer = kept(turn, step, answer)
+        except ExpressionError as error:
+            give_up(turn, step, f"the handler of {step.node!r} has answered, and its output cannot be told: {error}")
+            return
+    take_answer(turn, step, answer)
 
 
 def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
@@ -423,11 +436,13 @@ def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
 def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
     if turn.state.document is not None:
         return ended_by_life(turn.state.document)
-    barred = stop_refusal(turn.routes.graph, turn.moment.actor)
+    barred = stop_refusal(turn.routes.graph, turn.moment.actor) or end_child_refusal(turn)
     if barred is not None:
         return barred
     rollback = turn.state.rollback
     if rollback is None:
+        if command.by:
+            turn.stops_for(command.by)
         cancel(turn, turn.moment.actor.id, command.reason)
         return None
     if command.by_parent:
@@ -456,8 +471,10 @@ def _undo_workflow(turn: Turn, command: c.UndoWorkflow) -> Answer | None:
 def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
     if turn.state.document is not None:
         return ended_by_life(turn.state.document)
-    barred = stop_refusal(turn.routes.graph, turn.moment.actor)
+    barred = stop_refusal(turn.routes.graph, turn.moment.actor) or end_child_refusal(turn)
     if barred is None:
+        if command.by:
+            turn.stops_for(command.by)
         abort(turn, turn.moment.actor.id, command.reason)
     return barred
 

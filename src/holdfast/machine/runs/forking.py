@@ -15,7 +15,7 @@ from holdfast.machine.runs.commands import PassDeadline
 from holdfast.machine.runs.events import WorkflowForked
 from holdfast.machine.runs.law import override_refusal
 from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
-from holdfast.machine.runs.passed import approvals_passed, nodes_passed, under_way
+from holdfast.machine.runs.passed import decisions_passed, nodes_passed, under_way
 from holdfast.machine.runs.patches import patched
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import may_repair
@@ -36,8 +36,9 @@ def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
     problem = fork_problem(turn.routes, command.state)
     if problem:
         return refused(Refusal.NO_FORK, f"no workflow can begin where {command.origin} was at {command.at}: {problem}")
-    lost = approvals_passed(turn.routes, command.state) if command.patch else []
-    if lost and override_refusal(turn.routes.graph, turn.moment.actor) is not None:
+    is_bound = bool(command.patch) and override_refusal(turn.routes.graph, turn.moment.actor) is not None
+    lost = decisions_passed(turn, command.state) if is_bound else []
+    if lost:
         told = f"{', '.join(map(repr, lost))} was decided on other data; fork where it is still open, so that it is asked again"
         return refused(Refusal.NO_FORK, told)
     state = beginning(command.state, command.patch)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import Human
+from holdfast.kernel.facts import asks_fact
+from holdfast.machine.graphs.graph import Call, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.law import OVERRIDE
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -17,7 +19,7 @@ from holdfast.machine.runs.turn import Turn
 def other_data_refusal(turn: Turn) -> Rejection | None:
     """Return why an actor may not change the data of a run: people decided on it, and the actor may not override them."""
     actor = turn.moment.actor
-    decided = [] if actor.may(OVERRIDE) else approvals_passed(turn.routes, turn.state)
+    decided = [] if actor.may(OVERRIDE) else decisions_passed(turn, turn.state)
     if not decided:
         return None
     told = f"{', '.join(map(repr, decided))} was decided on the data as it is, and {actor.id!r} may not override that"
@@ -28,6 +30,27 @@ def other_data_refusal(turn: Turn) -> Rejection | None:
 def approvals_passed(routes: GraphIndex, state: State) -> list[str]:
     """The questions to people that a run has left behind: with other data they are void, and have to be asked again."""
     return list(dict.fromkeys(node for node in nodes_passed(state) if isinstance(routes.node(node).op, Human)))
+
+
+class Called(NamedTuple):
+    """A definition that a run calls."""
+
+    definition: str
+    version: str
+    """Empty for the newest one."""
+
+
+def decisions_passed(turn: Turn, state: State) -> list[str]:
+    """The same, with the calls that a run has left behind whose workflows ask people."""
+    calls = calls_passed(turn.routes, state)
+    asking = (node for node, called in calls.items() if turn.fact(asks_fact(*called)).value)
+    return list(dict.fromkeys((*approvals_passed(turn.routes, state), *asking)))
+
+
+def calls_passed(routes: GraphIndex, state: State) -> dict[str, Called]:
+    """The calls of other workflows that a run has left behind, by the names of their nodes."""
+    ops = {node: routes.node(node).op for node in nodes_passed(state)}
+    return {node: Called(op.definition, op.version) for node, op in ops.items() if isinstance(op, Call)}
 
 
 def nodes_passed(state: State) -> Iterator[str]:

@@ -16,6 +16,7 @@ from holdfast.machine.runs.answers import Data, fits, hidden_name, hidden_told, 
 from holdfast.machine.runs.cancelling import cancel_branch
 from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import keep_answers
+from holdfast.machine.runs.descendants import end_child_refusal, past_call_refusal
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.events import (
     DataAssigned,
@@ -71,8 +72,7 @@ def repair(turn: Turn, command: r.Repair, *, go_on: GoOn) -> Rejection | None:
         case r.ForceFailure() if turn.state.document is not None:
             return ended_by_life(turn.state.document)
         case r.ForceFailure():
-            _force_failure(turn, command)
-            return None
+            return _force_failure(turn, command)
         case r.ForkWorkflow():
             raise AssertionError("a fork is a start")
         case _:
@@ -219,7 +219,7 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
     """Leave a step by one of its outcomes."""
     node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
     outcome = command.outcome or _good_outcome(node)
-    refusal = _barred_by_people(turn, node) or _unskippable(turn, node)
+    refusal = _barred_by_people(turn, step, node) or _unskippable(turn, node)
     if refusal is not None:
         return refusal
     if outcome not in node.op.exits:
@@ -251,7 +251,7 @@ def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) ->
     if OK not in node.op.exits:
         told = f"{node.id!r} is ended by a decision and not by an answer; have it decided, or skip it by an outcome"
         return refused(Refusal.NOT_REPAIRABLE, told)
-    refusal = _barred_by_people(turn, node)
+    refusal = _barred_by_people(turn, step, node)
     if refusal is not None:
         return refusal
     if not fits(turn.routes, token.data, node.id, command.output):
@@ -307,15 +307,19 @@ def _good_outcome(node: Node) -> str:
     return OK if OK in node.op.exits else next(iter(node.op.answers), "")
 
 
-def _barred_by_people(turn: Turn, node: Node) -> Rejection | None:
-    """Why an actor may not go past people who are asked."""
-    return override_refusal(turn.routes.graph, turn.moment.actor) if isinstance(node.op, Human) else None
+def _barred_by_people(turn: Turn, step: Step, node: Node) -> Rejection | None:
+    """Why an actor may not go past people who are asked, here or in the run that a call has started."""
+    if isinstance(node.op, Human):
+        return override_refusal(turn.routes.graph, turn.moment.actor)
+    return past_call_refusal(turn, step)
 
 
 def _take_in_hand(turn: Turn, step: Step, how: Repairing, reason: str, *, go_on: GoOn) -> None:
     """Nobody works on the step any more, and a run that waits because it gave up goes on."""
     state = turn.state
     was_dead = step.number in state.dead
+    if step.child:
+        turn.stops_for(f"{turn.moment.actor.id!r}: {reason}")
     if step.number in state.open:
         turn.cancel_step_timer(step)
         if step.effect is not None:
@@ -416,10 +420,15 @@ def return_to_save_point(turn: Turn) -> None:
     turn.run()
 
 
-def _force_failure(turn: Turn, command: r.ForceFailure) -> None:
+def _force_failure(turn: Turn, command: r.ForceFailure) -> Rejection | None:
     """Turn back; the step that gave up first, if one did, is the one that has failed."""
+    barred = end_child_refusal(turn)
+    if barred is not None:
+        return barred
+    turn.stops_for(f"{turn.moment.actor.id!r}: {command.reason}")
     turn.cancel_timer(DEADLINE)
     failed = next(iter(turn.state.dead), None)
     actor = turn.moment.actor.id
     turn.emit(RollbackStarted(error=command.reason, failed_step=failed, requested_by=actor))
     halt(turn)
+    return None

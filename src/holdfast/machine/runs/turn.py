@@ -80,7 +80,7 @@ class NodeKind(NodeRows, Protocol):
 class _Rarely:
     """What few decisions ask for."""
 
-    __slots__ = ("cancelled", "messages", "recalls", "timers", "withdrawn")
+    __slots__ = ("cancelled", "messages", "recalls", "stopped_by", "timers", "withdrawn")
 
     def __init__(self) -> None:
         self.timers: list[Timer] = []
@@ -88,6 +88,7 @@ class _Rarely:
         self.recalls: list[Recall] = []
         self.messages: list[Message] = []
         self.withdrawn: list[int] = []
+        self.stopped_by = ""
 
 
 class Turn:
@@ -119,6 +120,15 @@ class Turn:
         self._news: FactsRead | None = None
         self._entering: list[tuple[str, str, bool]] = []
         self._projection = Projection(routes, kinds, state)
+
+    @property
+    def stopped_by(self) -> str:
+        """Which operator stops what this turn stops, and why, in words; empty if none does. Children are told."""
+        return "" if self._rarely is None else self._rarely.stopped_by
+
+    def stops_for(self, by: str) -> None:
+        """Note which operator stops what this turn stops, and why."""
+        self._more.stopped_by = by
 
     def fact(self, key: FactKey) -> Fact:
         """Returns a fact from outside of the run. Raises FactsNeeded if it must be read first: then the turn is made anew."""

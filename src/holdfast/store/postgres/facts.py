@@ -11,12 +11,14 @@ from holdfast.kernel.document_records import DOCUMENTS
 from holdfast.store.access import StoredKey, StoredSession
 from holdfast.store.editions import Edition
 from holdfast.store.facts import FactVersions, FoundDocument
+from holdfast.store.postgres import loading
 from holdfast.store.postgres.access import PostgresAccess
 from holdfast.store.postgres.connections import HeldLine
 from holdfast.store.postgres.directory import PostgresDirectory, PostgresPeople
 from holdfast.store.postgres.editions import CHARTERS, PostgresEditions
 from holdfast.store.postgres.records import reading
 from holdfast.store.postgres.rows import Row
+from holdfast.store.shapes import Address, Loaded
 from holdfast.store.statements import read_numbered
 
 
@@ -66,3 +68,8 @@ class PostgresFacts:
             return None
         found = cast("Row", row)
         return FoundDocument(_read(found[:-1]), found[-1])
+
+    def instance(self, address: Address, *, whole: bool = False) -> Loaded | None:
+        """Returns another instance, without a lock."""
+        with self._line.use() as connection:
+            return loading.load(connection, [address], whole=whole)[0]

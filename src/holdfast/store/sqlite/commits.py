@@ -1,4 +1,4 @@
-"""Loading instances and writing commits. One writer at a time makes every check exact: what was read inside is still true."""
+"""Writing commits. One writer at a time makes every check exact: what was read inside is still true."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ from holdfast.store.shapes import (
     LetterClaim,
     Loaded,
     Observation,
-    PendingTimer,
     Receipt,
     ReceiptKey,
-    Snapshot,
     StoredEffect,
     StoredMessage,
     StoredRecall,
@@ -41,6 +39,7 @@ from holdfast.store.sqlite import rows
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.facts import SQLiteFacts, check_gates
 from holdfast.store.sqlite.lending import LentConnection, Loan
+from holdfast.store.sqlite.loading import load
 from holdfast.store.sqlite.records import write_records
 from holdfast.store.sqlite.rewriting import emptied, redact
 from holdfast.store.sqlite.rows import text, text_or_none
@@ -48,11 +47,6 @@ from holdfast.store.statements import read_statements
 
 
 class _Sql(msgspec.Struct, frozen=True):
-    instance_by_id: str
-    instance_by_key: str
-    snapshot: str
-    events_after: str
-    pending_timers: str
     effect_is_held: str
     timer_is_set: str
     message_is_there: str
@@ -272,36 +266,6 @@ def accept_within(
     cursor = connection.cursor()
     cursor.execute(_sql.insert_message_here, (*_message(message, text(now)), identity))
     return cursor.lastrowid if cursor.rowcount == 1 else None
-
-
-def load(connection: sqlite3.Connection, address: Address, *, whole: bool, known: int = 0) -> Loaded | None:
-    """One instance with its snapshot, the events after it and its timers; one that has so many events without them."""
-    run = connection.execute
-    if address.instance is not None:
-        row = run(
-            _sql.instance_by_id,
-            {"instance": id_text(address.instance), "tenant": address.tenant, "partition": address.partition},
-        ).fetchone()
-    else:
-        row = run(_sql.instance_by_key, (address.tenant, address.definition, address.key, address.partition)).fetchone()
-    if row is None:
-        return None
-    header = rows.header(row)
-    is_known = address.instance is not None and header.version == known
-    kept = None if whole or is_known else run(_sql.snapshot, (row[0],)).fetchone()
-    snapshot = (
-        None if kept is None else Snapshot(version=kept[0], state_version=kept[1], data=kept[2], fingerprint=kept[3])
-    )
-    after = snapshot.version if snapshot else 0
-    return Loaded(
-        header=header,
-        snapshot=snapshot,
-        events=[] if is_known else [rows.event(each) for each in run(_sql.events_after, (row[0], after))],
-        timers={
-            key: PendingTimer(number, rows.instant_or_far(due_at))
-            for key, number, due_at in run(_sql.pending_timers, (row[0],))
-        },
-    )
 
 
 def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) -> None:

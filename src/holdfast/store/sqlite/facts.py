@@ -13,9 +13,11 @@ from holdfast.store.access import StoredKey, StoredSession
 from holdfast.store.editions import Edition
 from holdfast.store.facts import FactVersions, FoundDocument, Gate
 from holdfast.store.port import StaleFactError
+from holdfast.store.shapes import Address, Loaded
 from holdfast.store.sqlite.access import key_in, session_in
 from holdfast.store.sqlite.directory import SQLiteDirectory
 from holdfast.store.sqlite.editions import CHARTERS, newest_in
+from holdfast.store.sqlite.loading import load
 from holdfast.store.sqlite.records import reading
 from holdfast.store.statements import read_statements
 
@@ -61,6 +63,10 @@ class SQLiteFacts:
         """Returns a document."""
         row = self._connection.execute(_sql.document, (tenant, type_, id_, partition)).fetchone()
         return None if row is None else FoundDocument(_read(row[:-1]), row[-1])
+
+    def instance(self, address: Address, *, whole: bool = False) -> Loaded | None:
+        """Returns another instance, without a lock."""
+        return load(self._connection, address, whole=whole)
 
 
 def check_gates(connection: sqlite3.Connection, gates: Sequence[Gate]) -> None:

@@ -32,9 +32,9 @@ from holdfast.store.shapes import (
     StoredTimer,
 )
 from holdfast.store.sqlite import rows
-from holdfast.store.sqlite.commits import load
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.documents import DocumentReads
+from holdfast.store.sqlite.loading import load
 from holdfast.store.sqlite.matches import MatchReads
 from holdfast.store.sqlite.records import S, reading, selecting, selecting_page
 from holdfast.store.sqlite.resuming import SQLitePausedInstances

@@ -101,7 +101,9 @@ def _given(turn: Turn, token: Token, node: str) -> Data:
 def _tell(turn: Turn, step: Step | Executed, stop: type[CancelWorkflow | AbortWorkflow]) -> None:
     op = turn.routes.node(step.node).op
     assert isinstance(op, Call)
-    command = stop(reason=f"the workflow that started it was stopped at {step.node!r}", by_parent=True)
+    by = turn.stopped_by
+    told = f"the workflow that started it was stopped at {step.node!r}"
+    command = stop(reason=f"{told} by {by}" if by else told, by_parent=True, by=by)
     turn.send(Message(decider=op.definition, command=command, instance=InstanceId(UUID(step.child))))
 
 
