@@ -30,9 +30,14 @@ def uuid_of(number: int) -> UUID:
     return made
 
 
+def unix_milliseconds(at: datetime) -> int:
+    """The milliseconds since 1970 of an instant, by which a UUIDv7 begins."""
+    return (at - _EPOCH) // _MILLISECOND
+
+
 def make_uuid7(at: datetime, randomness: int) -> UUID:
     """A UUIDv7 born at `at`, with 74 bits taken from `randomness`."""
-    milliseconds = (at - _EPOCH) // _MILLISECOND
+    milliseconds = unix_milliseconds(at)
     high, low = (randomness >> 62) & 0xFFF, randomness & (1 << 62) - 1
     return uuid_of(milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low)
 
