@@ -32,7 +32,7 @@ class ProcessInstance(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     """What it came to, in a word of its terminal step; empty if that has none."""
     state: dict[str, object]
-    """What has gathered. `_last_error` tells of a failure that it stands at, or has gone on from."""
+    """What has gathered. `_last_error` tells of a failure that it stands at, or has gone on from; its text is for callers with `execution:read`."""
     version: int
     """How often it was changed, the start included; give it as `expected_version` to change nothing that was changed meanwhile."""
     created_at: datetime

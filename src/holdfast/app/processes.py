@@ -11,6 +11,7 @@ import msgspec
 from holdfast.app.authorities import DeciderOf
 from holdfast.app.desk import Desk
 from holdfast.app.process_choices import choices_of
+from holdfast.app.process_errors import STEP_FAILED
 from holdfast.app.process_trails import Trail
 from holdfast.app.process_views import (
     ProcessDescriptor,
@@ -65,6 +66,8 @@ class ProcessCode(StrEnum):
     """The idempotency key was used for another start; give each start a key of its own."""
     VALIDATION_ERROR = "VALIDATION_ERROR"
     """What was given is not what the form asks for."""
+    STEP_FAILED = STEP_FAILED
+    """Found in `_last_error` and in the trail, in place of the text of an error: the caller may not look at runs (`execution:read`)."""
     WORKFLOW_CHAIN_LIMIT = CHAIN_LIMIT
     """Found in `_last_error` of an instance that was suspended: too many automatic steps in a row."""
 

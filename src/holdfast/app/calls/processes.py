@@ -13,6 +13,7 @@ from holdfast.app.authorities import authority_at, decider_at, lapsed_claim
 from holdfast.app.calls.start import begun, check_right
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed
 from holdfast.app.expiries import expired
+from holdfast.app.process_errors import for_caller, neutral_descriptor, neutral_instance, neutral_trail, tells_of_error
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.references import InstanceLike, checked_definition, checked_instance
 from holdfast.app.rests import Waiting, is_at_rest
@@ -150,7 +151,7 @@ class FutureProcesses:
                     self._desk, reader, p.known(self._desk, reader, identity), decider, lapsed=lapsed
                 )
 
-        return self._desk.consult(read)
+        return for_caller(self._desk, self._desk.consult(read), neutral_descriptor)
 
     def events(self, instance: InstanceLike, *, with_lifecycle: bool = False) -> Reply[builtins.list[ProcessEvent]]:
         """The trail of an instance: what happened to its steps, and `with_lifecycle` also what happened to the instance itself."""
@@ -159,7 +160,7 @@ class FutureProcesses:
             trail = p.trail_of(p.known(self._desk, reader, checked_instance(instance)))
             return [each for each in trail if with_lifecycle or each.category == "step"]
 
-        return self._desk.look(read)
+        return for_caller(self._desk, self._desk.look(read), neutral_trail)
 
     def cancel(
         self, instance: InstanceLike, reason: str = "", *, expected_version: int | None = None
@@ -304,7 +305,8 @@ class FutureProcesses:
         return followed(sent, rest, self._reply(), rescue=refuse)
 
     def _look(self, identity: InstanceId) -> Reply[ProcessInstance]:
-        return self._desk.look(lambda reader: p.instance_of(p.known(self._desk, reader, identity)))
+        found = self._desk.look(lambda reader: p.instance_of(p.known(self._desk, reader, identity)))
+        return for_caller(self._desk, found, neutral_instance)
 
     def _at_rest(self, identity: InstanceId, seconds: float, *, of: str = "") -> Reply[ProcessInstance]:
         """The instance once it rests, by the database. A key may have led to one of another process than is meant."""
@@ -341,7 +343,10 @@ class FutureProcesses:
         )
 
     def _seen(self, landing: Landing) -> Reply[ProcessInstance]:
-        return self._look(landing.id) if landing.instance is None else Reply.of(landing.instance)
+        if landing.instance is None:
+            return self._look(landing.id)
+        seen = Reply.of(landing.instance)
+        return for_caller(self._desk, seen, neutral_instance) if tells_of_error(landing.instance) else seen
 
     def _asked(self, role: str | None, *, mine: bool) -> tuple[AskedOf, ...] | None:
         """Those who are asked at the steps that are wanted; None if whoever is asked does not matter."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from holdfast.errors import ExpressionError
+from holdfast.expressions import Expression
 from holdfast.machine.graphs.graph import Action, Node, Task
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.machine.runs.action_inputs import action_input
@@ -144,7 +145,10 @@ def _call(turn: Turn, step: Step, delay: timedelta) -> None:
 
 
 def kept(turn: Turn, step: Step, answer: object) -> object:
-    """What the data takes of a handler's answer: all of it, or what the task names."""
+    """What the data takes of a handler's answer: all of it, or what the task names.
+
+    Raises ExpressionError if something of it cannot be told. In a rollback it is null: the step has to be undone.
+    """
     named = turn.routes.kept(step.node)
     if named is None:
         return answer
@@ -153,7 +157,16 @@ def kept(turn: Turn, step: Step, answer: object) -> object:
     last = token.data.get(LAST_ERROR)
     is_mended = isinstance(last, dict) and last.get("step") == step.node
     mended: Data = {LAST_ERROR: None} if is_mended else {}
-    return mended | {name: value_of(each, asked) for name, each in named.items()}
+    if turn.state.rollback is not None:
+        return mended | {name: value_of(each, asked) for name, each in named.items()}
+    return mended | {name: _kept_as(name, each, asked) for name, each in named.items()}
+
+
+def _kept_as(name: str, expression: Expression, data: Data) -> object:
+    try:
+        return expression.evaluate(data)
+    except ExpressionError as error:
+        raise ExpressionError(f"{name!r}: {error}", reason=error.reason, position=error.position) from error
 
 
 def _given(turn: Turn, token: Token, node: str) -> Data:
