@@ -15,7 +15,7 @@ from holdfast.app.errands import Errands
 from holdfast.app.requeued import GONE, STILL, put_back
 from holdfast.app.workflow_reads import workflow_row
 from holdfast.errors import ForbiddenError, HoldfastError, NotFoundError, RejectedError
-from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
+from holdfast.kernel.actor import later
 from holdfast.kernel.decider import TERMINAL
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.batches.words import BATCH, Item, LookAtItems, NoteOutcomes, Order, Outcome, TryItems
@@ -41,26 +41,19 @@ class Batching:
 
     def try_items(self, context: EffectContext, asked: TryItems) -> NoteOutcomes:
         """Do it to some items, and look at once what became of each."""
-        desk = self._acting(context, asked.owner)
+        desk = self._acting(context, asked)
         outcomes = [self._tried(desk, context, asked, each) for each in asked.items]
         return NoteOutcomes(id=asked.id, outcomes=outcomes, last=asked.items[-1].number)
 
     def look_at_items(self, context: EffectContext, asked: LookAtItems) -> NoteOutcomes:
         """Look what became of some items."""
-        desk = self._acting(context, asked.owner)
+        desk = self._acting(context, asked)
         outcomes = [_looked(desk, asked.order, each) for each in asked.items]
         return NoteOutcomes(id=asked.id, outcomes=outcomes, last=asked.items[-1].number, is_look=True)
 
-    def _acting(self, context: EffectContext, owner: Actor | None) -> Desk:
-        return self._desk.acting(
-            RequestContext(
-                tenant=context.tenant,
-                partition=context.partition,
-                actor=owner or SYSTEM,
-                trace=context.trace,
-                is_late=True,
-            )
-        )
+    def _acting(self, context: EffectContext, asked: TryItems | LookAtItems) -> Desk:
+        place = {"tenant": context.tenant, "partition": context.partition, "trace": context.trace}
+        return self._desk.acting(later(asked.owner, asked.terms, **place))
 
     def _tried(self, desk: Desk, context: EffectContext, asked: TryItems, item: Item) -> Outcome:
         try:

@@ -24,7 +24,7 @@ from holdfast.kernel.names import MISLEADING, is_misleading
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.findings import empty_words
 from holdfast.people.authority import Authority, authority
-from holdfast.people.capabilities import CapabilityResolver, with_capabilities
+from holdfast.people.capabilities import CapabilityResolver, with_capabilities, with_front_end
 from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
 from holdfast.runtime.commit.facts import Acting, Asking, Place, StandsIn, Vouched
@@ -79,9 +79,9 @@ class Desk:
         self._resolvers = resolvers
         self._is_looked_up = is_looked_up
         """Whether the roles of the actor are those of the directory too."""
-        self.request = with_capabilities(resolvers, checked_request(request))
+        self.request = with_front_end(with_capabilities(resolvers, checked_request(request)))
         """For whom these calls are made, with what the resolvers of capabilities grant them. Questions are judged by it."""
-        self.by = by or Acting(_asked(request))
+        self.by = by or Acting(_asked(request, resolvers))
         """For whom commands are carried out: the commit looks up what the actor may do then."""
         self.authority = Authority(actor=self.request.actor)
         """What the directory knows of the actor, if it was asked; else what the request says."""
@@ -167,18 +167,20 @@ class Desk:
         now = self.service.shared.clock.now()
         known = authority(self.directory, self.request, now)
         asked = replace(self.request, actor=known.actor)
-        desk = self._another(asked, self._connection, is_looked_up=True, by=self._vouched(known.actor, now))
+        desk = self._another(asked, self._connection, is_looked_up=True, by=self._vouched(known, now))
         desk.authority = replace(known, actor=desk.request.actor)
         return desk
 
-    def _vouched(self, actor: Actor, now: datetime) -> Acting:
+    def _vouched(self, known: Authority, now: datetime) -> Acting:
         """What a commit is told of the actor: of the host's directory, which it cannot ask itself, what that has said."""
         if not self.directory.may_hang:
             return self.by
-        asked = self.by.asked
+        asked, actor = self.by.asked, known.actor
         brought = replace(asked.actor, roles=asked.actor.roles | actor.roles)
-        vouched = Vouched(at=now, roles=actor.roles - asked.actor.roles, directory=self.directory.name)
-        return self.by._replace(asked=replace(asked, actor=brought), vouched=vouched)
+        told = actor.roles - asked.actor.roles
+        vouched = Vouched(at=now, roles=told, directory=self.directory.name)
+        vouched = replace(vouched, is_known=known.is_known, granted=known.granted)
+        return self.by._replace(asked=replace(asked, actor=brought, vouched=vouched.roles), vouched=vouched)
 
     def known(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
         """Have a call made by the actor as the directory knows them, where that makes a difference."""
@@ -507,9 +509,14 @@ class Desk:
         return folded(loaded, program, lambda: reader.load(address, whole=True))
 
 
-def _asked(request: RequestContext) -> RequestContext:
-    """A request as its credential says it. What comes with it ends with it."""
+def _asked(request: RequestContext, resolvers: Sequence[CapabilityResolver]) -> RequestContext:
+    """A request as its credential says it. What comes with it ends with it, also what resolvers read in its claims."""
     actor = request.brought or request.actor
+    if request.claims and resolvers:
+        bare = replace(request, actor=replace(actor, capabilities=frozenset(), roles=frozenset()))
+        claimed = with_capabilities(resolvers, bare).actor.capabilities
+        told = with_capabilities(resolvers, replace(bare, claims={})).actor.capabilities
+        actor = replace(actor, capabilities=actor.capabilities | (claimed - told))
     if request.expires_at is not None and not actor.key:
         actor = replace(actor, until=request.expires_at)
     return request if actor is request.actor else replace(request, actor=actor, brought=None)

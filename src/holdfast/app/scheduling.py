@@ -14,7 +14,7 @@ from holdfast.app.errands import Errands
 from holdfast.app.schedule_plans import OPTIONS, READABLE, made_document_id
 from holdfast.errors import HoldfastError, RejectedError
 from holdfast.expressions import Expression
-from holdfast.kernel.actor import SYSTEM, RequestContext
+from holdfast.kernel.actor import later
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.schedules.words import SCHEDULE, NoteStart, StartScheduled
@@ -33,15 +33,8 @@ class Scheduling:
 
     def start(self, context: EffectContext, asked: StartScheduled) -> NoteStart:
         """Start the workflow. It may be asked for again: the schedule has named the run, so that there is one, whoever starts it."""
-        desk = self._desk.acting(
-            RequestContext(
-                tenant=context.tenant,
-                partition=context.partition,
-                actor=asked.owner or SYSTEM,
-                trace=context.trace,
-                is_late=True,
-            )
-        )
+        place = {"tenant": context.tenant, "partition": context.partition, "trace": context.trace}
+        desk = self._desk.acting(later(asked.owner, asked.terms, **place))
         plan = asked.plan
         told = f"schedule {asked.id!r}, {asked.at.isoformat()}"
         try:

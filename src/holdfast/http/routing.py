@@ -76,6 +76,13 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
         """The engine itself, for what concerns all tenants."""
         return self.server.engine.aio
 
+    def needing(self, permission: str) -> AsyncCalls:
+        """The engine on behalf of whoever asks, who must have one more permission when the engine acts, now and later; EdgeError unless they have it."""
+        self.identity.check(permission)
+        known = self.calls.request
+        context = self.identity.context(self.trace, permission, reason=known.reason)
+        return self.engine.acting(msgspec.structs.replace(context, needs=context.needs | known.needs))
+
     @property
     def run_id(self) -> UUID:
         """The run that the address names; NotFoundError for what is no id, as for one that nobody has."""

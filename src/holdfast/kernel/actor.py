@@ -100,6 +100,8 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Capabilities that the actor must have when the request acts: what a front end demands, whatever it is that is done. Checked in the commit."""
     role_capabilities: dict[str, frozenset[str]] = {}
     """What roles stand for at this front end: capabilities by role, for the roles that the actor has when the request acts."""
+    vouched: frozenset[str] = frozenset()
+    """Roles of the actor that a directory of the host has told for this command alone. They did not come with the request."""
     is_late: bool = False
     """Whether the actor asked for it before and is not there now, as with a schedule or a batch."""
     idempotency_key: str = ""
@@ -179,13 +181,69 @@ def late_text(request: RequestContext, roles: frozenset[str]) -> str:
 
     Of what roles stand for at the front end only that of `roles` is kept. What was looked up for the request is not kept.
     """
-    actor = request.brought or request.actor
+    actor = _until_its_end(request)
     if actor.kind == "system":
         return ""
-    if actor.until is None and request.expires_at is not None:
-        actor = msgspec.structs.replace(actor, until=request.expires_at)
-    theirs = {name: each for name, each in request.role_capabilities.items() if name in roles}
-    return _encode(_Late(actor, request.partition, theirs)).decode()
+    return _encode(_Late(actor, request.partition, _standing_for(request, roles))).decode()
+
+
+def late_actor(request: RequestContext) -> Actor | None:
+    """Returns who asks, with what came with the request and nothing that was looked up for it; None if that is the engine itself.
+
+    Whoever acts later in their name looks up the rest then: what the directory or a resolver gave could be taken away meanwhile.
+    """
+    actor = _until_its_end(request)
+    if actor.kind == "system":
+        return None
+    return msgspec.structs.replace(actor, roles=actor.roles - request.vouched) if request.vouched else actor
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """On which terms something is done later in an actor's name."""
+
+    needs: list[str] = []
+    """Capabilities that the actor must have each time: those that it took to ask for it."""
+    role_capabilities: dict[str, list[str]] = {}
+    """What the actor's roles stood for at the front end."""
+
+
+NO_TERMS = Terms()
+
+
+def late_terms(request: RequestContext, roles: frozenset[str]) -> Terms:
+    """Returns the terms of a request whose actor has these roles."""
+    if request.actor.kind == "system":
+        return NO_TERMS
+    theirs = _standing_for(request, roles)
+    return Terms(
+        needs=sorted(request.needs), role_capabilities={name: sorted(theirs[name]) for name in sorted(theirs)}
+    )
+
+
+def later(actor: Actor | None, terms: Terms, *, tenant: str, partition: str, trace: str) -> RequestContext:
+    """Returns the request of what is done later in an actor's name; None stands for the engine itself."""
+    return RequestContext(
+        tenant=tenant,
+        partition=partition,
+        actor=actor or SYSTEM,
+        trace=trace,
+        needs=frozenset(terms.needs),
+        role_capabilities={name: frozenset(each) for name, each in terms.role_capabilities.items()},
+        is_late=True,
+    )
+
+
+def _standing_for(request: RequestContext, roles: frozenset[str]) -> dict[str, frozenset[str]]:
+    """Returns what these roles stand for at the front end of a request."""
+    return {name: each for name, each in request.role_capabilities.items() if name in roles}
+
+
+def _until_its_end(request: RequestContext) -> Actor:
+    """Returns the actor as the credential says it; what came with the request ends with it."""
+    actor = request.brought or request.actor
+    if actor.kind == "system" or actor.until is not None or request.expires_at is None:
+        return actor
+    return msgspec.structs.replace(actor, until=request.expires_at)
 
 
 def late_request(text: str) -> RequestContext:

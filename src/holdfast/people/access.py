@@ -53,7 +53,7 @@ class PersonRows(NamedTuple):
         return any(each.holds(now) for each in self.absences)
 
 
-PieceKind = Literal["person", "to", "by", "key", "session", "empty"]
+PieceKind = Literal["person", "to", "by", "key", "session", "empty", "grants"]
 Piece = tuple[PieceKind, str]
 
 
@@ -141,6 +141,10 @@ class Access:
     def is_empty(self) -> bool:
         """Whether the directory has nobody."""
         return self._piece(("empty", ""), lambda rows: rows.is_empty(), True)
+
+    def grants_roles(self) -> bool:
+        """Whether the directory has ever granted a role, so that it says who has which."""
+        return self._piece(("grants", ""), lambda rows: rows.has_grants(), False)
 
     def person(self, name: str, now: datetime) -> PersonRows:
         """Returns what the directory has of a person."""

@@ -55,6 +55,10 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
     actor: Actor
     """With the roles that were granted, besides those that the request says."""
     stands_in_for: list[StandIn] = []
+    is_known: bool = False
+    """Whether the directory has the actor."""
+    granted: frozenset[str] | None = None
+    """All roles that a directory of the host grants to the actor; None if it does not have the actor, or grants no roles at all."""
 
     @property
     def everybody(self) -> list[str]:
@@ -150,7 +154,11 @@ def _looked_up(directory: Directory, request: RequestContext, now: datetime) -> 
             raise forbidden(
                 PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to"
             )
-        return _known(look, actor)
+        found = _known(look, actor)
+        if not directory.may_hang or known is None:
+            return found
+        granted = look.roles([actor.id])[actor.id] if look.rows.has_grants() else None
+        return replace(found, is_known=True, granted=None if granted is None else frozenset(granted))
 
 
 def has_lapsed(

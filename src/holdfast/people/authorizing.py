@@ -8,23 +8,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import ForbiddenError
 from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.people.access import Access, PersonRows
-from holdfast.people.capabilities import CapabilityResolver, with_capabilities
+from holdfast.people.capabilities import CapabilityResolver, with_capabilities, with_front_end
 from holdfast.people.refusals import PeopleRefusal, forbidden
 from holdfast.runtime.commit.facts import Asking
+
+_names = msgspec.json.Decoder(frozenset[str]).decode
 
 
 def authorize(access: Access, asking: Asking, resolvers: Sequence[CapabilityResolver], now: datetime) -> RequestContext:
     """Returns the request with the rights that its actor has now. Raises ForbiddenError if the actor may not act.
 
     Roles are those of the request and those that the directory grants. Capabilities are those of the request and those that resolvers
-    and the front end give to these roles. What is done later in an actor's name has what the engine can look up, and nothing else,
-    where the engine can look it up.
+    and the front end give to these roles. What is done later in an actor's name has the roles of the directory if that has the actor and
+    grants roles, what resolvers give if there are any, and of a key what it says now.
     """
     request = replace(asking.request, tenant=asking.tenant)
     actor = request.actor
@@ -32,30 +35,50 @@ def authorize(access: Access, asking: Asking, resolvers: Sequence[CapabilityReso
     rows = access.person(actor.id, now)
     if not rows.is_active:
         raise forbidden(PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to")
-    actor = _brought(request, rows, resolvers, now)
+    actor = _brought(access, asking, request, rows, is_resolved=bool(resolvers), now=now)
     granted = rows.roles(now)
     if asking.stands_in is not None:
         actor = _standing_in(access, actor, asking, now)
     if granted - actor.roles:
         actor = replace(actor, roles=actor.roles | granted)
     known = with_capabilities(resolvers, replace(request, actor=actor))
-    actor = _with_roles_of_front_end(known)
-    _check_needs(actor, sorted(request.needs))
-    return known if actor is known.actor else replace(known, actor=actor)
+    known = with_front_end(known)
+    _check_needs(known.actor, sorted(request.needs))
+    return known
 
 
 def _brought(
-    request: RequestContext, rows: PersonRows, resolvers: Sequence[CapabilityResolver], now: datetime
+    access: Access, asking: Asking, request: RequestContext, rows: PersonRows, *, is_resolved: bool, now: datetime
 ) -> Actor:
     """Returns the actor with what came with the request, as far as that still counts."""
     actor = request.actor
-    if not request.is_late or actor.key:
+    if not request.is_late:
         return actor
-    is_over = actor.until is not None and now >= actor.until
-    can_be_looked_up = rows.principal is not None and bool(resolvers)
-    if is_over or can_be_looked_up:
+    if actor.key:
+        return _of_key(access, actor)
+    if actor.until is not None and now >= actor.until:
         return replace(actor, roles=frozenset(), capabilities=frozenset())
-    return actor
+    if asking.vouched is not None:  # The host's directory was asked for this very command.
+        is_known, granted = asking.vouched.is_known, asking.vouched.granted
+    else:
+        is_known = rows.principal is not None
+        granted = rows.roles(now) if is_known and access.grants_roles() else None
+    return replace(
+        actor,
+        roles=actor.roles if granted is None else granted,
+        capabilities=frozenset() if is_known and is_resolved else actor.capabilities,
+    )
+
+
+def _of_key(access: Access, actor: Actor) -> Actor:
+    """Returns an actor who came with a key, with what that says now; it never gives more than they came with."""
+    key = access.key(actor.key)
+    assert key is not None  # It was checked.
+    told = Actor(id=actor.id, roles=_names(key.roles), capabilities=_names(key.capabilities))
+    shared = {each for each in actor.capabilities if told.may(each)} | {
+        each for each in told.capabilities if actor.may(each)
+    }
+    return replace(actor, roles=actor.roles & told.roles, capabilities=frozenset(shared))
 
 
 def _check_credential(access: Access, request: RequestContext, now: datetime) -> None:
@@ -106,16 +129,6 @@ def _standing_in(access: Access, actor: Actor, asking: Asking, now: datetime) ->
         told = f"{actor.id!r} does not stand in for {giver!r} in this matter any more"
         raise forbidden(PeopleRefusal.NOT_STANDING_IN, f"{told}; somebody who is asked has to decide")
     return replace(actor, on_behalf_of=giver, roles=actor.roles | stands_in.roles)
-
-
-def _with_roles_of_front_end(request: RequestContext) -> Actor:
-    actor = request.actor
-    more = (
-        frozenset[str]().union(*(request.role_capabilities.get(role, frozenset()) for role in actor.roles))
-        if request.role_capabilities
-        else None
-    )
-    return actor if not more or more <= actor.capabilities else replace(actor, capabilities=actor.capabilities | more)
 
 
 def _check_needs(actor: Actor, needs: Sequence[str]) -> None:

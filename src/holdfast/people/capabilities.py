@@ -138,6 +138,17 @@ def with_capabilities(resolvers: Sequence[CapabilityResolver], request: RequestC
     return replace(request, actor=replace(actor, capabilities=actor.capabilities | granted)) if granted else request
 
 
+def with_front_end(request: RequestContext) -> RequestContext:
+    """The request of an actor who has what the roles stand for at the front end, besides what they bring along."""
+    if not request.role_capabilities:
+        return request
+    actor = request.actor
+    more = frozenset[str]().union(*(request.role_capabilities.get(role, frozenset()) for role in actor.roles))
+    if more <= actor.capabilities:
+        return request
+    return replace(request, actor=replace(actor, capabilities=actor.capabilities | more))
+
+
 def checked_resolvers(given: object) -> tuple[CapabilityResolver, ...]:
     """The resolvers of an engine: none, one, or several that grant together."""
     several = () if given is None else given if isinstance(given, list | tuple) else (given,)

@@ -48,8 +48,9 @@ class ItemQuery(Paged, frozen=True, kw_only=True):
 async def begin_batch(call: Call[NoQuery, BeginBatch]) -> Answer:
     """Do something to many runs; what became of each, the items of the batch tell. To start, cancel or abort takes the permission that it takes alone."""
     asked = call.body
-    call.identity.check(_ALONE.get(asked.verb, ""))
-    found = await call.calls.batches.begin(
+    alone = _ALONE.get(asked.verb, "")
+    calls = call.needing(alone) if alone else call.calls
+    found = await calls.batches.begin(
         asked.verb,
         asked.runs,
         letters=asked.letters,

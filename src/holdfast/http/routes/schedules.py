@@ -96,14 +96,14 @@ async def list_schedules(call: Call[ScheduleQuery, None]) -> Listing[Schedule]:
 async def put_schedule(call: Call[NoQuery, PutSchedule]) -> Answer:
     """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents."""
     asked, name = call.body, call.path["schedule"]
-    await _check_starter(call)
+    calls = call.needing(await _start_of_plan(call))
 
     async def found_there() -> int:
         return (await call.calls.schedules.get(name)).revision
 
     expected = await call.replaced_version(found_there)
     try:
-        found = await call.calls.schedules.put(
+        found = await calls.schedules.put(
             name,
             asked.workflow,
             asked.input,
@@ -153,17 +153,17 @@ async def resume_schedule(call: Call[NoQuery, Reasoned]) -> Answer:
 
 async def trigger_schedule(call: Call[NoQuery, Trigger]) -> FireInfo:
     """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents."""
-    await _check_trigger(call)
-    return await call.calls.schedules.trigger(
+    calls = call.needing(await _start_of_schedule(call))
+    return await calls.schedules.trigger(
         call.path["schedule"], overlap=call.body.overlap, command_id=call.idempotency_key
     )
 
 
 async def backfill_schedule(call: Call[NoQuery, Backfill]) -> Answer:
     """Start the workflow for every time of a period, one after the other or all at once. It takes `execution:start` besides, or `documents:write` if it creates documents."""
-    await _check_trigger(call)
+    calls = call.needing(await _start_of_schedule(call))
     asked = call.body
-    found = await call.calls.schedules.backfill(
+    found = await calls.schedules.backfill(
         call.path["schedule"], asked.start, asked.end, at_once=asked.at_once, command_id=call.idempotency_key
     )
     return _shown(found)
@@ -190,27 +190,26 @@ async def list_times(call: Call[TimesQuery, None]) -> Times:
     return Times(times=found)
 
 
-async def _check_starter(call: Call[NoQuery, PutSchedule]) -> None:
-    """EdgeError unless whoever puts a schedule could start by themselves what it starts."""
+async def _start_of_plan(call: Call[NoQuery, PutSchedule]) -> str:
+    """Returns the permission that it takes to start by oneself what a schedule is to start."""
     if call.identity.may(_START):
-        return
+        return _START
     try:
         graph = await call.calls.definitions.get(call.body.workflow, call.body.version)
-        needed = _CREATE if graph.kind == "envelope" else _START
     except HoldfastError:  # What is not there, whoever may start things is told.
-        needed = _START
-    call.identity.check(needed)
+        return _START
+    return _CREATE if graph.kind == "envelope" else _START
 
 
-async def _check_trigger(call: AnyCall) -> None:
-    """EdgeError unless whoever has a schedule start something now could start that without it."""
+async def _start_of_schedule(call: AnyCall) -> str:
+    """Returns the permission that it takes to start by oneself what a schedule starts."""
     if call.identity.may(_START):
-        return
+        return _START
     try:
         is_document = (await call.calls.schedules.get(call.path["schedule"])).is_document
     except HoldfastError:  # What is not there, whoever may start things is told.
-        is_document = False
-    call.identity.check(_CREATE if is_document else _START)
+        return _START
+    return _CREATE if is_document else _START
 
 
 def _shown(found: Schedule) -> Answer:

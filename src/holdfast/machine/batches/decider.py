@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
+from holdfast.kernel.actor import late_actor, late_terms
 from holdfast.kernel.decider import COMPLETED, RUNNING, Decider, Failure, Status
 from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Timer
 from holdfast.kernel.moment import Moment
@@ -60,7 +61,8 @@ class BatchDecider(Decider[w.BatchState, w.Command, w.Event, w.Effect]):
         """The batch after something happened to it."""
         match event:
             case w.BatchBegun():
-                state.id, state.order, state.items, state.owner = event.id, event.order, [*event.items], event.owner
+                state.id, state.order, state.items = event.id, event.order, [*event.items]
+                state.owner, state.terms = event.owner, event.terms
             case w.ItemsTried():
                 state.tried = state.in_hand = event.last
                 state.next_at = event.next_at
@@ -143,10 +145,10 @@ class _Turn:
 
     def begin(self, command: w.BeginBatch) -> Decision:
         """Write down what is wanted, and try the first ones."""
-        actor = self._moment.actor
-        owner = None if actor.kind == "system" else actor
+        asked, roles = self._moment.asked, self._moment.actor.roles
         items = [self._named(each) if command.order.verb == "start" else each for each in command.items]
-        self._emit(w.BatchBegun(id=command.id, order=command.order, items=items, owner=owner))
+        owner, terms = late_actor(asked), late_terms(asked, roles)
+        self._emit(w.BatchBegun(id=command.id, order=command.order, items=items, owner=owner, terms=terms))
         self.go_on()
         decision = self.decision()
         assert decision is not None
@@ -174,7 +176,7 @@ class _Turn:
         page = left[: AT_ONCE if not rate else max(1, min(AT_ONCE, int(rate)))]
         next_at = self._moment.now + timedelta(seconds=len(page) / rate) if rate else None
         self._emit(w.ItemsTried(first=page[0].number, last=page[-1].number, next_at=next_at))
-        self._ask(w.TryItems(id=self._state.id, order=self._order, items=page, owner=self._state.owner))
+        self._ask(w.TryItems(id=self._state.id, order=self._order, items=page, owner=self._state.owner, terms=self._state.terms))
 
     def _ask(self, effect: w.Effect) -> None:
         self._effects.append(Effect(body=effect, handler=OWN_HANDLER))
@@ -238,7 +240,7 @@ class _Turn:
             return
         page = left[:AT_ONCE]
         self._emit(w.ItemsLookedAt(last=page[-1].number))
-        self._ask(w.LookAtItems(id=state.id, order=self._order, items=page, owner=state.owner))
+        self._ask(w.LookAtItems(id=state.id, order=self._order, items=page, owner=state.owner, terms=state.terms))
 
     def cancel(self, command: w.CancelBatch) -> None:
         """Try no more of them; what is being tried is told of first."""

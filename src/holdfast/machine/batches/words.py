@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import NO_TERMS, Actor, Terms
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.commands import EndChild
 
@@ -133,7 +133,10 @@ class BatchBegun(_Word, frozen=True, kw_only=True):
     order: Order
     items: list[Item]
     owner: Actor | None = None
-    """On whose behalf it is done, with what they may do; None if that is the engine itself."""
+    terms: Terms = NO_TERMS
+    """On whose behalf it is done, with what came with their request; None if that is the engine itself. What else they may do is looked up then."""
+    terms: Terms = NO_TERMS
+    """What they must be allowed each time, and what their roles stood for at the front end."""
 
 
 @message(name="items_tried")
@@ -195,6 +198,7 @@ class TryItems(_Word, frozen=True, kw_only=True):
     order: Order
     items: list[Item]
     owner: Actor | None = None
+    terms: Terms = NO_TERMS
 
 
 class LookAtItems(_Word, frozen=True, kw_only=True):
@@ -204,6 +208,7 @@ class LookAtItems(_Word, frozen=True, kw_only=True):
     order: Order
     items: list[Item]
     owner: Actor | None = None
+    terms: Terms = NO_TERMS
 
 
 Effect: TypeAlias = TryItems | LookAtItems
@@ -219,6 +224,7 @@ class BatchState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     order: Order | None = None
     items: list[Item] = []
     owner: Actor | None = None
+    terms: Terms = NO_TERMS
     tried: int = 0
     """The number of the last one that was tried."""
     in_hand: int = 0

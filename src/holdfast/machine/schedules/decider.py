@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
+from holdfast.kernel.actor import late_actor, late_terms
 from holdfast.kernel.decider import RUNNING, Decider, Failure, Status
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.moment import Moment
@@ -57,6 +58,7 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartSchedu
         match event:
             case w.SchedulePut():
                 state.id, state.plan, state.version, state.owner = event.id, event.plan, event.version, event.owner
+                state.terms = event.terms
                 state.next_at, state.changed_at, state.is_deleted = event.next_at, event.at, False
                 state.anchor = state.anchor or event.at
             case w.SchedulePaused():
@@ -123,15 +125,15 @@ def _evolve_fire(state: w.ScheduleState, event: w.FireTold | w.FireMoved | w.Fir
 
 
 def _put(turn: Turn, command: w.PutSchedule) -> Answer | None:
-    state, now, actor = turn.state, turn.moment.now, turn.moment.actor
+    state, now, asked = turn.state, turn.moment.now, turn.moment.asked
     is_there = state.plan is not None and not state.is_deleted
     refusal = _conflict(state, command.expected_version)
     if refusal is not None:
         return refusal
-    owner = None if actor.kind == "system" else actor
-    if is_there and (state.plan, state.owner) == (command.plan, owner):
+    owner, terms = late_actor(asked), late_terms(asked, turn.moment.actor.roles)
+    if is_there and (state.plan, state.owner, state.terms) == (command.plan, owner, terms):
         return _SAME
-    put = w.SchedulePut(id=command.id, plan=command.plan, version=state.version + 1, owner=owner, at=now)
+    put = w.SchedulePut(id=command.id, plan=command.plan, version=state.version + 1, owner=owner, terms=terms, at=now)
     times = turn.clockwork_of(command.id, command.plan)
     # What was due before it is put has passed, but for the one time of a plan that has no other.
     following = times.after(turn.passed) if command.plan.at is None or is_there else command.plan.at

@@ -176,6 +176,7 @@ class Turn:
             run=run,
             plan=plan,
             owner=self.state.owner,
+            terms=self.state.terms,
         )
         self._effects.append(Effect(body=start, handler=OWN_HANDLER))
 

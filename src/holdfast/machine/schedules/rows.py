@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import NO_TERMS, Actor
 from holdfast.kernel.rows import Record
 from holdfast.kernel.schedule_records import FireChanged, FireOpened, ScheduleChanged, ScheduleOpened, StoredSchedule
 from holdfast.machine.schedules import words as w
@@ -66,7 +66,7 @@ def state_of(row: StoredSchedule) -> w.ScheduleState:
 def _standing(state: w.ScheduleState) -> bytes:
     # What the owner may do is a set, which no two processes write in the same order, and nobody looks for it here.
     owner = None if state.owner is None else Actor(id=state.owner.id)
-    return _encode(msgspec.structs.replace(state, plan=None, owner=owner))
+    return _encode(msgspec.structs.replace(state, plan=None, owner=owner, terms=NO_TERMS))
 
 
 def _id(run: str) -> UUID | None:

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import NO_TERMS, Actor, Terms
 from holdfast.kernel.schedule_records import FireStatus, Why
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.commands import EndChild
@@ -17,6 +17,7 @@ SCHEDULE: Final = "$schedule"
 """The decider of schedules: every schedule is an instance of it, and its id is the key."""
 SCHEDULE_KIND: Final = "schedule"
 """What their instances are called."""
+
 
 
 class _Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -131,7 +132,9 @@ class SchedulePut(_Word, frozen=True, kw_only=True):
     plan: Plan
     version: int
     owner: Actor | None = None
-    """On whose behalf it starts workflows, with what they may do; None if that is the engine itself."""
+    """On whose behalf it starts workflows, with what came with their request; None if that is the engine itself. What else they may do is looked up then."""
+    terms: Terms = NO_TERMS
+    """What they must be allowed each time, and what their roles stood for at the front end."""
     next_at: datetime | None = None
     at: datetime
 
@@ -229,6 +232,7 @@ class StartScheduled(_Word, frozen=True, kw_only=True):
     run: str
     plan: Plan
     owner: Actor | None = None
+    terms: Terms = NO_TERMS
 
 
 # -- where it stands
@@ -282,6 +286,7 @@ class ScheduleState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     version: int = 0
     """How often it was put."""
     owner: Actor | None = None
+    terms: Terms = NO_TERMS
     anchor: datetime | None = None
     """When it was put first."""
     changed_at: datetime | None = None

@@ -57,6 +57,10 @@ class Vouched(msgspec.Struct, frozen=True, kw_only=True):
     roles: frozenset[str] = frozenset()
     directory: str = ""
     """The class of the directory."""
+    granted: frozenset[str] | None = None
+    """All roles that it grants to the actor; None if it does not have the actor, or grants no roles at all."""
+    is_known: bool = False
+    """Whether it has the actor."""
 
 
 class Acting(NamedTuple):
