@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, cast
+from uuid import UUID
 
 import msgspec
 
@@ -32,12 +33,13 @@ from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.errands import FindPeople
 from holdfast.machine.runs.reviewing import asks_of, review_of
 from holdfast.machine.runs.state import State
+from holdfast.machine.runs.tasks import DELEGATED_BY
 from holdfast.people.directory import Directory, Look
 from holdfast.people.finding import Finder
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.replies import Reply
-from holdfast.store.incidents import AskedName
+from holdfast.store.incidents import AskedName, Deputed
 from holdfast.store.tasks import Asked, TaskQuery
 
 _log = logging.getLogger("holdfast.housekeeping")
@@ -70,6 +72,10 @@ class _Work(NamedTuple):
     after: TaskPlace | None
 
 
+_Place = tuple[str, InstanceId, int, int]
+"""A place among those whom a question asks."""
+
+
 class TaskReview:
     """Judges open questions again. One thread asks for a round; the directory is asked on threads that it may keep waiting."""
 
@@ -80,6 +86,10 @@ class TaskReview:
         self._known: dict[AskedName, object] = {}
         """What the directory said of each name at the last look."""
         self._work: deque[_Work] = deque()
+        self._deputies: dict[_Place, object] = {}
+        """What the directory said, at the last look, of whoever is asked in the place of another, and of those whose place it is."""
+        self._handed: deque[tuple[str, InstanceId, int]] = deque()
+        """Questions to them that are to be judged again."""
         self._changed: set[str] = set()
         """Tenants whose directory this process has changed since the last look."""
         self._lock = threading.Lock()
@@ -109,12 +119,13 @@ class TaskReview:
         if not isinstance(error, StoppedError):
             _log.warning("review_of_tasks_failed error=%s", error)
         self._work.clear()
+        self._handed.clear()
         self._round, self._due_at = None, later(self._desk.service.shared.clock.now(), _EVERY)
 
     def _is_due(self) -> bool:
         now = self._desk.service.shared.clock.now()
         is_time = self._due_at is None or not self._due_at - _EVERY <= now < self._due_at
-        return bool(self._work or self._changed or is_time)
+        return bool(self._work or self._handed or self._changed or is_time)
 
     def _look(self) -> None:
         service = self._desk.service
@@ -125,9 +136,11 @@ class TaskReview:
             self._due_at = now + _EVERY
             if self._is_turn():
                 self._look_at_names(None)
+                self._look_at_deputies(None)
                 self._look_at_waiting()
         for tenant in changed:
             self._look_at_names(tenant)
+            self._look_at_deputies(tenant)
             self._look_at_waiting(tenant)
         self._work_off()
 
@@ -180,10 +193,64 @@ class TaskReview:
                 (each, _person_of(look, each.name)) for each in names if each.kind == "user"
             ]
 
+    # -- whom questions ask in the place of others
+
+    def _look_at_deputies(self, tenant: str | None) -> None:
+        """The same for those who are asked in the place of others: they decide no longer than whoever they have it from could.
+
+        Somebody else may be between these two. So a change in the directory of a tenant has all of its questions judged again.
+        """
+        seen: dict[_Place, object] = {}
+        for rows in self._deputed(tenant):
+            for row, told in self._deputies_of(rows):
+                place = row[:4]
+                if tenant is not None or self._deputies.get(place) != told:
+                    self._handed.append((row.tenant, row.instance, row.number))
+                seen[place] = told
+        kept = {} if tenant is None else {at: told for at, told in self._deputies.items() if at[0] != tenant}
+        self._deputies = kept | seen
+
+    def _deputed(self, tenant: str | None) -> Iterator[list[Deputed]]:
+        """The rows of them, of one tenant or of all, in pages of one tenant each."""
+        after = None if tenant is None else Deputed(tenant, InstanceId(UUID(int=0)), 0, 0, "", "", "")
+        service = self._desk.service
+        while True:
+            page = service.survey(lambda parts, after=after: parts.incidents().deputed(after=after, limit=_PAGE))  # type: ignore[misc]
+            for each in dict.fromkeys(row.tenant for row in page):
+                if tenant in {None, each}:
+                    yield [row for row in page if row.tenant == each]
+            if len(page) < _PAGE or (tenant is not None and page[-1].tenant != tenant):
+                return
+            after = page[-1]
+
+    def _deputies_of(self, rows: Sequence[Deputed]) -> list[tuple[Deputed, object]]:
+        tenant, now = rows[0].tenant, self._desk.service.shared.clock.now()
+        if self._directory.is_known_empty(tenant, now):
+            return []
+        with self._directory.looking(tenant) as found:
+            look = Look(found, now)
+            if look.is_empty():
+                return []
+            names = sorted({name for row in rows for name in _people_of(row)})
+            crowd, roles = look.crowd(names), look.roles(names)
+            told = {
+                name: (
+                    crowd.is_active(name),
+                    name in crowd.absent,
+                    tuple(sorted((each.receiver, each.role, each.definition) for each in crowd.delegations.get(name, ()))),
+                    tuple(sorted(roles[name])),
+                )
+                for name in names
+            }
+            return [(row, tuple(told[name] for name in _people_of(row))) for row in rows]
+
     # -- questions
 
     def _work_off(self) -> None:
         left = _MOST_TASKS
+        while self._handed and left > 0:
+            self._judge(*self._handed.popleft())
+            left -= 1
         while self._work and left > 0:
             name, after = self._work.popleft()
             query = TaskQuery(people=(Asked(name.kind, name.name),), after=after, limit=left)
@@ -310,6 +377,12 @@ def _without_turns(search: FindPeople) -> FindPeople:
     """The same search without counting whose turn it is, because nobody is asked by it."""
     asks = [msgspec.structs.replace(each, pick="all") if each.pick == "in_turn" else each for each in search.asks]
     return msgspec.structs.replace(search, asks=asks)
+
+
+def _people_of(row: Deputed) -> list[str]:
+    """Those on whom it depends whether somebody may decide in the place of another."""
+    giver = row.via.removeprefix(DELEGATED_BY) if row.via.startswith(DELEGATED_BY) else row.stands_for
+    return [row.name, row.stands_for, giver]
 
 
 def _role_of(look: Look, role: str) -> _Standing:

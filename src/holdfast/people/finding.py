@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -79,14 +79,14 @@ class Finder:
             ),
             tenant,
             definition,
+            decided=errand.decided,
         )
         lost = []
         with self._sources.directory.looking(tenant) as rows:
             search.look = Look(rows, self._sources.now())
-            for each in errand.people:
-                before = len(search.people)
-                search.answer(_ask_of(each), None, None)
-                if not any(_is_able(found, each) for found in search.people[before:]):
+            for place, each in enumerate(errand.people):
+                hands = errand.hands[place] if errand.hands else []
+                if not search.can_decide(each, hands):
                     lost.append(each)
         return PeopleReviewed(step=errand.step, lost=lost, why=search.why)
 
@@ -106,8 +106,9 @@ class Finder:
 class _Search:
     """One errand under way."""
 
-    def __init__(self, errand: FindPeople, tenant: str, definition: str) -> None:
+    def __init__(self, errand: FindPeople, tenant: str, definition: str, *, decided: Sequence[str] = ()) -> None:
         self._errand = errand
+        self._decided = decided
         self._tenant = tenant
         self._definition = definition
         self.look: Look
@@ -184,9 +185,49 @@ class _Search:
     def _can_decide(self, crowd: Crowd, holder: str, role: str) -> bool:
         """Whether somebody who has a role can decide, or who stands in for them."""
         barred = self._errand.barred
-        if holder in barred:
+        if holder in barred or holder in self._decided:
             return False
         return crowd.is_active(holder) or self._stand_in(crowd, holder, role) not in {"", *barred}
+
+    def can_decide(self, person: Person, hands: Sequence[str]) -> bool:
+        """Whether somebody can decide from a place that is asked, by the law by which they would be refused; it is written down how that was found."""
+        if person.kind == "role":
+            before = len(self.people)
+            self.answer(Ask(by="role", of=person.name), None, None)
+            return len(self.people) > before
+        lapse = "" if self.look.is_empty() else self._lapse(person, hands)
+        said: Data = {"resolver": "user", "of": person.name, "pick": "any", "result": [] if lapse else [_shown(person)]}
+        self.why.append(said | ({"notes": [lapse]} if lapse else {}))
+        return not lapse
+
+    def _lapse(self, person: Person, hands: Sequence[str]) -> str:
+        """Why one who is asked by name cannot decide now; empty if they can, or somebody who stands in for them."""
+        owner, role = person.for_ or person.name, person.role or _picked_by(person)
+        if role and self.look.rows.has_grants() and owner not in self.look.holders(role):
+            return f"{owner!r} does not have the role {role!r} any more"
+        crowd = self.look.crowd([person.name, *hands, *filter(None, [person.for_])])
+        for giver in hands:
+            if not crowd.is_active(giver):
+                return f"{giver!r}, who has delegated it, is deactivated"
+        given = crowd.delegations.get(person.for_, ())
+        if person.for_ and not hands and not any(
+            each.receiver == person.name and each.covers(role=role, definition=self._definition) for each in given
+        ):
+            return f"{person.name!r} does not stand in for {person.for_!r} any more"
+        if crowd.is_active(person.name) or self._has_deputy(crowd, person.name):
+            return ""
+        return f"{person.name!r} is deactivated"
+
+    def _has_deputy(self, crowd: Crowd, name: str) -> bool:
+        """Whether somebody is here who stands in for a person in all that these are asked by name, and may decide."""
+        errand = self._errand
+        kept_out = {errand.requester, *errand.barred}
+        return not errand.in_person and any(
+            each.covers(role="", definition=self._definition)
+            and each.receiver not in kept_out
+            and crowd.is_here(each.receiver)
+            for each in crowd.delegations.get(name, ())
+        )
 
     def _manager(self, ask: Ask) -> list[Person]:
         """The manager, or who stands in for them, or else the manager of that one, and so on."""
@@ -254,17 +295,9 @@ def _once(people: list[Person]) -> list[Person]:
 _VIA_ROLE = "role "
 
 
-def _ask_of(person: Person) -> Ask:
-    """How somebody who is asked is looked for: who was picked because of a role has to have it still."""
-    if person.kind == "role":
-        return Ask(by="role", of=person.name)
-    if person.via.startswith(_VIA_ROLE):
-        return Ask(by="role", of=person.via.removeprefix(_VIA_ROLE), pick="all")
-    return Ask(by="user", of=person.name)
-
-
-def _is_able(found: Person, asked: Person) -> bool:
-    return found.kind == asked.kind and asked.name in {found.name, found.for_}
+def _picked_by(person: Person) -> str:
+    """The role because of which somebody was picked who was asked before that was kept with them; empty if they were asked by name."""
+    return person.via.removeprefix(_VIA_ROLE) if person.via.startswith(_VIA_ROLE) else ""
 
 
 def _shown(person: Person) -> str:

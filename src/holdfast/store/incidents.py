@@ -42,6 +42,19 @@ class AskedName(NamedTuple):
     name: str
 
 
+class Deputed(NamedTuple):
+    """Somebody who is asked in the place of another, or to whom a question was handed on."""
+
+    tenant: str
+    instance: InstanceId
+    number: int
+    place: int
+    name: str
+    stands_for: str
+    via: str
+    """Why it is them, in words; who has handed it on is named last."""
+
+
 class Stretch(NamedTuple):
     """What was found among the next instances."""
 
@@ -70,6 +83,10 @@ class Incidents(Protocol):
 
     def asked(self, *, after: AskedName | None, limit: int) -> list[AskedName]:
         """Those whom open questions ask, each once, in order; the cost is that of the names, and not of the questions."""
+        ...
+
+    def deputed(self, *, after: Deputed | None, limit: int) -> list[Deputed]:
+        """Those whom open questions ask in the place of others, in order; the cost is that of these, and not of the questions."""
         ...
 
 

@@ -55,6 +55,19 @@ def vote_of(op: Human, outcome: str) -> Vote | None:
     return next((vote for vote in VOTES if op.outcome_for(vote) == outcome), None)
 
 
+def is_within_reach(op: Human, question: Question) -> bool:
+    """Whether those can agree who are asked and can decide; where all have to, nobody is left out."""
+    if not question.lost:
+        return not is_beyond_reach(op, question)
+    votes = [
+        (seat.person.weight, None if seat.given is None else vote_of(op, seat.given.outcome))
+        for place, seat in question.counted
+        if place not in question.lost
+    ]
+    is_extra = any(seat.is_extra and seat.is_free and place not in question.lost for place, seat in question.asked)
+    return is_extra or (question.agree != "all" and verdict(votes, question.agree, question.least) != "against")
+
+
 def is_beyond_reach(op: Human, question: Question) -> bool:
     """Whether those who are asked cannot agree any more, whatever they say."""
     return verdict([*votes_of(op, question)], question.agree, question.least) == "against"

@@ -151,14 +151,17 @@ def _look_at(turn: Turn, step: Step, command: PeopleFound) -> Answer | None:
     op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
     able = {(each.kind, each.name) for each in command.people} | {("user", each.for_) for each in command.people}
     named = {(each.kind, each.name) for each in map(person_of, op.all_asks)} - able
-    lost = [
-        seat.person for _, seat in question.counted if seat.is_free and (seat.person.kind, seat.person.name) in named
+    places = [
+        place
+        for place, seat in question.counted
+        if seat.is_free and (seat.person.kind, seat.person.name) in named
     ]
+    lost = [question.seats[place - 1].person for place in places]
     if command.error or not lost or can_do_without(op, question, lost):
         return _CAPABLE
     names = ", ".join(shown(each) for each in lost)
     trouble = f"nobody can decide {step.node!r}: {names} cannot{notes_of(command.why)}"
-    turn.emit(PeopleAsked(step=step.number, why=command.why, trouble=trouble, stays=True))
+    turn.emit(PeopleAsked(step=step.number, why=command.why, trouble=trouble, stays=True, lost=places))
     turn.pause(NO_APPROVER, trouble)
     return None
 
@@ -213,7 +216,9 @@ def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence
         return f"nobody can decide {step.node!r}: it takes all of them, and {', '.join(lost)} is nobody{notes_of(why)}"
     fit = [(each.weight, None) for place, each in enumerate(asked) if place not in left_out]
     if verdict([*given, *fit], question.agree, question.least) != "against":
-        return ""
+        # Nobody has ended it by what was decided, and without another one nobody can.
+        told = "those who have decided are all who can be asked, and somebody else was to decide besides"
+        return "" if fit else f"nobody can decide {step.node!r}: {told}"
     if left_out and not fit:
         names = ", ".join(shown(asked[place]) for place in left_out)
         return f"nobody can decide {step.node!r}: {names} may not, because they started it or decided another step"

@@ -166,7 +166,11 @@ def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[s
 
 def barred_names(routes: GraphIndex, state: State, step: Step) -> list[str]:
     """Those who may not decide a question, whatever their roles are."""
-    known = {*_authors(state), *(name for names in state.deciders.values() for name in names)} - {""}
+    question = state.questions.get(step.number)
+    given = () if question is None else question.given
+    known = {*_authors(state), *(name for names in state.deciders.values() for name in names)}
+    known |= {name for each in given for name in (each.actor, each.on_behalf_of)}
+    known -= {""}
     return [name for name in sorted(known) if name_refusal(routes, state, step, {name}) is not None]
 
 

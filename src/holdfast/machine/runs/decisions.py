@@ -62,7 +62,7 @@ from holdfast.machine.runs.pauses import expire, go_on, hold_answered, pause, re
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import ended_by_life, may_be_repeated, repair, repeat, requeue, return_to_save_point
 from holdfast.machine.runs.repair_commands import ForkWorkflow
-from holdfast.machine.runs.reviewing import ask_again, people_reviewed
+from holdfast.machine.runs.reviewing import ask_again, look_at_others, people_reviewed
 from holdfast.machine.runs.rollback import (
     NOT_UNDONE,
     cancel,
@@ -91,6 +91,8 @@ from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.votes import answer_in_words, outcome_of
 from holdfast.machine.runs.waking import stations, tell_of_waking
 
+_MAY_BAR = (c.AnswerStep, Mutate)
+"""What may keep somebody from deciding who is asked: a decision of theirs on something else, or what they write."""
 _KNOWN = Ignored(reason="the history says so already")
 
 
@@ -107,6 +109,8 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
     if before is not None and turn.has_happened:
         note(turn, command, before)
     turn.run()
+    if isinstance(command, _MAY_BAR) and state.open:
+        look_at_others(turn)
     if state.rollback is not None:
         go_back(turn)
         if state.may_begin:

@@ -9,7 +9,7 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.facts import PersonFact, person_fact
 from holdfast.machine.graphs.graph import Human
-from holdfast.machine.runs.candidates import candidates_of, claim_refusal, may_all, question_of
+from holdfast.machine.runs.candidates import candidates_of, claim_refusal, may_all, name_refusal, question_of
 from holdfast.machine.runs.law import answer_refusal
 from holdfast.machine.runs.question import Question, Seat
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -60,7 +60,7 @@ def unclaimed_refusal(turn: Turn, step: Step, *, lapsed: str) -> Rejection | Non
     """Why the actor cannot decide what another has claimed. A claim of somebody who cannot decide any more keeps nobody out."""
     question = question_of(turn.routes, turn.state, step)
     barred = claim_refusal(question, step.node, turn.moment.actor, lapsed=lapsed)
-    return None if barred is not None and _has_lapsed(turn, question) else barred
+    return None if barred is not None and _has_lapsed(turn, step, question) else barred
 
 
 def role_of(turn: Turn, question: Question) -> str:
@@ -74,7 +74,9 @@ def role_of(turn: Turn, question: Question) -> str:
     return role if role and role not in brought else ""
 
 
-def _has_lapsed(turn: Turn, question: Question) -> bool:
+def _has_lapsed(turn: Turn, step: Step, question: Question) -> bool:
+    if name_refusal(turn.routes, turn.state, step, {question.claimed_by}) is not None:
+        return True  # They have decided something since that one person does not decide together with this.
     known = _known(turn, question.claimed_by)
     if known is None:
         return False

@@ -69,8 +69,12 @@ class ReviewPeople(_Errand, frozen=True, kw_only=True):
     people: list[Person]
     requester: str = ""
     """Who started the run; empty if the engine did."""
+    hands: list[list[str]] = []
+    """For each of them, those who have handed the question on to them, the first one first; empty if nobody has."""
     barred: list[str] = []
     """Those who may not decide, whatever their roles are."""
+    decided: list[str] = []
+    """Those who have decided, and do not decide once more, whatever their roles are."""
     in_person: bool = False
     """Whether nobody decides in the place of another."""
 

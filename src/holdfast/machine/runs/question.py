@@ -86,6 +86,8 @@ class Question(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Why it cannot be decided by those who are asked; empty if it can."""
     missing: int = 0
     """How many places nobody was found for, where all have to agree: others have to be added first."""
+    lost: list[int] = []
+    """Places of those who cannot decide, as was found out last; counted from one. Somebody else has to take them, or the others decide without."""
     why: list[dict[str, object]] = []
     """How those were found whom it has asked so far; kept as long as more is to be told of that: while people are sought, and for a chain."""
 

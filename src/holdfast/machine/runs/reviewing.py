@@ -17,8 +17,8 @@ from holdfast.machine.runs.candidates import barred_names, is_open_to_all, quest
 from holdfast.machine.runs.commands import AskAgain, PeopleReviewed
 from holdfast.machine.runs.errands import Person, ReviewPeople
 from holdfast.machine.runs.events import PeopleAsked
-from holdfast.machine.runs.question import Question, shown
-from holdfast.machine.runs.state import State, Step
+from holdfast.machine.runs.question import Question, Seat, shown
+from holdfast.machine.runs.state import Data, State, Step
 from holdfast.machine.runs.turn import Turn
 
 _LATE = Ignored(reason="nobody is asked this any more, or those who are are still being looked for")
@@ -31,15 +31,17 @@ def review_of(routes: GraphIndex, state: State, step: Step) -> ReviewPeople | No
     if step.of is not None or not isinstance(op, Human):
         return None
     question = question_of(routes, state, step)
-    people = [seat.person for _, seat in question.asked if seat.is_free]
+    free = [seat for _, seat in question.asked if seat.is_free]
     if not state.looks_up:  # Roles may be the host's own then, and the directory knows nothing of them.
-        people = [each for each in people if each.kind == "user"]
-    if not people or question.is_looking:
+        free = [each for each in free if each.person.kind == "user"]
+    if not free or question.is_looking:
         return None
     return ReviewPeople(
         step=step.number,
         node=step.node,
-        people=people,
+        people=[each.person for each in free],
+        hands=[each.hands for each in free] if any(each.hands for each in free) else [],
+        decided=[seat.decider for _, seat in question.asked if seat.given],
         requester=state.requester,
         barred=barred_names(routes, state, step),
         in_person=not op.delegable,
@@ -62,7 +64,8 @@ def people_reviewed(turn: Turn, command: PeopleReviewed) -> Answer | None:
     question = question_of(turn.routes, turn.state, step)
     if question.is_looking:
         return _LATE
-    lost = _lost(turn, step, question, command.lost)
+    places = _lost(turn, step, question, command.lost)
+    lost = [question.seats[place - 1].person for place in places]
     is_decidable = _is_decidable(op, question, lost)
     if is_decidable != bool(question.trouble):
         return _SAME
@@ -70,10 +73,47 @@ def people_reviewed(turn: Turn, command: PeopleReviewed) -> Answer | None:
         turn.emit(PeopleAsked(step=step.number, why=command.why, stays=True))
         return None
     names = ", ".join(shown(each) for each in lost) or "those who are asked"
-    trouble = f"nobody can decide {step.node!r}: {names} cannot any more{notes_of(command.why)}"
-    turn.emit(PeopleAsked(step=step.number, why=command.why, trouble=trouble, stays=True))
-    turn.pause(NO_APPROVER, trouble)
+    _give_up(turn, step, f"{names} cannot any more{notes_of(command.why)}", places, why=command.why)
     return None
+
+
+def look_at_others(turn: Turn) -> None:
+    """Somebody has decided, or has written what others decide on: they may have been the last one for a question that is still open.
+
+    What follows from the run alone is found out here. If they have a role that is asked, the engine is sent to find out who else has it.
+    """
+    for step in list(turn.state.open.values()):
+        op = turn.routes.node(step.node).op if step.of is None else None
+        if not isinstance(op, Human) or not _is_touched(turn, step, op):
+            continue
+        question = question_of(turn.routes, turn.state, step)
+        if question.is_looking or question.trouble or is_open_to_all(op, question):
+            continue
+        places = _lost(turn, step, question, ())
+        lost = [question.seats[place - 1].person for place in places]
+        if lost and not _is_decidable(op, question, lost):
+            told = "they started it, wrote it, or decided another step"
+            _give_up(turn, step, f"{', '.join(map(shown, lost))} may not, because {told}", places)
+        elif any(seat.is_free and seat.person.kind == "role" and _has(turn, seat) for _, seat in question.asked):
+            review(turn, step)
+
+
+def _is_touched(turn: Turn, step: Step, op: Human) -> bool:
+    """Whether a decision or a change can keep somebody from deciding a question."""
+    if op.distinct_from or op.distinct_approvers or (not op.self_approval and turn.state.document is not None):
+        return True
+    return bool(question_of(turn.routes, turn.state, step).given)
+
+
+def _has(turn: Turn, seat: Seat) -> bool:
+    return seat.person.name in turn.moment.actor.roles
+
+
+def _give_up(turn: Turn, step: Step, told: str, places: list[int], *, why: list[Data] | None = None) -> None:
+    """The run waits for an operator, because nobody can decide a question."""
+    trouble = f"nobody can decide {step.node!r}: {told}"
+    turn.emit(PeopleAsked(step=step.number, why=why or [], trouble=trouble, stays=True, lost=places))
+    turn.pause(NO_APPROVER, trouble)
 
 
 def ask_again(turn: Turn, command: AskAgain) -> Answer | None:
@@ -100,10 +140,11 @@ def asks_of(routes: GraphIndex, question: Question, step: Step) -> Sequence[Ask]
     return [Ask(by=CHAIN, of=op.chain)] if op.chain else op.all_asks
 
 
-def _lost(turn: Turn, step: Step, question: Question, lost: Sequence[Person]) -> list[Person]:
+def _lost(turn: Turn, step: Step, question: Question, lost: Sequence[Person]) -> list[int]:
+    """The places of those who cannot decide: as was found out, and because they are kept apart."""
     named = {(each.kind, each.name) for each in lost}
-    free = [seat.person for _, seat in question.asked if seat.is_free]
-    return [each for each in free if (each.kind, each.name) in named or is_left_out(turn, step, each)]
+    free = [(place, seat.person) for place, seat in question.asked if seat.is_free]
+    return [place for place, each in free if (each.kind, each.name) in named or is_left_out(turn, step, each)]
 
 
 def _is_decidable(op: Human, question: Question, lost: Sequence[Person]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach
+from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_within_reach
 from holdfast.machine.runs.answers import Data, decision_of
 from holdfast.machine.runs.candidates import asked_in, question_of
 from holdfast.machine.runs.holding import put_off
@@ -72,7 +72,7 @@ def _question(routes: GraphIndex, state: State, number: int) -> Question:
 
 def _people_sought(routes: GraphIndex, state: State, event: e.PeopleSought) -> None:
     question = _question(routes, state, event.step)
-    question.is_looking, question.trouble = True, ""
+    question.is_looking, question.trouble, question.lost = True, "", []
     question.why += event.why
 
 
@@ -104,7 +104,7 @@ def _people_asked(routes: GraphIndex, state: State, event: e.PeopleAsked) -> Non
         question.claimed_by = ""
     left_out = set(event.left_out)
     question.seats += [Seat(person=each, is_out=place in left_out) for place, each in enumerate(event.people)]
-    question.is_looking, question.trouble = False, event.trouble
+    question.is_looking, question.trouble, question.lost = False, event.trouble, list(event.lost)
     if not event.stays:
         question.missing = event.missing
     question.why = [*question.why, *event.why] if question.stages else []
@@ -149,6 +149,7 @@ def _handed(routes: GraphIndex, state: State, event: e.Handed) -> None:
     if event.seat:
         before = question.seats[event.seat - 1]
         before.is_out, heir.is_extra = True, before.is_extra
+        question.lost = [each for each in question.lost if each != event.seat]
         question.claimed_by = ""
         if isinstance(event, e.TaskDelegated):
             heir.hands = [*before.hands, event.by]
@@ -157,7 +158,7 @@ def _handed(routes: GraphIndex, state: State, event: e.Handed) -> None:
     question.seats.append(heir)
     op = routes.node(state.open[event.step].node).op
     assert isinstance(op, Human)
-    if not question.missing and not is_beyond_reach(op, question):
+    if not question.missing and is_within_reach(op, question):
         question.trouble = ""
 
 
@@ -169,6 +170,7 @@ def _escalated(routes: GraphIndex, state: State, event: e.TaskEscalated) -> None
         question = _question(routes, state, event.step)
         question.seats += [Seat(person=each, is_extra=True) for each in newcomers(question, event.people)]
         question.trouble = question.claimed_by = ""
+        question.lost = []
 
 
 def _commented(routes: GraphIndex, state: State, event: e.TaskCommented) -> None:

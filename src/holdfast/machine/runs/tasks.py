@@ -51,6 +51,8 @@ from holdfast.machine.runs.turn import Turn
 REASSIGN, ADD_APPROVER, WITHDRAW = "task:reassign", "task:add_approver", "task:withdraw"
 ESCALATE = "task:escalate"
 """The capabilities that it takes to change who is asked, or whether anybody is, without being asked oneself."""
+DELEGATED_BY = "delegated by "
+"""What is said of somebody to whom a question was handed on; the name of the last one who did follows."""
 
 
 class _Task(NamedTuple):
@@ -145,7 +147,7 @@ def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
     heir = Person(
         name=named.name,
         weight=held.person.weight,
-        via=f"delegated by {by}",
+        via=f"{DELEGATED_BY}{by}",
         for_=held.person.for_ or by,
         role=role_of(task.turn, question),
     )
@@ -204,7 +206,9 @@ def _add_approver(task: _Task, command: c.AddApprover) -> Answer | None:
     heir = person_named(command.person, via=f"added by {task.actor.id}", weight=command.weight)
     refusal = _newcomer_refusal(task, heir)
     if refusal is None:
-        _hand(task, ApproverAdded(step=step.number, person=heir, by=task.actor.id, reason=command.reason))
+        # Where all have to agree, one more helps only in the place of somebody who cannot.
+        seat = question.lost[0] if question.lost and question.agree == "all" else 0
+        _hand(task, ApproverAdded(step=step.number, seat=seat, person=heir, by=task.actor.id, reason=command.reason))
     return refusal
 
 

@@ -11,7 +11,7 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.incidents import AskedName, Incident, LongCall, Stretch
+from holdfast.store.incidents import AskedName, Deputed, Incident, LongCall, Stretch
 from holdfast.store.postgres.connections import Line
 from holdfast.store.postgres.packing import Texts
 from holdfast.store.postgres.rows import Row
@@ -24,6 +24,7 @@ class _Sql(msgspec.Struct, frozen=True):
     long_calls: str
     undecidable: str
     asked: str
+    deputed: str
 
 
 _sql = read_numbered(_Sql, __package__, "incidents.sql")
@@ -67,3 +68,12 @@ class PostgresIncidents:
         with self._line.use() as connection:
             found = cast("list[Row]", connection.execute(_sql.asked, [*at, Int8(limit)]).fetchall())
         return [AskedName(*row) for row in found]
+
+    def deputed(self, *, after: Deputed | None, limit: int) -> list[Deputed]:
+        """Those whom open questions ask in the place of others."""
+        at = ("", UUID(int=0), 0, 0) if after is None else after[:4]
+        tenant, run, number, place = at
+        with self._line.use() as connection:
+            values = [tenant, run, Int8(number), Int8(place), Int8(limit)]
+            found = cast("list[Row]", connection.execute(_sql.deputed, values).fetchall())
+        return [Deputed(row[0], InstanceId(row[1]), *row[2:]) for row in found]

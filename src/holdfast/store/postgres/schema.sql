@@ -931,6 +931,7 @@ CREATE INDEX role_grants_by_role ON holdfast.role_grants USING btree (tenant, ro
 CREATE INDEX seals_by_instance ON holdfast.seals USING btree (tenant, instance, number);
 CREATE INDEX subscriptions_by_signal ON holdfast.subscriptions USING btree (tenant, kind, signal, correlation, instance, number, place);
 CREATE INDEX task_decisions_by_actor ON holdfast.task_decisions USING btree (tenant, actor, decided_at, instance, number, sequence);
+CREATE INDEX task_people_deputed ON holdfast.task_people USING btree (tenant, instance, number, place) WHERE (is_open AND (stands_for <> ''::text));
 CREATE INDEX task_people_instances ON holdfast.task_people USING btree (tenant, kind, name, instance) WHERE is_open;
 CREATE INDEX task_people_open ON holdfast.task_people USING btree (tenant, kind, name, opened_at, instance, number) WHERE is_open;
 CREATE INDEX timers_due ON holdfast.timers USING btree (language, type, version, due_at) WHERE (held_at IS NULL);

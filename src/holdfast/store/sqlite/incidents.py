@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.incidents import AskedName, Incident, LongCall, Stretch
+from holdfast.store.incidents import AskedName, Deputed, Incident, LongCall, Stretch
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import instance_id, instant, text
 from holdfast.store.statements import read_statements
@@ -22,6 +22,7 @@ class _Sql(msgspec.Struct, frozen=True):
     long_calls: str
     undecidable: str
     next_asked: str
+    deputed: str
 
 
 _sql = read_statements(_Sql, __package__, "incidents.sql")
@@ -71,3 +72,10 @@ class SQLiteIncidents:
                 found.append(AskedName(*row))
                 values = found[-1]._asdict()
         return found
+
+    def deputed(self, *, after: Deputed | None, limit: int) -> list[Deputed]:
+        """Those whom open questions ask in the place of others."""
+        at = ("", "", 0, 0) if after is None else (after.tenant, str(after.instance), after.number, after.place)
+        with self._database.reading() as connection:
+            rows = connection.execute(_sql.deputed, (*at, limit)).fetchall()
+        return [Deputed(tenant, instance_id(run), *row) for tenant, run, *row in rows]

@@ -884,6 +884,8 @@ CREATE INDEX subscriptions_by_signal on subscriptions (tenant, kind, signal, cor
 
 CREATE INDEX task_decisions_by_actor on task_decisions (tenant, actor, decided_at, instance, number, sequence);
 
+CREATE INDEX task_people_deputed on task_people (tenant, instance, number, place) where is_open and stands_for <> '';
+
 CREATE INDEX task_people_instances on task_people (tenant, kind, name, instance) where is_open;
 
 CREATE INDEX task_people_open on task_people (tenant, kind, name, opened_at, instance, number) where is_open;

@@ -46,6 +46,8 @@ class PeopleAsked(Happening, frozen=True, kw_only=True):
     """How many parts of a question that takes all of them found nobody: it is not decided before as many others were added."""
     stays: bool = False
     """Whether those are still asked who were: it was only found out that they cannot decide."""
+    lost: list[int] = []  # noqa: RUF012 - every struct gets one of its own
+    """Places of those who were asked and cannot decide, counted from one."""
 
 
 @message(name="task_decided")

@@ -417,6 +417,7 @@ create table holdfast.task_people (
 create index task_people_open on holdfast.task_people (tenant, kind, name, opened_at, instance, number) where is_open;
 -- For lists of processes by whom they ask, newest first.
 create index task_people_instances on holdfast.task_people (tenant, kind, name, instance) where is_open;
+create index task_people_deputed on holdfast.task_people (tenant, instance, number, place) where is_open and stands_for <> '';
 
 create table holdfast.task_decisions (
     instance         uuid not null,

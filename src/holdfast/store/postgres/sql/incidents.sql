@@ -45,3 +45,8 @@ with recursive a (tenant, kind, name) as (
     ) as f
 )
 select tenant, kind, name from a limit ?::int8
+
+-- name: deputed
+select tenant, instance, number, place, name, stands_for, via from holdfast.task_people
+where is_open and stands_for <> '' and (tenant, instance, number, place) > (?::text, ?::uuid, ?::int8, ?::int8)
+order by tenant, instance, number, place limit ?::int8

@@ -47,3 +47,8 @@ select * from (
     where is_open and tenant > :tenant order by tenant, kind, name limit 1
 )
 limit 1;
+
+-- name: deputed
+select tenant, instance, number, place, name, stands_for, via from task_people indexed by task_people_deputed
+where is_open and stands_for <> '' and (tenant, instance, number, place) > (?, ?, ?, ?)
+order by tenant, instance, number, place limit ?;
