@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
+from api import tokens
+from api.tokens import token
 from api.world import GENEROUS, Client
 from holdfast import Actor, Calls, Capabilities, ClaimedCapabilities, RequestContext, Saga, Settings
 from holdfast.http import create_app
@@ -111,7 +115,7 @@ def registered(engine: ManualEngine) -> None:
 
     engine.register(Saga("paid").wait_for("wait", signal="paid").build())
     engine.register(Saga("broken", dlq=True).step("s", fail, attempts=1).build())
-    engine.register(Puppet(lambda _state, _command, _moment: fail()))  # type: ignore[arg-type,return-value,func-returns-value]
+    engine.register(Puppet(lambda _state, _command, _moment: fail()))  # type: ignore[arg-type,return-value]
 
 
 def standing(engine: ManualEngine) -> list[tuple[str, str]]:
@@ -168,7 +172,7 @@ def test_a_schedule_starts_nothing_once_its_owner_lost_the_right(place: Place, w
         engine.schedules.backfill("s", begin - 3 * HOUR, begin + 3 * HOUR, at_once=True)
     elif why == "catch_up":
         place.clock.move(5 * HOUR)
-    if why == "manual" or why == "backfill":
+    if why in {"manual", "backfill"}:
         engine.drain()
     else:
         engine.advance(2 * HOUR)
@@ -198,9 +202,7 @@ def test_rights_that_nobody_can_look_up_count_as_long_as_they_last(place: Place)
     """Of somebody whom the directory does not have, what came with the request counts until it ends; also what resolvers read in claims."""
     engine = place.engine(QUICKLY, capabilities=ClaimedCapabilities("scope"))
     registered(engine)
-    request = RequestContext(
-        actor=Actor(id="eve"), claims={"scope": "*"}, expires_at=place.clock.now() + 5 * HOUR / 2
-    )
+    request = RequestContext(actor=Actor(id="eve"), claims={"scope": "*"}, expires_at=place.clock.now() + 5 * HOUR / 2)
     engine.acting(request).schedules.put("s", "paid", every=HOUR, overlap="allow_all")
     for _ in range(4):
         engine.advance(HOUR)
@@ -220,3 +222,58 @@ def test_who_still_has_the_role_is_served(place: Place) -> None:
         client.close()
     engine.advance(HOUR)
     assert [each.status for each in engine.schedules.fires("s")] == ["started"]
+
+
+def test_a_schedule_that_was_refused_is_an_incident(place: Place) -> None:
+    """Operators are told in the incidents, health and metrics, until a time of it is not refused."""
+    engine, ann = by_directory(place)
+    registered(engine)
+    ann.schedules.put("s", "paid", every=HOUR, overlap="allow_all")
+    engine.advance(HOUR)
+    assert engine.admin.incidents() == []
+    engine.directory.revoke("ann", "chief")
+    engine.advance(HOUR)
+    engine.advance(HOUR / 60)
+    (incident,) = engine.admin.incidents()
+    assert (incident.kind, incident.instance) == ("refused_schedule", engine.schedules.get("s").instance)
+    assert "'ann' may not" in incident.told
+    assert (len(engine.health().incidents), engine.incident_counts()["refused_schedule"]) == (1, 1)
+    engine.schedules.put("s", "paid", every=HOUR, overlap="allow_all")
+    engine.advance(HOUR)
+    engine.advance(HOUR / 60)
+    assert (engine.admin.incidents(), engine.health().incidents) == ([], [])
+
+
+@pytest.mark.row("E-664")
+@pytest.mark.parametrize("verb", ["start", "cancel", "abort"])
+def test_what_a_front_end_demanded_is_demanded_each_time(place: Place, tmp_path: Path, verb: str) -> None:
+    """The permission of the HTTP route is that of the role: without it a workflow that anybody may start is not started, and no run is ended."""
+    engine = peopled(place.engine(QUICKLY), "clerk")
+    registered(engine)
+    options = msgspec.structs.replace(
+        GENEROUS,
+        issuers=(tokens.issuer(tmp_path),),
+        uses_directory=True,
+        roles={"clerk": frozenset({"execution:*"})},
+    )
+    runs = [str(engine.start("paid").id) for _ in range(2)]
+    ann = Client(create_app(engine, options), token(sub="ann", tenant="default", scope="schedule:manage batch:manage"))
+    body: dict[str, object] = {"verb": verb, "runs": runs, "per_second": 1 / 3600}
+    if verb == "start":
+        body = {"verb": verb, "definition": "paid", "inputs": [{}, {}], "per_second": 1 / 3600}
+    try:
+        for method, path, said in (
+            ("PUT", "/api/v1/schedules/s", {"workflow": "paid", "every_seconds": 3600, "overlap": "allow_all"}),
+            ("POST", "/api/v1/batches", body),
+        ):
+            answer = ann.ask(method, path, json=said)
+            assert answer.is_success, answer.text
+    finally:
+        ann.close()
+    engine.advance(HOUR / 2)
+    engine.directory.revoke("ann", "clerk")
+    engine.advance(2 * HOUR)
+    assert {each.status for each in engine.schedules.fires("s")} == {"refused"}
+    (batch,) = engine.batches.list()
+    first, second = engine.batches.items(batch.id)
+    assert (first.status == "refused", second.status) == (False, "refused")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -41,7 +42,7 @@ def hand_on(*names: str, claims: bool = False) -> Act:
     """Each of these hands it on to the next one."""
 
     def act(engine: ManualEngine, task: str) -> None:
-        for giver, to in zip(names, names[1:], strict=False):
+        for giver, to in pairwise(names):
             engine.acting(giver).tasks.delegate(task, to)
         if claims:
             engine.acting(names[-1]).tasks.claim(task)
@@ -62,6 +63,21 @@ def revoked(name: str, role: str) -> Act:
 def reassigned(who: str = "") -> Act:
     """An operator has eve decide instead."""
     return lambda engine, task: engine.tasks.reassign(task, "eve", who=who)
+
+
+def several(*acts: Act) -> Act:
+    """One after the other."""
+
+    def act(engine: ManualEngine, task: str) -> None:
+        for each in acts:
+            each(engine, task)
+
+    return act
+
+
+def granted(name: str, role: str) -> Act:
+    """Somebody is given a role."""
+    return lambda engine, _: engine.directory.grant(name, role)
 
 
 def nothing(_engine: ManualEngine, _task: str) -> None:
@@ -99,19 +115,19 @@ PARTIAL = {
     ),
     "a role whose only holder has voted": Case(
         BOTH,
-        lambda e, _: (e.directory.grant("ann", "boss"), e.directory.revoke("bob", "clerk")),
-        lambda e, task: (e.directory.revoke("dora", "boss"), approve("ann")(e, task)),
+        several(granted("ann", "boss"), revoked("bob", "clerk")),
+        several(revoked("dora", "boss"), approve("ann")),
         reassigned(),
     ),
     "a role whose other holders have left since": Case(
         BOTH,
-        lambda e, task: (e.directory.grant("ann", "boss"), approve("ann")(e, task)),
-        lambda e, _: (e.directory.deactivate("bob"), e.directory.deactivate("dora")),
+        several(granted("ann", "boss"), approve("ann")),
+        several(gone("bob"), gone("dora")),
         reassigned(),
     ),
     "a quorum with an abstention": Case(
         question(ask=["user:dora", "user:ann", "user:bob"], agree=2, abstain=True),
-        lambda e, task: (approve("dora")(e, task), e.acting("ann").tasks.abstain(task)),
+        several(approve("dora"), lambda e, task: e.acting("ann").tasks.abstain(task)),
         gone("bob"),
         lambda e, task: e.tasks.add_approver(task, "eve"),
     ),
@@ -136,7 +152,7 @@ HANDED = {
     ),
     "one of two, and the giver loses the role": Case(
         CLERK,
-        lambda e, task: (hand_on("ann", "cat")(e, task), approve("dora")(e, task)),
+        several(hand_on("ann", "cat"), approve("dora")),
         revoked("ann", "clerk"),
         reassigned(),
     ),

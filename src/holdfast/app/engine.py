@@ -498,6 +498,7 @@ class Engine(EngineCalls):
         return {
             "stuck": len(housekeeping.incidents.known),
             "no_approver": len(housekeeping.incidents.undecidable),
+            "refused_schedule": len(housekeeping.incidents.refused),
             "hung_call": len(housekeeping.incidents.hung),
             "unreadable": len(housekeeping.unread.known) + len(self.runtime.due_work.unreadable.told()),
             "directory_unreachable": len(directory_incidents(self.office.directory)),

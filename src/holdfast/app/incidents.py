@@ -30,6 +30,15 @@ def incidents_in(
             tenant=found.tenant,
             instance=found.instance,
         )
+    for refused in parts.incidents().refused_schedules(limit=_MOST):
+        yield IncidentInfo(
+            kind="refused_schedule",
+            told=f"the schedule {refused.schedule!r} was refused its last start: {refused.detail}",
+            remedy="give its owner the right back, have somebody else put it, or delete it",
+            since=refused.since,
+            tenant=refused.tenant,
+            instance=refused.instance,
+        )
     for call in hung_calls(parts.incidents(), shared.settings, now):
         where = workers.get(call.worker)
         yield IncidentInfo(

@@ -143,8 +143,8 @@ class MissingHandler(msgspec.Struct, frozen=True, kw_only=True):
 class IncidentInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Something that does not go on by itself, and that somebody should look at."""
 
-    kind: Literal["no_approver", "hung_call", "unreadable", "directory_unreachable"]
-    """Nobody can decide a question, a call of a handler may hang, no code here can read a piece of work, or the directory of the host cannot be asked."""
+    kind: Literal["no_approver", "refused_schedule", "hung_call", "unreadable", "directory_unreachable"]
+    """Nobody can decide a question, the last time of a schedule was refused, a call of a handler may hang, no code here can read a piece of work, or the directory of the host cannot be asked."""
     told: str
     """The same as a sentence."""
     remedy: str

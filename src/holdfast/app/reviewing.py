@@ -237,7 +237,9 @@ class TaskReview:
                 name: (
                     crowd.is_active(name),
                     name in crowd.absent,
-                    tuple(sorted((each.receiver, each.role, each.definition) for each in crowd.delegations.get(name, ()))),
+                    tuple(
+                        sorted((each.receiver, each.role, each.definition) for each in crowd.delegations.get(name, ()))
+                    ),
                     tuple(sorted(roles[name])),
                 )
                 for name in names

@@ -144,6 +144,7 @@ def _of_engine(engine: Engine) -> Iterator[Finding]:
 
 _INCIDENTS = {
     "no_approver": "undecidable questions",
+    "refused_schedule": "refused schedules",
     "hung_call": "calls that may hang",
     "unreadable": "unreadable work",
 }

@@ -215,9 +215,7 @@ def late_terms(request: RequestContext, roles: frozenset[str]) -> Terms:
     if request.actor.kind == "system":
         return NO_TERMS
     theirs = _standing_for(request, roles)
-    return Terms(
-        needs=sorted(request.needs), role_capabilities={name: sorted(theirs[name]) for name in sorted(theirs)}
-    )
+    return Terms(needs=sorted(request.needs), role_capabilities={name: sorted(theirs[name]) for name in sorted(theirs)})
 
 
 def later(actor: Actor | None, terms: Terms, *, tenant: str, partition: str, trace: str) -> RequestContext:

@@ -210,8 +210,12 @@ class _Search:
             if not crowd.is_active(giver):
                 return f"{giver!r}, who has delegated it, is deactivated"
         given = crowd.delegations.get(person.for_, ())
-        if person.for_ and not hands and not any(
-            each.receiver == person.name and each.covers(role=role, definition=self._definition) for each in given
+        if (
+            person.for_
+            and not hands
+            and not any(
+                each.receiver == person.name and each.covers(role=role, definition=self._definition) for each in given
+            )
         ):
             return f"{person.name!r} does not stand in for {person.for_!r} any more"
         if crowd.is_active(person.name) or self._has_deputy(crowd, person.name):

@@ -55,6 +55,18 @@ class Deputed(NamedTuple):
     """Why it is them, in words; who has handed it on is named last."""
 
 
+class RefusedSchedule(NamedTuple):
+    """A schedule whose last time was refused: who put it may not start what it starts any more, or that cannot be started."""
+
+    instance: InstanceId
+    tenant: str
+    definition: str
+    since: datetime
+    """When it was refused."""
+    schedule: str
+    detail: str
+
+
 class Stretch(NamedTuple):
     """What was found among the next instances."""
 
@@ -83,6 +95,10 @@ class Incidents(Protocol):
 
     def asked(self, *, after: AskedName | None, limit: int) -> list[AskedName]:
         """Those whom open questions ask, each once, in order; the cost is that of the names, and not of the questions."""
+        ...
+
+    def refused_schedules(self, *, limit: int) -> list[RefusedSchedule]:
+        """The schedules whose last time was refused; the cost is that of the schedules that there are."""
         ...
 
     def deputed(self, *, after: Deputed | None, limit: int) -> list[Deputed]:

@@ -176,7 +176,11 @@ class _Turn:
         page = left[: AT_ONCE if not rate else max(1, min(AT_ONCE, int(rate)))]
         next_at = self._moment.now + timedelta(seconds=len(page) / rate) if rate else None
         self._emit(w.ItemsTried(first=page[0].number, last=page[-1].number, next_at=next_at))
-        self._ask(w.TryItems(id=self._state.id, order=self._order, items=page, owner=self._state.owner, terms=self._state.terms))
+        self._ask(
+            w.TryItems(
+                id=self._state.id, order=self._order, items=page, owner=self._state.owner, terms=self._state.terms
+            )
+        )
 
     def _ask(self, effect: w.Effect) -> None:
         self._effects.append(Effect(body=effect, handler=OWN_HANDLER))

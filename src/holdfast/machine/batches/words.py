@@ -133,7 +133,6 @@ class BatchBegun(_Word, frozen=True, kw_only=True):
     order: Order
     items: list[Item]
     owner: Actor | None = None
-    terms: Terms = NO_TERMS
     """On whose behalf it is done, with what came with their request; None if that is the engine itself. What else they may do is looked up then."""
     terms: Terms = NO_TERMS
     """What they must be allowed each time, and what their roles stood for at the front end."""

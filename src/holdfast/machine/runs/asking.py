@@ -152,9 +152,7 @@ def _look_at(turn: Turn, step: Step, command: PeopleFound) -> Answer | None:
     able = {(each.kind, each.name) for each in command.people} | {("user", each.for_) for each in command.people}
     named = {(each.kind, each.name) for each in map(person_of, op.all_asks)} - able
     places = [
-        place
-        for place, seat in question.counted
-        if seat.is_free and (seat.person.kind, seat.person.name) in named
+        place for place, seat in question.counted if seat.is_free and (seat.person.kind, seat.person.name) in named
     ]
     lost = [question.seats[place - 1].person for place in places]
     if command.error or not lost or can_do_without(op, question, lost):

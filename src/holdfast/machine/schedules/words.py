@@ -19,7 +19,6 @@ SCHEDULE_KIND: Final = "schedule"
 """What their instances are called."""
 
 
-
 class _Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What is said to a schedule, of it, and by it."""
 

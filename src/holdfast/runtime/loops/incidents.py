@@ -15,7 +15,7 @@ from holdfast.runtime.context import EngineContext
 from holdfast.runtime.settings import Settings
 from holdfast.runtime.telemetry import CallHangs, InstanceStuck
 from holdfast.runtime.work.unreadable import Throttle
-from holdfast.store.incidents import Incident, Incidents, LongCall
+from holdfast.store.incidents import Incident, Incidents, LongCall, RefusedSchedule
 from holdfast.store.port import Parts
 
 _log = logging.getLogger("holdfast.housekeeping")
@@ -57,6 +57,8 @@ class IncidentLook:
         """On the last way, as far as this one has not come to it."""
         self.undecidable: tuple[Incident, ...] = ()
         """Instances that wait because nobody can decide a question, as of the last look."""
+        self.refused: tuple[RefusedSchedule, ...] = ()
+        """Schedules whose last time was refused, as of the last look."""
         self.hung: tuple[LongCall, ...] = ()
         """Calls that may hang, as of the last look."""
 
@@ -77,6 +79,7 @@ class IncidentLook:
         for each in stretch.found:
             self._tell(each)
         self._look_at_people()
+        self._look_at_schedules()
         self._look_at_calls(now)
         return len(stretch.found)
 
@@ -85,6 +88,9 @@ class IncidentLook:
         for each in self.undecidable if self.alert is not None else ():
             assert self.alert is not None
             self.alert(each, "nobody can decide a question of it")
+
+    def _look_at_schedules(self) -> None:
+        self.refused = tuple(self._incidents.refused_schedules(limit=_MOST_LISTED))
 
     def _look_at_calls(self, now: datetime) -> None:
         self.hung = tuple(hung_calls(self._incidents, self._shared.settings, now))
@@ -108,6 +114,7 @@ class IncidentLook:
         return [
             *_named(self.known, "", "runs.stuck() lists them"),
             *_named(self.undecidable, people, "runs.paused(reason='no_approver') lists them"),
+            *_named(self.refused, "is a schedule whose last time was refused", "admin.incidents() lists them"),
             *_named(self.hung, "has a call in hand that may hang", "admin.incidents() lists them"),
         ]
 
@@ -127,7 +134,7 @@ class IncidentLook:
         )
 
 
-def _named(found: Sequence[Incident | LongCall], what: str, remedy: str) -> list[str]:
+def _named(found: Sequence[Incident | LongCall | RefusedSchedule], what: str, remedy: str) -> list[str]:
     said = [
         " ".join(filter(None, [f"{each.definition!r} {each.instance} of tenant {each.tenant!r}", what]))
         + f", since {each.since}"

@@ -11,7 +11,7 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.incidents import AskedName, Deputed, Incident, LongCall, Stretch
+from holdfast.store.incidents import AskedName, Deputed, Incident, LongCall, RefusedSchedule, Stretch
 from holdfast.store.postgres.connections import Line
 from holdfast.store.postgres.packing import Texts
 from holdfast.store.postgres.rows import Row
@@ -25,6 +25,7 @@ class _Sql(msgspec.Struct, frozen=True):
     undecidable: str
     asked: str
     deputed: str
+    refused_schedules: str
 
 
 _sql = read_numbered(_Sql, __package__, "incidents.sql")
@@ -77,3 +78,9 @@ class PostgresIncidents:
             values = [tenant, run, Int8(number), Int8(place), Int8(limit)]
             found = cast("list[Row]", connection.execute(_sql.deputed, values).fetchall())
         return [Deputed(row[0], InstanceId(row[1]), *row[2:]) for row in found]
+
+    def refused_schedules(self, *, limit: int) -> list[RefusedSchedule]:
+        """The schedules whose last time was refused."""
+        with self._line.use() as connection:
+            found = cast("list[Row]", connection.execute(_sql.refused_schedules, [Int8(limit)]).fetchall())
+        return [RefusedSchedule(InstanceId(row[0]), *row[1:]) for row in found]

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.incidents import AskedName, Deputed, Incident, LongCall, Stretch
+from holdfast.store.incidents import AskedName, Deputed, Incident, LongCall, RefusedSchedule, Stretch
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.rows import instance_id, instant, text
 from holdfast.store.statements import read_statements
@@ -23,6 +23,7 @@ class _Sql(msgspec.Struct, frozen=True):
     undecidable: str
     next_asked: str
     deputed: str
+    refused_schedules: str
 
 
 _sql = read_statements(_Sql, __package__, "incidents.sql")
@@ -79,3 +80,9 @@ class SQLiteIncidents:
         with self._database.reading() as connection:
             rows = connection.execute(_sql.deputed, (*at, limit)).fetchall()
         return [Deputed(tenant, instance_id(run), *row) for tenant, run, *row in rows]
+
+    def refused_schedules(self, *, limit: int) -> list[RefusedSchedule]:
+        """The schedules whose last time was refused."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_sql.refused_schedules, (limit,)).fetchall()
+        return [RefusedSchedule(instance_id(row[0]), row[1], row[2], instant(row[3]), *row[4:]) for row in rows]

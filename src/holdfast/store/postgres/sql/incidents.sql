@@ -50,3 +50,11 @@ select tenant, kind, name from a limit ?::int8
 select tenant, instance, number, place, name, stands_for, via from holdfast.task_people
 where is_open and stands_for <> '' and (tenant, instance, number, place) > (?::text, ?::uuid, ?::int8, ?::int8)
 order by tenant, instance, number, place limit ?::int8
+
+-- name: refused_schedules
+select i.id, i.tenant, i.definition, f.told_at, i.key, f.detail
+from holdfast.schedules s join holdfast.instances i on i.id = s.instance
+cross join lateral (
+    select l.status, l.told_at, l.detail from holdfast.schedule_fires l where l.instance = s.instance order by l.place limit 1
+) as f
+where f.status = 'refused' and i.reason <> 'deleted' order by f.told_at limit ?::int8

@@ -52,3 +52,10 @@ limit 1;
 select tenant, instance, number, place, name, stands_for, via from task_people indexed by task_people_deputed
 where is_open and stands_for <> '' and (tenant, instance, number, place) > (?, ?, ?, ?)
 order by tenant, instance, number, place limit ?;
+
+-- name: refused_schedules
+select i.id, i.tenant, i.definition, f.told_at, i.key, f.detail
+from schedules s cross join instances i on i.id = s.instance
+cross join schedule_fires f on f.instance = s.instance
+    and f.place = (select min(l.place) from schedule_fires l where l.instance = s.instance)
+where f.status = 'refused' and i.reason <> 'deleted' order by f.told_at limit ?;
