@@ -89,6 +89,8 @@ class Seat:
     """Whether they are asked because the others were silent."""
     is_over: bool = False
     """Whether nobody is asked here any more."""
+    is_lost: bool = False
+    """Whether it was found that nobody can decide from here."""
     hands: tuple[str, ...] = ()
     """Those who have handed it on."""
     vote: Vote | None = None
@@ -235,7 +237,7 @@ class Poll:
     def put(self, people: Iterable[Seat]) -> None:
         """These are asked, and nobody else any more who has not decided."""
         for seat in self.free:
-            seat.is_over = not seat.is_extra
+            seat.is_over, seat.is_lost = not seat.is_extra, False
         self.seats += people
         self.is_looking, self.claimed_by = False, ""
 
@@ -260,7 +262,16 @@ class Poll:
             seat.is_over, self.claimed_by, heir.is_extra = True, "", seat.is_extra
         heir.stage = self.stage
         self.seats.append(heir)
-        self.is_in_trouble = self.is_in_trouble and self.is_beyond_reach()
+        self.is_in_trouble = self.is_in_trouble and not self.is_within_reach()
+
+    def is_within_reach(self) -> bool:
+        """Whether those can agree who are asked and not lost; where all have to, nobody is left out."""
+        able = [seat for seat in self.asked if not seat.is_lost]
+        if len(able) == len(self.asked):
+            return not self.is_beyond_reach()
+        votes: Votes = [(seat.weight, self._said(seat)) for seat in able if not seat.is_extra]
+        is_extra = any(seat.is_extra and seat.vote is None for seat in able)
+        return is_extra or (self.agree != "all" and verdict(votes, self.agree, self.least) != "against")
 
     def is_beyond_reach(self) -> bool:
         """Whether those who are asked cannot agree any more."""

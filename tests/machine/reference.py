@@ -374,6 +374,8 @@ class Reference:
             self._mend()
         if taken and not self.is_over:
             self._settle()
+        if taken and isinstance(command, c.AnswerStep) and not self.is_over:
+            self._look_at_others()
         return taken
 
     def _is_repeated(self, command: object) -> bool:
@@ -815,7 +817,8 @@ class Reference:
         votes = [(seat.weight, poll.word(seat.vote.outcome)) for seat in decided if seat.vote]
         votes += [(seat.weight, None) for seat in people if not seat.is_over]
         poll.put(people)
-        poll.is_in_trouble = bool(error) or not people or verdict(votes, poll.agree, poll.least) == "against"
+        is_lost = verdict(votes, poll.agree, poll.least) == "against" or all(seat.is_over for seat in people)
+        poll.is_in_trouble = bool(error) or not people or is_lost
         if poll.is_in_trouble:
             self._pause("no_approver")
 
@@ -861,7 +864,7 @@ class Reference:
         if known is not None:
             is_same = (known.outcome, known.data) == (command.outcome, command.data)
             return False if is_same else self._bar("already_decided")
-        if poll.is_claimed_from(who):
+        if self._is_claimed(step):
             return self._bar("claimed")
         kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
         if kept_out:
@@ -966,12 +969,36 @@ class Reference:
         kept_out = _poll(step).keeps_out(self.actor)
         return kept_out or ("" if self._may_answer(self.graph.nodes[step.node]) else "not_allowed")
 
+    def _is_claimed(self, step: Step) -> bool:
+        """Whether another one has it for himself, who may decide it."""
+        poll = _poll(step)
+        return poll.is_claimed_from(self.actor) and not self._separation(step, {poll.claimed_by})
+
+    def _look_at_others(self) -> None:
+        """Whoever has decided may have been the last one for a question that wants different people."""
+        for step in self.steps:
+            poll = step.poll
+            if poll is None or not self.is_asked(step) or poll.is_looking or poll.is_in_trouble or poll.is_open_to_all:
+                continue
+            if not (poll.op.distinct_from or poll.op.distinct_approvers or any(seat.vote for seat in poll.seats)):
+                continue
+            free = [seat for seat in poll.free if not seat.who.startswith("role:")]
+            lost = [seat for seat in free if self._separation(step, {seat.who, seat.stands_for} - {""})]
+            for seat in poll.asked:
+                seat.is_lost = seat in lost
+            if lost and not poll.is_within_reach():
+                poll.is_in_trouble = True
+                self._pause("no_approver")
+            else:
+                for seat in lost:
+                    seat.is_lost = False
+
     def _is_kept_out(self, step: Step) -> bool:
-        poll, outsider = _poll(step), self._outsider(step)
+        outsider = self._outsider(step)
         if outsider:
             self._bar(outsider)
             return True
-        if poll.is_claimed_from(self.actor):
+        if self._is_claimed(step):
             return not self._bar("claimed")
         return self._has_run_out(step) and not self._bar("expired")
 
@@ -1036,7 +1063,9 @@ class Reference:
             return self._bar("not_allowed")
         if _poll(step).is_open_to_all:
             return self._bar("already_asked")
-        return self._hand(step, None, Seat(who, weight))
+        poll = _poll(step)
+        lost = next((seat for seat in poll.asked if seat.is_lost), None) if poll.agree == "all" else None
+        return self._hand(step, lost, Seat(who, weight))
 
     def _hand(self, step: Step, seat: Seat | None, heir: Seat) -> bool:
         """Ask somebody else, if he is not asked yet and may decide."""
@@ -1098,6 +1127,8 @@ class Reference:
         if who not in [seat.who for seat in poll.asked]:
             poll.seats.append(Seat(who, stage=poll.stage, is_extra=True))
         poll.is_in_trouble, poll.claimed_by = False, ""
+        for seat in poll.seats:
+            seat.is_lost = False
         if rung.timeout_ms is not None:
             step.due = self._in(rung.timeout_ms)
         self._set_times(step, poll.op.times)
