@@ -20,7 +20,7 @@ from holdfast.kernel.facts import PersonFact, person_fact
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_DECISIONS
 from holdfast.kernel.records import TASKS
-from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.graph import Graph, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.candidates import name_refusal, question_of
@@ -111,17 +111,14 @@ class _Inbox:
         actor, reader = self._desk.request.actor.id, self._reader
         if not op.self_approval and task.requester == actor:
             return True
-        if not op.distinct_from and not op.distinct_approvers:
+        if not _is_apart(graph_of(self._desk, header), task.name):
             return False
-        nodes = {each.number: each.node for each in reader.rows(TASKS, header.id)}
-        given = [each for each in reader.rows(TASK_DECISIONS, header.id) if actor in {each.actor, each.on_behalf_of}]
-        used = {nodes[each.number] for each in given if each.is_applied}
-        if not op.distinct_approvers:
-            return bool(used & {*op.distinct_from})
-        return bool(used) or any(each.number == task.step_number and not each.is_withdrawn for each in given)
+        has_decided = any(actor in {each.actor, each.on_behalf_of} for each in reader.rows(TASK_DECISIONS, header.id))
+        has_passed = any(each.status == "overridden" for each in reader.rows(TASKS, header.id))
+        return (has_decided or has_passed) and self._is_kept_from(header.id, task)
 
     def _is_kept_from(self, instance: InstanceId, task: HumanTask) -> bool:
-        """Whether the actor would be refused, as one of those whose document it is."""
+        """Whether the actor would be refused: as one of those whose document it is, or who has decided what keeps them from it."""
         routes, state = self._folded(instance)
         step = state.open.get(task.step_number)
         return step is not None and bool(name_refusal(routes, state, step, _names(self._desk.request.actor)))
@@ -158,6 +155,14 @@ class _Inbox:
         assert isinstance(state, State)
         assert isinstance(machine, GraphMachine)
         return machine.routes_of(state), state
+
+
+def _is_apart(graph: Graph, name: str) -> bool:
+    """Whether somebody may not decide a step because of another one that they have decided."""
+    people = ((each, node.op) for each, node in graph.nodes.items() if isinstance(node.op, Human))
+    return any(
+        op.distinct_approvers or name in op.distinct_from or (each == name and op.distinct_from) for each, op in people
+    )
 
 
 def _asks_roles(op: Human) -> bool:

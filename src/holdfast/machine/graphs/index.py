@@ -152,6 +152,7 @@ class GraphIndex:
         people = [node.op for node in graph.nodes.values() if isinstance(node.op, Human)]
         self.tells_deciders_apart = any(op.distinct_approvers or op.distinct_from for op in people)
         """Whether somebody may not decide because of what they decided before, so that this has to be remembered."""
+        self._apart = _kept_apart(graph) if self.tells_deciders_apart else {}
         starts = any(isinstance(node.op, Call) for node in graph.nodes.values())
         self.asks_people = starts or any(op.all_asks or op.chain for op in people)
         """Whether a run, or one that it starts, may ask somebody in particular."""
@@ -199,6 +200,10 @@ class GraphIndex:
     def reads(self, node: str) -> Reads | None:
         """What a node, and the edges that leave it, read from outside of the document; None if that is nothing."""
         return self._reads.get(node)
+
+    def apart(self, node: str) -> frozenset[str]:
+        """The human steps whose deciders may not decide this one, and the other way round: whichever is decided first."""
+        return self._apart.get(node, _NOBODY)
 
     def ways(self, node: str, outcome: str) -> tuple[Edge, ...]:
         """The edges that an outcome may take, in the order in which they are tried."""
@@ -309,6 +314,43 @@ class GraphIndex:
         """The expressions of a node whose names begin so, by the rest of their names."""
         formulas = self._formulas[node]
         return {name.removeprefix(prefix): formulas[name] for name in formulas if name.startswith(prefix)}
+
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+def _kept_apart(graph: Graph) -> dict[str, frozenset[str]]:
+    """The human steps that are to be decided by different people, each with the others of its pairs."""
+    people = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Human)}
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for name, op in people.items():
+        others = {*op.distinct_from} & people.keys()
+        if op.distinct_approvers:
+            found[name] |= people.keys() - {name}
+            others |= people.keys() - _behind(graph, name) - {name}
+        found[name] |= others
+        for other in others:
+            found[other].add(name)
+    return {name: frozenset(others) for name, others in found.items()}
+
+
+def _behind(graph: Graph, name: str) -> set[str]:
+    """The nodes that come behind one for sure: a way leads from it to them, and none leads back but for rework."""
+    into, out = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for edge in graph.edges:
+        if not edge.rework:
+            out[edge.source].append(edge.target)
+            into[edge.target].append(edge.source)
+    return _led_to(out, name) - _led_to(into, name)
+
+
+def _led_to(ways: Mapping[str, list[str]], name: str) -> set[str]:
+    found, waiting = set[str](), [name]
+    while waiting:
+        following = {*ways.get(waiting.pop(), ())} - found
+        found |= following
+        waiting += following
+    return found
 
 
 def _demanded(node: Node) -> tuple[str, ...]:

@@ -156,7 +156,7 @@ def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[s
             )
             told = f"{name!r} {did} and may not decide {step.node!r} too; somebody else has to"
             return refused(Refusal.SELF_APPROVAL, told)
-        decided = _decided_before(op, state, step, name)
+        decided = _decided_before(routes, state, step, name)
         if decided:
             again = f"{step.node!r} too" if decided != step.node else "it twice, for whomever"
             told = f"{name!r} has decided {decided!r} and may not decide {again}; somebody else has to"
@@ -169,7 +169,9 @@ def barred_names(routes: GraphIndex, state: State, step: Step) -> list[str]:
     question = state.questions.get(step.number)
     given = () if question is None else question.given
     known = {*_authors(state), *(name for names in state.deciders.values() for name in names)}
-    known |= {name for each in given for name in (each.actor, each.on_behalf_of)}
+    known |= {name for each in given for name in _names(each)}
+    if routes.apart(step.node):
+        known |= {name for each in state.questions.values() for answer in each.given for name in _names(answer)}
     known -= {""}
     return [name for name in sorted(known) if name_refusal(routes, state, step, {name}) is not None]
 
@@ -179,15 +181,31 @@ def _authors(state: State, covers: Sequence[str] = ()) -> set[str]:
     return ({state.requester} | (set() if state.document is None else state.document.authors(covers))) - {""}
 
 
-def _decided_before(op: Human, state: State, step: Step, name: str) -> str:
-    """The step that somebody has decided who is to be another one than the decider of this one; empty if there is none."""
-    others = op.distinct_from
+def _decided_before(routes: GraphIndex, state: State, step: Step, name: str) -> str:
+    """The step that somebody has decided who is to be another one than the decider of this one; empty if there is none.
+
+    Whichever of the two is decided first, the other one is for somebody else. What somebody has decided among several counts at once.
+    """
+    op = routes.node(step.node).op
+    assert isinstance(op, Human)
+    others = routes.apart(step.node)
     if op.distinct_approvers:
-        others = tuple(each for each in state.deciders if each != step.node)
+        others |= {each for each in state.deciders if each != step.node}  # A version that it was moved from may have had others.
         question = state.questions.get(step.number)
-        if question is not None and any(name in {each.actor, each.on_behalf_of} for each in question.given):
+        if question is not None and any(name in _names(each) for each in question.given):
             return step.node
-    return next((each for each in others if name in state.deciders.get(each, ())), "")
+    for each in sorted(others):
+        if name in state.deciders.get(each, ()):
+            return each
+    for number, question in state.questions.items() if others else ():
+        other = state.open.get(number)
+        if other is not None and other.node in others and any(name in _names(each) for each in question.given):
+            return other.node
+    return ""
+
+
+def _names(given: Given) -> set[str]:
+    return {given.actor, given.on_behalf_of}
 
 
 def _is(seat: Seat, name: str) -> bool:

@@ -292,7 +292,8 @@ def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for 
             return _Told("apply approvals", why=event.transition)
         case e.WorkflowSwitched():
             what = f"switch workflow {event.before} to {event.version}"
-            return _Told(what, event.by, event.on_behalf_of, event.reason, kind="workflow")
+            why = f"{event.reason} (asked otherwise: {', '.join(event.eased)})" if event.eased else event.reason
+            return _Told(what, event.by, event.on_behalf_of, why, kind="workflow")
         case e.ApprovalsKept():
             return _Told("keep approvals", why=f"steps {', '.join(map(str, event.steps))} of {event.slot}")
         case e.SlotRejected():

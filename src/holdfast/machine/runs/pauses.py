@@ -17,6 +17,7 @@ from holdfast.kernel.records import PauseClock
 from holdfast.machine.graphs.graph import Human, Kind
 from holdfast.machine.runs.answers import answer_found, fits, is_within, too_large
 from holdfast.machine.runs.asking import look_again
+from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
 from holdfast.machine.runs.conclusions import keep_answers
 from holdfast.machine.runs.events import (
@@ -33,6 +34,7 @@ from holdfast.machine.runs.nodes.kind import answer_of
 from holdfast.machine.runs.nodes.task import resume as call_again
 from holdfast.machine.runs.protection import is_protected
 from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.reviewing import review_apart
 from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
 from holdfast.machine.runs.state import Pause, Resumed, State, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of
@@ -270,7 +272,9 @@ def _station(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
         if barred is not None:
             return barred
     if len(wanted) == 1:
-        return wanted[0]
+        is_asked = _is_question(turn, wanted[0])
+        barred = separation_refusal(turn.routes, turn.state, wanted[0], turn.moment.actor) if is_asked else None
+        return barred or wanted[0]
     if wanted:
         steps = ", ".join(f"{each.number} ({each.node!r})" for each in wanted)
         return refused(Refusal.NOT_WAITING, f"several questions are open; name the step of one of them: {steps}")
@@ -297,6 +301,7 @@ def _pass(turn: Turn, step: Step, command: ResumeWorkflow) -> None:
     keep_answers(turn, step)
     turn.emit(answer)
     finish(turn, step, answer.outcome, answer_found(turn.routes, step.node, answer))
+    review_apart(turn, step.node)
 
 
 def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:

@@ -15,6 +15,7 @@ from holdfast.machine.runs.acting import take_over
 from holdfast.machine.runs.answers import Data, fits, hidden_name, hidden_told, is_within, merged, too_large
 from holdfast.machine.runs.cancelling import cancel_branch
 from holdfast.machine.runs.commands import AnswerStep
+from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.conclusions import keep_answers
 from holdfast.machine.runs.descendants import end_child_refusal, past_call_refusal
 from holdfast.machine.runs.document import Document
@@ -38,6 +39,7 @@ from holdfast.machine.runs.passed import other_data_refusal
 from holdfast.machine.runs.patches import fingerprint, patched
 from holdfast.machine.runs.protection import before_gates, is_protected, protected
 from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.reviewing import review_apart
 from holdfast.machine.runs.rollback import behind, halt, passes_no_return
 from holdfast.machine.runs.state import ROOT, Executed, State, Step, Token
 from holdfast.machine.runs.timers import DEADLINE
@@ -242,6 +244,7 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
         stay_or_end(turn, token, node.id, outcome)
     else:
         leave_by(turn, token, edge)
+    review_apart(turn, node.id)
     return None
 
 
@@ -308,10 +311,11 @@ def _good_outcome(node: Node) -> str:
 
 
 def _barred_by_people(turn: Turn, step: Step, node: Node) -> Rejection | None:
-    """Why an actor may not go past people who are asked, here or in the run that a call has started."""
-    if isinstance(node.op, Human):
-        return override_refusal(turn.routes.graph, turn.moment.actor)
-    return past_call_refusal(turn, step)
+    """Why an actor may not go past people who are asked, here or in a run below: to do so is to decide, which four eyes are about."""
+    if not isinstance(node.op, Human):
+        return past_call_refusal(turn, step)
+    barred = override_refusal(turn.routes.graph, turn.moment.actor)
+    return barred or separation_refusal(turn.routes, turn.state, step, turn.moment.actor)
 
 
 def _take_in_hand(turn: Turn, step: Step, how: Repairing, reason: str, *, go_on: GoOn) -> None:

@@ -10,6 +10,7 @@ from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.patches import patched
 from holdfast.machine.runs.state import ROOT, Executed, Rollback, State, Step, Token
+from holdfast.machine.runs.task_folds import note_passer
 from holdfast.machine.runs.tokens import enter
 
 _encode = msgspec.json.Encoder().encode
@@ -49,6 +50,7 @@ def _step_skipped(routes: GraphIndex, state: State, event: e.StepSkipped) -> Non
     if step is None:
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
         enter(routes, state, event)
+    note_passer(routes, state, step.node, event)
     if step.retry_of is not None:
         state.executed.pop(step.retry_of, None)
     if routes.remembers:

@@ -1,21 +1,30 @@
-"""Moving a document to another version of its workflow: only if everything that is under way, and every gate, has its counterpart there."""
+"""Moving a document to another version of its workflow: only if everything that is under way, and every gate, has its counterpart there.
+
+No approval that lies ahead is lost by it, and none of the other version is passed over. Where that one asks others, or fewer later, the move takes
+the right to override people, and the history names what is asked otherwise.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from holdfast.kernel.decision import Answer
-from holdfast.machine.graphs.graph import Call, Gate, Human, Node
+from holdfast.machine.graphs.graph import Call, Gate, Human, Node, PolicyGate, Proxy
+from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.graphs.scopes import outside_of_branches
 from holdfast.machine.runs.document_commands import SwitchWorkflow
 from holdfast.machine.runs.events import WorkflowSwitched
+from holdfast.machine.runs.ending import stop_step
 from holdfast.machine.runs.fields import faults_of
+from holdfast.machine.runs.law import OVERRIDE
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import may_repair
-from holdfast.machine.runs.slots import standing
-from holdfast.machine.runs.state import State
+from holdfast.machine.runs.slots import LEFT, standing, void
+from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.turn import Turn
+from holdfast.machine.runs.ways_ahead import Versions, asks_others, eased, lost_ahead, passed_over
 from holdfast.machine.runs.windows import document_of, index_of
 
 _MOST = 10
@@ -23,7 +32,7 @@ _MOST = 10
 
 
 def switch(turn: Turn, command: SwitchWorkflow) -> Answer | None:
-    """Follow another version from here on; why not, if it cannot be. Nothing moves by that: what waits goes on waiting."""
+    """Follow another version from here on; why not, if it cannot be. What waits goes on waiting, but a question that asks others there is put anew."""
     refusal = may_repair(turn, command.reason)
     if refusal is not None:
         return refusal
@@ -35,6 +44,16 @@ def switch(turn: Turn, command: SwitchWorkflow) -> Answer | None:
         more = f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
         where = f"{document.id!r} cannot follow version {command.version!r} of {turn.routes.graph.name!r}"
         return refused(Refusal.NOT_SWITCHABLE, f"{where}: {told}{more}")
+    versions = Versions(turn.routes, target, command.nodes)
+    easier = eased(versions)
+    if easier and not turn.moment.actor.may(OVERRIDE):
+        named = ", ".join(map(repr, easier))
+        told = f"{named} would be asked of others, by other rules, or not for sure, and {turn.moment.actor.id!r} may not decide that"
+        return refused(Refusal.NOT_ALLOWED, f"{told}: that needs {OVERRIDE!r}")
+    anew = [step for step in _questions(turn) if asks_others(versions, step.node)]
+    void(turn, [step.number for step in anew if step.number in document.approvals], "moved")
+    for step in anew:
+        stop_step(turn, step, "drop", error=f"it is asked anew in version {command.version!r}", reason=LEFT)
     turn.emit(
         WorkflowSwitched(
             tenant=tenant,
@@ -44,10 +63,19 @@ def switch(turn: Turn, command: SwitchWorkflow) -> Answer | None:
             by=turn.moment.actor.id,
             reason=command.reason,
             on_behalf_of=turn.moment.actor.on_behalf_of,
+            eased=easier,
         )
     )
     turn.follow(target)
+    for step in anew:
+        turn.move(step.token, versions.counterpart(step.node), is_asked=True)
     return None
+
+
+def _questions(turn: Turn) -> list[Step]:
+    """The questions that are open."""
+    steps = turn.state.open.values()
+    return [step for step in steps if step.of is None and isinstance(turn.routes.node(step.node).op, Human)]
 
 
 def _problems(turn: Turn, target: GraphIndex | None, command: SwitchWorkflow) -> Iterator[str]:
@@ -72,6 +100,7 @@ def _problems(turn: Turn, target: GraphIndex | None, command: SwitchWorkflow) ->
     if faults:
         yield f"its content does not fit the contract there: {'; '.join(faults)}"
     yield from _gates(routes, target, command.nodes)
+    yield from _way(turn, target, command.nodes)
     yield from _live(turn, target, command.nodes)
     yield from _deciders(turn, target, command.nodes)
     yield from _uncovered(turn, target)
@@ -83,6 +112,26 @@ def _misnamed(routes: GraphIndex, target: GraphIndex, nodes: Mapping[str, str]) 
             yield f"the map names {old!r}, which the present version does not have"
         if new not in target.graph.nodes:
             yield f"the map leads to {new!r}, which the other version does not have"
+    called = Counter(nodes.get(name, name) for name in routes.graph.nodes)
+    for name in sorted({*nodes.values()}):
+        if called[name] > 1 and name in target.graph.nodes:
+            yield f"the map leads to {name!r} twice; give each node a counterpart of its own"
+
+
+def _way(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
+    """What is asked for on the way to the next gate is asked for there, and nothing that is asked for there is passed over."""
+    versions = Versions(turn.routes, target, nodes)
+    approved = [each.node for each in standing(turn).values() if each.verdict == "approved"]
+    for place in _places(turn.state):
+        if place in turn.routes.graph.nodes and versions.counterpart(place) in target.graph.nodes:
+            yield from lost_ahead(versions, place)
+            yield from passed_over(versions, place, approved)
+
+
+def _places(state: State) -> list[str]:
+    """Where tokens are, or go to once the run goes on."""
+    tokens = (*state.tokens.values(), *state.parked.values())
+    return sorted({(each.stay.target or each.stay.node or each.node) if each.stay else each.node for each in tokens} - {""})
 
 
 def _gates(routes: GraphIndex, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
@@ -106,7 +155,7 @@ def _live(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[
         other = target.graph.nodes.get(called)
         if other is None:
             yield f"something is at {name!r}, which has no counterpart there; name one"
-        elif type(other.op) is not type(node.op) or other.region != node.region:
+        elif type(other.op) is not type(node.op) or other.region != node.region or _meaning(other) != _meaning(node):
             yield f"something is at {name!r}, and {called!r} is of another kind, or in another slot"
         elif called not in outside:
             yield f"something is at {name!r}, and {called!r} lies in a branch there"
@@ -137,6 +186,21 @@ def _uncovered(turn: Turn, target: GraphIndex) -> Iterator[str]:
         assert isinstance(op, Human)
         for name in sorted(own.intersection(op.covers) if op.covers else own):
             yield f"{approval.node!r} is about {name!r}, which the workflow writes by itself there"
+
+
+def _meaning(node: Node) -> object:
+    """What stays the same of a part of the envelope, however it is called."""
+    match node.op:
+        case StateNode():
+            return node.op.status
+        case Gate():
+            return node.op.transition
+        case Proxy():
+            return (node.op.slot, node.op.side)
+        case PolicyGate():
+            return (node.op.action, node.op.of)
+        case _:
+            return None
 
 
 def _different(node: Node, other: Node) -> Iterator[str]:

@@ -29,6 +29,13 @@ def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> No
     known += [name for name in dict.fromkeys(names) if name and name not in known]
 
 
+def note_passer(routes: GraphIndex, state: State, node: str, event: e.StepSkipped) -> None:
+    """Remember who has gone past a human step: whoever does so decides it."""
+    if routes.tells_deciders_apart and isinstance(routes.node(node).op, Human):
+        known = state.deciders.setdefault(node, [])
+        known += [name for name in dict.fromkeys((event.by, event.on_behalf_of)) if name and name not in known]
+
+
 def note_asked(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     """Remember who was asked what is answered now, and for whom it was answered."""
     step = state.open[event.step]

@@ -10,7 +10,7 @@ from holdfast.machine.runs.events.happening import Data, Happening
 
 How = Literal["passed", "rejected", "amended", "adopted"]
 """How a document came to a status: through a gate; back from one; by an amendment; it had it before the engine knew it."""
-Voiding = Literal["edited", "rejected", "entered_again", "interrupted", "superseded"]
+Voiding = Literal["edited", "rejected", "entered_again", "interrupted", "superseded", "moved"]
 
 
 @message(name="document_created")
@@ -223,6 +223,8 @@ class WorkflowSwitched(Happening, frozen=True, kw_only=True):
     by: str = ""
     reason: str = ""
     on_behalf_of: str = ""
+    eased: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """The approvals, by their names before, that are asked of others now, by other rules, or not for sure any more."""
 
 
 @message(name="document_redacted")

@@ -40,6 +40,7 @@ from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.question import Given, Question
 from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.reviewing import look_at_apart, review_apart
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.task_times import asked_at, begin, due_at, put_to_others
@@ -73,8 +74,11 @@ class HumanKind(Kind):
         begin(turn, step, node)
         if not node.op.is_settled:
             ask(turn, step)
-        elif turn.state.looks_up:
-            look_up(turn, step)
+        else:
+            if turn.state.looks_up:
+                look_up(turn, step)
+            if turn.routes.apart(node.id):
+                look_at_apart(turn, step)
 
     def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """The question, with the values that it had when it was asked, and those whom the definition names."""
@@ -120,6 +124,7 @@ class HumanKind(Kind):
         elif tally.is_stage_over:
             turn.emit(StagePassed(step=step.number, stage=question.stage))
             ask(turn, step)
+        review_apart(turn, step.node)
         return None
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:

@@ -1,0 +1,237 @@
+"""What a document still has to pass in two versions of its workflow: whether the approvals of one are as sure to be asked for in the other.
+
+The graphs are walked here, which only operators cause who move documents.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from holdfast.machine.graphs.graph import BRANCH, Edge, Gate, Human, Join, Node, PolicyGate, Rest, Split
+from holdfast.machine.graphs.graph import State as StateNode
+from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.windows import index_of
+
+Choice = tuple[object, ...]
+"""What a node decides by, so that it can be compared with another one."""
+
+_SHOWN = ("subject", "template", "shows", "form", "channels", "distinct_from")
+"""What a question says and shows, and names that may be others in another version."""
+
+
+class Versions(NamedTuple):
+    """Two versions of a workflow, and what the nodes of the first are called in the second."""
+
+    old: GraphIndex
+    new: GraphIndex
+    names: Mapping[str, str]
+
+    def counterpart(self, name: str) -> str:
+        """What a node is called in the other version."""
+        return self.names.get(name, name)
+
+    def origin(self, name: str) -> str:
+        """The node that has this one as its counterpart; empty if none has."""
+        before = next((old for old, new in self.names.items() if new == name), name)
+        is_one = before in self.old.graph.nodes and self.counterpart(before) == name
+        return before if is_one else ""
+
+
+def lost_ahead(versions: Versions, place: str) -> Iterator[str]:
+    """Why approvals that lie between a node and the gates behind it are not as sure to be asked for from its counterpart on."""
+    old = _Walk(versions.old, place)
+    new = _Walk(versions.new, versions.counterpart(place))
+    for name in old.walls:
+        if name != place and (told := _lost(versions, old, new, name)):
+            yield f"{name!r} lies ahead of {place!r}, and {told}"
+
+
+def passed_over(versions: Versions, place: str, approved: Iterable[str]) -> Iterator[str]:
+    """Why approvals that come before the counterpart of a node would be passed over: nobody has decided them, and no choice has led around them."""
+    at = versions.counterpart(place)
+    slot = versions.new.node(at).region
+    entry, before = index_of(versions.new).way_in(slot), index_of(versions.old).way_in(slot)
+    if not slot or at == entry:
+        return
+    known = {versions.counterpart(each) for each in approved}
+    new, old = _Walk(versions.new, entry, until=at), _Walk(versions.old, before, until=place)
+    for name in new.walls:
+        if name == at or name in known or not new.leads(name, at):
+            continue
+        origin = versions.origin(name)
+        was_met = origin in old.walls and old.leads(origin, place)
+        is_settled = was_met and (
+            not old.can_avoid(origin) or _same(versions, old.choices(origin), new.choices(name), is_exact=True)
+        )
+        if not is_settled:
+            yield f"{name!r} comes before {at!r} there, and was not decided; have it end where it is, or bring it back to its state first"
+
+
+def eased(versions: Versions) -> list[str]:
+    """The approvals of all slots that the other version does not ask for as surely, or that it puts to others or by other rules."""
+    found: dict[str, None] = {}
+    for slot in index_of(versions.old).regions:
+        entry, other = index_of(versions.old).way_in(slot), index_of(versions.new).way_in(slot)
+        if not entry:
+            continue
+        old, new = _Walk(versions.old, entry), _Walk(versions.new, other) if other else None
+        for name in old.walls:
+            if new is None or _lost(versions, old, new, name) or asks_others(versions, name):
+                found[name] = None
+    return list(found)
+
+
+def asks_others(versions: Versions, name: str) -> bool:
+    """Whether the counterpart of a question asks others, or lets them decide by other rules."""
+    node, other = versions.old.node(name), versions.new.graph.nodes.get(versions.counterpart(name))
+    if other is None or not isinstance(node.op, Human) or not isinstance(other.op, Human):
+        return False
+    apart = {versions.counterpart(each) for each in versions.old.apart(name)}
+    return _rules(node) != _rules(other) or apart != set(versions.new.apart(other.id))
+
+
+def _rules(node: Node) -> Choice:
+    op = node.op
+    told = tuple(getattr(op, field) for field in op.__struct_fields__ if field not in _SHOWN)
+    return (*told, node.capability, node.timeout_ms)
+
+
+def _lost(versions: Versions, old: _Walk, new: _Walk, name: str) -> str:
+    """Why what lies ahead of a place is not as sure to be met from its counterpart on; empty if it is."""
+    node, called = versions.old.node(name), versions.counterpart(name)
+    if called not in new.walls:
+        return "nothing there asks for it; let the document end where it is"
+    other = versions.new.node(called)
+    if (told := _weaker(node, other)) or other.region != node.region:
+        return told or "its counterpart is in another slot"
+    if not new.exits(called) <= old.exits(name):
+        return f"{called!r} is left there in ways by which nobody approves"
+    if new.can_avoid(called) and not _same(versions, old.choices(name), new.choices(called)):
+        return f"there is another way around {called!r} there"
+    return ""
+
+
+def _weaker(node: Node, other: Node) -> str:
+    if isinstance(node.op, PolicyGate):
+        is_same = isinstance(other.op, PolicyGate) and (other.op.action, other.op.of) == (node.op.action, node.op.of)
+        return "" if is_same and node.run_as == other.run_as else f"{other.id!r} asks for something else there"
+    if not isinstance(node.op, Human) or not isinstance(other.op, Human):
+        return f"{other.id!r} is of another kind there"
+    if (node.op.pins, node.op.approval) != (other.op.pins, other.op.approval):
+        return f"{other.id!r} approves something else there"
+    if other.op.covers and not (node.op.covers and {*node.op.covers} <= {*other.op.covers}):
+        return f"{other.id!r} covers less there"
+    return ""
+
+
+def _same(
+    versions: Versions, old: Mapping[str, Choice], new: Mapping[str, Choice], *, is_exact: bool = False
+) -> bool:
+    """Whether what leads around a node in the new version has done so in the old one, for the same reasons."""
+    before = {versions.counterpart(name): choice for name, choice in old.items()}
+    return before == new if is_exact else all(before.get(name) == choice for name, choice in new.items())
+
+
+class _Walk:
+    """The nodes between a place and the gates, states and rests behind it."""
+
+    def __init__(self, routes: GraphIndex, place: str, *, until: str = "") -> None:
+        self._routes = routes
+        self._place = place
+        self._until = until
+        self._out: defaultdict[str, list[Edge]] = defaultdict(list)
+        for edge in routes.graph.edges:
+            self._out[edge.source].append(edge)
+        self._nodes = self._reached(place)
+        self._into: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self._nodes:
+            for edge in () if self._is_stop(name) else self._out[name]:
+                self._into[edge.target].append(name)
+        self.walls = {
+            name: None for name in self._nodes if isinstance(routes.node(name).op, Human | PolicyGate)
+        }
+        """The approvals and policy gates among them."""
+
+    def leads(self, name: str, target: str) -> bool:
+        """Whether a way leads from one of them to another."""
+        return target in self._reached(name)
+
+    def can_avoid(self, wall: str) -> bool:
+        """Whether a way leads around a node."""
+        return self._place != wall and self._place in self._avoiding(wall)
+
+    def exits(self, wall: str) -> set[Choice]:
+        """The ways on from an approval by which it was not given."""
+        op = self._routes.node(wall).op
+        good = op.approval if isinstance(op, Human) else "ok"
+        return {(edge.on, repr(edge.when), edge.capability) for edge in self._out[wall] if edge.on != good}
+
+    def choices(self, wall: str) -> dict[str, Choice]:
+        """The nodes that choose whether a node is met, with what they choose by."""
+        around, to = self._avoiding(wall), self._leading(wall)
+        found = {}
+        for name in self._nodes:
+            ways = [] if self._is_stop(name) or name == wall else self._out[name]
+            told = [(edge, edge.target in to or edge.target == wall, edge.target in around) for edge in ways]
+            if name in around and name in to and len({(meets, avoids) for _, meets, avoids in told}) > 1:
+                found[name] = self._choice(name, told)
+        return found
+
+    def _choice(self, name: str, told: list[tuple[Edge, bool, bool]]) -> Choice:
+        node = self._routes.node(name)
+        join = self._routes.join_of(name)
+        ways = sorted((e.priority, e.on, repr(e.when), e.capability, meets, avoids) for e, meets, avoids in told)
+        rules = _rules(node) if isinstance(node.op, Human) else (repr(node.op), node.timeout_ms)
+        return (type(node.op), *rules, None if join is None else _arrivals(join), tuple(ways))
+
+    def _reached(self, place: str) -> dict[str, None]:
+        found: dict[str, None] = {}
+        waiting = [place]
+        while waiting:
+            name = waiting.pop()
+            if name and name not in found:
+                found[name] = None
+                waiting += [] if self._is_stop(name) and name != place else [e.target for e in self._out[name]]
+        return found
+
+    def _is_stop(self, name: str) -> bool:
+        return name == self._until or (isinstance(self._routes.node(name).op, Gate | StateNode | Rest) and name != self._place)
+
+    def _leading(self, wall: str) -> set[str]:
+        """The nodes from which a way leads to one."""
+        return self._back([wall], without="")
+
+    def _avoiding(self, wall: str) -> set[str]:
+        """The nodes from which the end can be reached without a node. Branches that all have to arrive are gone all."""
+        return self._back([each for each in self._nodes if self._is_stop(each)], without=wall)
+
+    def _back(self, ends: Iterable[str], *, without: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [each for each in ends if each != without]
+        while waiting:
+            name = waiting.pop()
+            if name in found or name == without or (without and self._needs_more(name, found)):
+                continue
+            found.add(name)
+            waiting += self._into[name]
+        return found
+
+    def _needs_more(self, name: str, found: set[str]) -> bool:
+        """Whether a split sends tokens down all of its branches, and not all of these can go on."""
+        if not isinstance(self._routes.node(name).op, Split) or not self._waits_for_all(name):
+            return False
+        return not all(edge.target in found for edge in self._out[name] if edge.on == BRANCH)
+
+    def _waits_for_all(self, name: str) -> bool:
+        join = self._routes.join_of(name)
+        is_plain = all(edge.when is None for edge in self._out[name] if edge.on == BRANCH)
+        op = None if join is None else join.op
+        return is_plain and isinstance(op, Join) and op.strategy == "all" and op.accept is None and op.abort is None
+
+
+def _arrivals(join: Node) -> Choice:
+    op = join.op
+    assert isinstance(op, Join)
+    return (op.strategy, op.count, op.losers, repr(op.accept), repr(op.abort))
