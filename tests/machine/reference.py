@@ -484,6 +484,10 @@ class Reference:
             return self._bar("not_waiting")
         passed = wanted[0] if wanted else None
         question = None if waits else passed
+        if question is not None and self.actor.kind != "system":
+            kept_out = self._separation(question, {self.actor.id, person(self.actor)})
+            if kept_out:
+                return self._bar(kept_out)
         if self.status != "paused" and passed is None:
             return self._bar("not_paused")
         if self.hold is None and any(step.is_dead for step in self.steps):
@@ -845,7 +849,7 @@ class Reference:
     def _separation(self, step: Step, names: set[str]) -> str:
         """Why somebody, under these names, may not decide although asked: who wanted the run, or has decided what he should not have."""
         poll = _poll(step)
-        others = set(poll.op.distinct_from)
+        others = self._apart(step.node)
         before: set[str] = set()
         if poll.op.distinct_approvers:
             others |= self.deciders.keys() - {step.node}
@@ -856,7 +860,46 @@ class Reference:
                 return "self_approval"
             if name in before or any(name in self.deciders.get(each, ()) for each in others):
                 return "not_distinct"
+            if any(name in self._voters_of(each) for each in self.steps if each.node in others and self.is_asked(each)):
+                return "not_distinct"
         return ""
+
+    def _voters_of(self, step: Step) -> set[str]:
+        votes = () if step.poll is None else step.poll.votes
+        return {name for vote in votes if not vote.is_withdrawn for name in (vote.actor, vote.on_behalf_of)} - {""}
+
+    def _apart(self, name: str) -> set[str]:
+        """The questions that are to be decided by others: one of both says so, and of all others only those that do not come behind for sure."""
+        asks = {each: node.op for each, node in self.graph.nodes.items() if isinstance(node.op, g.Human)}
+        found = {*asks[name].distinct_from} | {each for each, op in asks.items() if name in op.distinct_from}
+        if asks[name].distinct_approvers:
+            found |= asks.keys()
+        for each, op in asks.items():
+            is_behind = name in self._reach(each) and each not in self._reach(name)
+            found |= {each} if op.distinct_approvers and not is_behind else set()
+        return found & asks.keys() - {name}
+
+    def _reach(self, name: str) -> set[str]:
+        found: set[str] = set()
+        fresh = {name}
+        while fresh:
+            fresh = {edge.target for edge in self.graph.edges if edge.source in fresh and not edge.rework} - found
+            found |= fresh
+        return found
+
+    def _look_at_apart(self, node: str) -> None:
+        """Somebody has decided: a question that nobody can decide any more because of that waits for an operator."""
+        for step in [each for each in self.steps if self.is_asked(each) and node in self._apart(each.node)]:
+            poll = _poll(step)
+            free = [seat for seat in poll.asked if seat.vote is None]
+            lost = [s for s in free if not s.who.startswith("role:") and self._separation(step, {s.who, s.stands_for} - {""})]
+            if poll.is_looking or poll.is_in_trouble or not lost or any(s.is_extra and s not in lost for s in free):
+                continue
+            left = [seat for seat in poll.asked if seat not in lost and not seat.is_extra]
+            votes = [(seat.weight, poll.word(seat.vote.outcome) if seat.vote else None) for seat in left]
+            if poll.agree == "all" or verdict(votes, poll.agree, poll.least) == "against":
+                poll.is_in_trouble = True
+                self._pause("no_approver")
 
     def _decide(self, step: Step, command: c.AnswerStep) -> bool:
         poll, who = _poll(step), self.actor
@@ -912,6 +955,7 @@ class Reference:
             known = [(each.outcome, each.actor, each.data) for each in votes] or [(said, who.id, command.data)]
             self._close_question(step, "decided", answer, known)
             self.voters = []
+        self._look_at_apart(step.node)
         return True
 
     def _close_question(self, step: Step, status: str, answer: Data, known: list[tuple[str, str, object]]) -> None:

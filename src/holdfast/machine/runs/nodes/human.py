@@ -22,7 +22,7 @@ from holdfast.machine.graphs.kinds.human import SHOWN
 from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reason_against, verdict, vote_of, votes_of
 from holdfast.machine.runs.answers import answer_found, hidden_name, hidden_told, is_within, judged, merged, too_large
-from holdfast.machine.runs.asking import ask, look_up
+from holdfast.machine.runs.asking import ask, is_left_out, look_up
 from holdfast.machine.runs.candidates import (
     decision_by,
     last_decision,
@@ -40,7 +40,7 @@ from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.question import Given, Question
 from holdfast.machine.runs.refusals import Refusal, refused
-from holdfast.machine.runs.reviewing import look_at_apart, review_apart
+from holdfast.machine.runs.reviewing import review_apart
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.task_times import asked_at, begin, due_at, put_to_others
@@ -72,13 +72,10 @@ class HumanKind(Kind):
             return
         step = turn.open_step(token, node, asked_at=asked_at(turn, node), due_at=due_at(turn, node))
         begin(turn, step, node)
-        if not node.op.is_settled:
+        if not node.op.is_settled or _keeps_out(turn, step):
             ask(turn, step)
-        else:
-            if turn.state.looks_up:
-                look_up(turn, step)
-            if turn.routes.apart(node.id):
-                look_at_apart(turn, step)
+        elif turn.state.looks_up:
+            look_up(turn, step)
 
     def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """The question, with the values that it had when it was asked, and those whom the definition names."""
@@ -177,6 +174,14 @@ def close(turn: Turn, step: Step, event: StepAnswered, *, may: May | None = None
         keep_answers(turn, step)
     turn.emit(event)
     conclude(turn, step, event.outcome, answer_found(turn.routes, step.node, event), may=may)
+
+
+def _keeps_out(turn: Turn, step: Step) -> bool:
+    """Whether somebody whom the definition names may not decide, because of what they have decided before."""
+    if not turn.routes.apart(step.node):
+        return False
+    seats = question_of(turn.routes, turn.state, step).seats
+    return any(is_left_out(turn, step, each.person) for each in seats)
 
 
 def _asked(turn: Turn, step: Step) -> tuple[Human, Question]:
