@@ -35,7 +35,8 @@ def test_nobody_approves_what_they_asked_for() -> None:
     case = Case(invoice(ASKS))
     assert case.ask("submit", MEG) == ""
     assert case.decide("manager", MEG) == "self_approval"
-    assert case.ask("recall", MAX) == ""
+    assert case.ask("recall", MAX) == "not_allowed"
+    assert case.ask("recall", MEG) == ""
     assert case.ask("submit", BOB) == ""
     assert case.decide("manager", MEG) == ""
 

@@ -43,7 +43,7 @@ from holdfast.machine.runs.namespaces import actor_names
 from holdfast.machine.runs.policies import judged
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import State
-from holdfast.machine.runs.windows import is_behind_gate, window_of
+from holdfast.machine.runs.windows import is_behind_gate, recall_objection, window_of
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.submissions import View
 from holdfast.store.reading import Reader
@@ -236,6 +236,8 @@ def _choices(known: Found, actor: Actor, now: datetime, org: Data) -> list[Trans
         why = "it is under way" if is_under_way else "steps that come before it are under way" if is_early else ""
         if not actor.may(each.capability):
             why = f"it needs the capability {each.capability!r}"
+        if each.kind == "recall":
+            why = why or recall_objection(known.state, actor)
         why = why or judged(known.parts, each.name, actor, asked).objection
         found.append(TransitionChoice(name=each.name, target=each.target, is_allowed=not why, why_not=why))
     return found

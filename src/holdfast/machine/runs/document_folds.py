@@ -128,12 +128,16 @@ def _asked_before(intent: Intent) -> list[str]:
     return list(dict.fromkeys(each for each in (*intent.before, intent.by, intent.on_behalf_of) if each))
 
 
+_ASKED_AGAIN = frozenset({"edited", "repaired", "withdrawn"})
+"""Why an approval is void that the gate has asked for again."""
+
+
 def _voided(_routes: GraphIndex, state: State, event: e.ApprovalsVoided) -> None:
     approvals = _document(state).approvals
     for step in event.steps:
         known = approvals[step]
         # One that the way has not come to yet is asked for anew when it does: no gate has to send the document back for it.
-        if event.why == "edited" and known.verdict == "approved" and not known.is_kept:
+        if event.why in _ASKED_AGAIN and known.verdict == "approved" and not known.is_kept:
             known.verdict = "void"
         else:
             del approvals[step]

@@ -285,7 +285,8 @@ def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for 
             told, whom = f"cancel branch {event.token}", event.on_behalf_of
             return _Told(told, event.actor, whom, event.reason, kind="workflow")
         case e.ApprovalsVoided():
-            return _Told("void approvals", event.by, why=f"{event.why}: {', '.join(event.fields) or 'all'}")
+            about = event.reason or ", ".join(event.fields) or "all"
+            return _Told("void approvals", event.by, event.on_behalf_of, why=f"{event.why}: {about}")
         case e.RulesApplied():
             return _Told(f"rules at {event.action}", event.by, why="; ".join([*event.rules, *event.errors]))
         case e.ApprovalsApplied():

@@ -19,6 +19,7 @@ from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.conclusions import keep_answers
 from holdfast.machine.runs.descendants import end_child_refusal, past_call_refusal
 from holdfast.machine.runs.document import Document
+from holdfast.machine.runs.ending import stop_step
 from holdfast.machine.runs.events import (
     DataAssigned,
     DataChanged,
@@ -35,12 +36,13 @@ from holdfast.machine.runs.nodes.action import may_do_instead
 from holdfast.machine.runs.nodes.gate import may_take_over
 from holdfast.machine.runs.nodes.kind import no_transition
 from holdfast.machine.runs.nodes.task import call_anew
-from holdfast.machine.runs.passed import other_data_refusal
+from holdfast.machine.runs.passed import deciding_data_refusal, other_data_refusal
 from holdfast.machine.runs.patches import fingerprint, patched
 from holdfast.machine.runs.protection import before_gates, is_protected, protected
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.reviewing import review_apart
 from holdfast.machine.runs.rollback import behind, halt, passes_no_return
+from holdfast.machine.runs.slots import LEFT, standing, void
 from holdfast.machine.runs.state import ROOT, Executed, State, Step, Token
 from holdfast.machine.runs.timers import DEADLINE
 from holdfast.machine.runs.turn import Turn
@@ -152,7 +154,7 @@ def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: Go
     node = turn.routes.node(step.node)
     if data is not None and is_protected(node):  # It looks again at what is so, and not at what an operator says.
         return protected(node)
-    barred = other_data_refusal(turn) if data is not None else None
+    barred = None if data is None else other_data_refusal(turn, _different(turn.state.tokens[step.token].data, data))
     if barred is not None:
         return barred
     if data is not None and not is_within(turn.routes, data):
@@ -160,6 +162,8 @@ def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: Go
     takes_over = may_take_over if isinstance(node.op, Gate | PolicyGate) else may_do_instead
     if turn.state.document is not None and takes_over(turn, node):
         take_over(turn)
+    if data is not None:
+        _void_decided(turn)
     turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id, input=data, reason=reason))
     turn.move(step.token, step.node, is_asked=True)
     if turn.state.status == "paused" and turn.state.pause is None:  # What somebody has paused goes on when he says so.
@@ -221,7 +225,7 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
     """Leave a step by one of its outcomes."""
     node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
     outcome = command.outcome or _good_outcome(node)
-    refusal = _barred_by_people(turn, step, node) or _unskippable(turn, node)
+    refusal = _barred_by_people(turn, step, node) or _unskippable(turn, node) or _leads_around(turn, node, outcome)
     if refusal is not None:
         return refusal
     if outcome not in node.op.exits:
@@ -260,6 +264,9 @@ def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) ->
     if not fits(turn.routes, token.data, node.id, command.output):
         return too_large(turn.routes, f"the answer of {node.id!r}")
     data = merged(turn.routes, token.data, node.id, command.output)
+    refusal = deciding_data_refusal(turn, _different(token.data, data))
+    if refusal is not None:
+        return refusal
     if is_barred(turn, token, node.id, OK, data=data, answer=command.output):
         return no_transition(node.id, OK, turn.moment.actor.id)
     is_dead = step.number in turn.state.dead
@@ -303,6 +310,20 @@ def _unskippable(turn: Turn, node: Node) -> Rejection | None:
         f"{node.id!r} decides whether {named} is asked for, which no operator does; correct the document, and retry it"
     )
     return refused(Refusal.PROTECTED, told)
+
+
+def _leads_around(turn: Turn, node: Node, outcome: str) -> Rejection | None:
+    """Why nobody chooses how a step is left: another outcome leads to an approval of the document, and this one around it."""
+    if turn.routes.documents is None or outcome == _good_outcome(node) or outcome not in node.op.exits:
+        return None
+    at_stake = {each.id for each in before_gates(turn.routes, node.id) if isinstance(each.op, Human) and each.op.pins}
+    for edge in turn.routes.ways(node.id, outcome):
+        at_stake -= {edge.target, *(each.id for each in before_gates(turn.routes, edge.target))}
+    if not at_stake:
+        return None
+    named = ", ".join(map(repr, sorted(at_stake)))
+    told = f"{outcome!r} leads from {node.id!r} around {named}, which no operator decides"
+    return refused(Refusal.PROTECTED, f"{told}; retry the step, or complete it by hand")
 
 
 def _good_outcome(node: Node) -> str:
@@ -352,7 +373,7 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
         )
     if not live:
         return refused(Refusal.UNKNOWN_TOKEN, "the workflow has no data any more that a step could work on")
-    barred = other_data_refusal(turn)
+    barred = other_data_refusal(turn, command.patch)
     if barred is not None:
         return barred
     names = [command.token] if command.token else list(live)
@@ -366,7 +387,30 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
     hashes = {name: [fingerprint(live[name].data), fingerprint(data)] for name, data in changed.items()}
     actor = turn.moment.actor.id
     turn.emit(DataChanged(patch=command.patch, hashes=hashes, actor=actor, reason=command.reason))
+    _void_decided(turn)
+    for step in [each for each in state.open.values() if each.token in changed and _is_about_data(turn, each)]:
+        stop_step(turn, step, "drop", error="the data was changed", reason=LEFT)
+        turn.move(step.token, step.node, is_asked=True)
     return None
+
+
+def _is_about_data(turn: Turn, step: Step) -> bool:
+    """Whether an open question shows data, or was decided on it by some of those whom it asks."""
+    op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
+    if step.of is not None or not isinstance(op, Human):
+        return False
+    return op.pins or bool(op.shows) or op.template is not None or (question is not None and bool(question.given))
+
+
+def _void_decided(turn: Turn) -> None:
+    """Approvals of a document, which were given to the data as it was, are asked for again."""
+    if turn.state.document is not None:
+        void(turn, standing(turn), "repaired")
+
+
+def _different(before: Data, after: Data) -> set[str]:
+    """The names of the data that have other values."""
+    return {name for name in {*before, *after} if name not in before or name not in after or before[name] != after[name]}
 
 
 def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ from holdfast.machine.runs.candidates import (
 from holdfast.machine.runs.entitlement import decider_refusal, role_of, seat_for, unclaimed_refusal
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.events import (
+    ApprovalsVoided,
     ApproverAdded,
     DecisionWithdrawn,
     Handed,
@@ -73,6 +74,9 @@ def task_command(turn: Turn, command: c.TaskCommand) -> Answer | None:
     step = turn.state.open.get(command.step)
     op = None if step is None or step.of is not None else turn.routes.node(step.node).op
     if step is None or not isinstance(op, Human):
+        if isinstance(command, c.WithdrawDecision) and _is_own_approval(turn, command.step):
+            _withdraw_approval(turn, command)
+            return None
         known = turn.state.decided.get(command.step)
         told = (
             "" if known is None else f": it was {known['status']} by {known['decided_by']!r} at {known['decided_at']}"
@@ -80,6 +84,31 @@ def task_command(turn: Turn, command: c.TaskCommand) -> Answer | None:
         return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for anybody{told}")
     task = _Task(turn, step, op, question_of(turn.routes, turn.state, step))
     return _TABLE[type(command)](task, command)
+
+
+def _is_own_approval(turn: Turn, step: int) -> bool:
+    """Whether the actor has approved a document at a step, and no gate has used that up or sees it as void."""
+    document, known = turn.state.document, turn.state.decided.get(step)
+    approval = None if document is None else document.approvals.get(step)
+    if approval is None or approval.verdict != "approved" or known is None:
+        return False
+    given = [known, *cast("list[dict[str, object]]", known.get("decisions", []))]
+    names = {each.get(name) for each in given for name in ("decided_by", "on_behalf_of")}
+    return bool(names & {turn.moment.actor.id, person(turn.moment.actor)})
+
+
+def _withdraw_approval(turn: Turn, command: c.WithdrawDecision) -> None:
+    """The approval is void, and the gate asks for it again."""
+    actor = turn.moment.actor
+    turn.emit(
+        ApprovalsVoided(
+            steps=[command.step],
+            why="withdrawn",
+            by=actor.id,
+            reason=command.reason,
+            on_behalf_of=actor.on_behalf_of,
+        )
+    )
 
 
 def _claim(task: _Task, command: c.ClaimTask) -> Answer | None:

@@ -40,7 +40,7 @@ from holdfast.machine.runs.rules import follow, rules_for
 from holdfast.machine.runs.slots import interrupt
 from holdfast.machine.runs.state import ROOT, Data, Step
 from holdfast.machine.runs.turn import Turn
-from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate, window_of
+from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate, recall_objection, window_of
 
 AMENDED = "amended"
 """Why the run of a document was cancelled that another one has taken the place of."""
@@ -215,6 +215,11 @@ def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
     if document.status not in transition.sources:
         told = f"{document.id!r} is {document.status}, and {name!r} does not lead on from that; {possible}"
         return refused(Refusal.WORKFLOW_TRANSITION_ILLEGAL, told)
+    objection = recall_objection(turn.state, turn.moment.actor) if transition.kind == "recall" else ""
+    if objection:
+        refusal = Refusal.WORKFLOW_TRANSITION_ILLEGAL if document.sealed else Refusal.NOT_ALLOWED
+        told = "amend or cancel it, or have it rejected" if document.sealed else "have them ask for it"
+        return refused(refusal, f"{document.id!r} cannot be recalled by {turn.moment.actor.id!r}: {objection}; {told}")
     if not turn.routes.ways(index.state_of[document.status], name):
         told = f"no way leads from {document.status!r} to the gate of {name!r}; {possible}"
         return refused(Refusal.WORKFLOW_GATE_NOT_READY, told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.document import Window
 from holdfast.machine.graphs.document_index import DocumentIndex, strictest
 from holdfast.machine.graphs.graph import State as StateNode
@@ -27,6 +28,18 @@ def index_of(routes: GraphIndex) -> DocumentIndex:
     """What the graph says of its documents."""
     assert routes.documents is not None
     return routes.documents
+
+
+def recall_objection(state: State, actor: Actor) -> str:
+    """Why somebody cannot recall a document: only whoever wants it does, as long as no gate has used a decision up; empty if they can."""
+    document = document_of(state)
+    intent = document.intent
+    asked = set() if intent is None else {intent.by, intent.on_behalf_of, *intent.before}
+    if actor.kind != "system" and not {actor.id, actor.on_behalf_of} & ({state.requester, *asked} - {""}):
+        return "only whoever created it or asked for its transition recalls it"
+    if document.sealed:
+        return "a gate has used decisions on it, so it is not recalled any more"
+    return ""
 
 
 def document_of(state: State) -> Document:

@@ -10,7 +10,7 @@ from holdfast.machine.runs.events.happening import Data, Happening
 
 How = Literal["passed", "rejected", "amended", "adopted"]
 """How a document came to a status: through a gate; back from one; by an amendment; it had it before the engine knew it."""
-Voiding = Literal["edited", "rejected", "entered_again", "interrupted", "superseded", "moved"]
+Voiding = Literal["edited", "rejected", "entered_again", "interrupted", "superseded", "moved", "repaired", "withdrawn"]
 
 
 @message(name="document_created")
@@ -137,6 +137,9 @@ class ApprovalsVoided(Happening, frozen=True, kw_only=True):
     fields: list[str] = []  # noqa: RUF012 - every struct gets one of its own
     """What has changed that they were about."""
     by: str = ""
+    reason: str = ""
+    """Of a decision that was withdrawn."""
+    on_behalf_of: str = ""
 
 
 @message(name="approvals_applied")

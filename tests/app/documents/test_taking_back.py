@@ -1,0 +1,113 @@
+"""What is taken back before a gate relies on it: a document by whoever wants it, and a decision by whoever gave it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.documents.blueprints import of, published
+from holdfast import Actor, RejectedError
+from holdfast.authoring.document import ready_contract
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+ORDER = "purchase_order"
+GIVEN: dict[str, object] = {"number": "P-1", "vendor_id": "V-1", "grand_total": 40_000, "cost_center": "c"}
+CLERK = Actor(id="bob", capabilities=frozenset({"purchase_order.*"}))
+COLLEAGUE = Actor(id="cora", capabilities=frozenset({"purchase_order.*", "execution:read"}))
+MANAGER = Actor(id="mia", roles=frozenset({"manager"}))
+BOARD = Actor(id="ben", roles=frozenset({"board"}))
+READER = Actor(id="olga", capabilities=frozenset({"execution:*"}))
+TWO = """
+base: {entity_type: purchase_order, envelope_version: 1}
+slots:
+  "slot:draft_to_submit":
+    nodes:
+      - {id: checked, type: approval, approvers: [{role: manager}]}
+  "slot:submitted_to_approved":
+    nodes:
+      - {id: first, type: approval, approvers: [{role: manager}]}
+      - {id: second, type: approval, approvers: [{role: board}]}
+    edges: [{from: first, to: second}]
+"""
+ONE = TWO[: TWO.index('  "slot:draft')] + TWO[TWO.index('  "slot:submitted') :]
+
+
+def code(call: Any, *given: Any, **named: Any) -> str:
+    """Why a call is refused; empty if it is not."""
+    try:
+        call(*given, **named)
+    except RejectedError as error:
+        return str(error.reason)
+    return ""
+
+
+def submitted(place: Place, body: str) -> ManualEngine:
+    """An order that a clerk has submitted."""
+    engine = place.engine()
+    engine.contracts.publish(ready_contract(ORDER))
+    engine.handle("purchase_order.send", lambda: None)
+    published(engine, body)
+    mine = of(engine, CLERK).documents
+    mine.create(ORDER, GIVEN, id="I-1")
+    mine.transition(ORDER, "I-1", "submit")
+    return engine
+
+
+def decide(engine: ManualEngine, actor: Actor, name: str) -> Any:
+    """Somebody approves; the question that they have decided."""
+    task = next(each for each in of(engine, READER).tasks.list() if each.name.endswith(name))
+    of(engine, actor).tasks.decide(task, "approved", document_version=task.document_version)
+    return task
+
+
+def status(engine: ManualEngine) -> str:
+    """Where the order is."""
+    return of(engine, CLERK).documents.get(ORDER, "I-1").status
+
+
+def offered(engine: ManualEngine, actor: Actor) -> bool:
+    """Whether somebody is offered a recall."""
+    seen = of(engine, actor).documents.get(ORDER, "I-1")
+    return next(each.is_allowed for each in seen.transitions if each.name == "recall")
+
+
+@pytest.mark.row("EO-02")
+def test_a_document_is_recalled_by_whoever_wants_it(place: Place) -> None:
+    """Nobody else recalls it, whatever they may; open questions are withdrawn, and decisions that no gate has used count no more."""
+    engine = submitted(place, ONE)
+    decide(engine, MANAGER, "first")
+    assert (offered(engine, COLLEAGUE), offered(engine, CLERK)) == (False, True)
+    assert code(of(engine, COLLEAGUE).documents.transition, ORDER, "I-1", "recall") == "not_allowed"
+    of(engine, CLERK).documents.transition(ORDER, "I-1", "recall")
+    assert (status(engine), of(engine, READER).tasks.list()) == ("draft", [])
+
+
+@pytest.mark.row("EO-02")
+def test_a_document_is_not_recalled_once_a_gate_has_used_a_decision(place: Place) -> None:
+    """Those who decided have been relied on; what leads on then is a rejection, a cancellation or an amendment."""
+    engine = submitted(place, TWO)
+    decide(engine, MANAGER, "checked")
+    assert (status(engine), offered(engine, CLERK)) == ("submitted", False)
+    assert code(of(engine, CLERK).documents.transition, ORDER, "I-1", "recall") == "WORKFLOW_TRANSITION_ILLEGAL"
+    assert status(engine) == "submitted"
+
+
+@pytest.mark.row("EO-03")
+def test_a_decision_is_withdrawn_until_a_gate_has_used_it(place: Place) -> None:
+    """Its decider alone does so; the gate then asks again, the history keeps both, and after the gate it is too late."""
+    engine = submitted(place, ONE)
+    first = decide(engine, MANAGER, "first")
+    assert code(of(engine, BOARD).tasks.withdraw_decision, first) != ""
+    of(engine, MANAGER).tasks.withdraw_decision(first, "I saw the wrong one")
+    assert code(of(engine, MANAGER).tasks.withdraw_decision, first) == "not_waiting"
+    second = decide(engine, BOARD, "second")
+    assert status(engine) == "submitted"
+    assert [each.name.rpartition(":")[2] for each in of(engine, READER).tasks.list()] == ["first"]
+    again = decide(engine, MANAGER, "first")
+    assert status(engine) == "ordered"
+    for actor, task in ((MANAGER, first), (MANAGER, again), (BOARD, second)):
+        assert code(of(engine, actor).tasks.withdraw_decision, task) == "not_waiting"
+    told = [each for each in of(engine, CLERK).documents.audit(ORDER, "I-1") if each.what == "void approvals"]
+    assert [(each.who, each.why) for each in told] == [("mia", "withdrawn: I saw the wrong one")]
