@@ -19,7 +19,7 @@ FOR_FAY = Actor(id="sue", roles=frozenset({"finance"}), on_behalf_of="fay")
 OPS = Actor(id="ops", capabilities=frozenset({"task:*", "execution:*"}))
 
 
-def forked(engine: ManualEngine, *, who: object = "role:finance", **second: Any) -> InstanceId:
+def forked(engine: ManualEngine, *, who: str = "role:finance", **second: Any) -> InstanceId:
     """A run that asks two questions at the same time, the second with some options."""
     saga = (
         Saga("pay")

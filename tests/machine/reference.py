@@ -892,7 +892,11 @@ class Reference:
         for step in [each for each in self.steps if self.is_asked(each) and node in self._apart(each.node)]:
             poll = _poll(step)
             free = [seat for seat in poll.asked if seat.vote is None]
-            lost = [s for s in free if not s.who.startswith("role:") and self._separation(step, {s.who, s.stands_for} - {""})]
+            lost = [
+                s
+                for s in free
+                if not s.who.startswith("role:") and self._separation(step, {s.who, s.stands_for} - {""})
+            ]
             if poll.is_looking or poll.is_in_trouble or not lost or any(s.is_extra and s not in lost for s in free):
                 continue
             left = [seat for seat in poll.asked if seat not in lost and not seat.is_extra]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from msgspec.structs import replace as changed
 
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import Ask
+from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs.graph import Edge, Graph, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
@@ -162,10 +163,13 @@ def looping(*, first: Node = FIRST) -> Body:
     return replace(body, edges=(*body.edges, Edge(source="second", target=first.id, on="rejected", rework=True)))
 
 
-def raced(strategy: str) -> Body:
+def raced(strategy: Literal["all", "any"]) -> Body:
     """An approval, and then two in branches, all of which are waited for or the first alone."""
     body = both(SECOND, approval("x"))
-    nodes = [each if each.id != "meet" else Node(id="meet", op=g.Join(split="fork", strategy=strategy)) for each in body.nodes]
+    nodes = [
+        each if each.id != "meet" else Node(id="meet", op=g.Join(split="fork", strategy=strategy))
+        for each in body.nodes
+    ]
     edges = (*body.edges, Edge(source="first", target="fork", on="approved"))
     return replace(body, nodes=(FIRST, *nodes), first="first", edges=edges)
 
@@ -237,8 +241,13 @@ def test_an_open_question_is_put_anew_where_it_asks_others() -> None:
     """Whoever was asked before is not asked any more, nor is whoever has claimed it or decided among several."""
     several = approval("first", who="user:ann")
     assert isinstance(several.op, g.Human)
-    old = changed(several, op=changed(several.op, asks=(Ask(by="user", of="ann"), Ask(by="user", of="carl")), agree="all"))
-    case = knowing(invoice({APPROVE_SLOT: chain(old)}), invoice({APPROVE_SLOT: chain(approval("first", who="user:dora"))}, version="2"))
+    old = changed(
+        several, op=changed(several.op, asks=(Ask(by="user", of="ann"), Ask(by="user", of="carl")), agree="all")
+    )
+    case = knowing(
+        invoice({APPROVE_SLOT: chain(old)}),
+        invoice({APPROVE_SLOT: chain(approval("first", who="user:dora"))}, version="2"),
+    )
     assert case.decide("first", ANN) == ""
     before = case.step("first").number
     assert case.code(case.tell(SwitchWorkflow(version="2", reason="a change"), OVERRIDER)) == ""

@@ -160,3 +160,26 @@ def test_who_and_what_cannot_be_moved(place: Place) -> None:
         of(engine, OPERATOR, tenant="rival").workflows.move("invoice", "1-org", "2-org", reason="why not")
     assert operator.move("invoice", "1-org", "2-org", documents=["I-9"], reason="why not").items == []
     assert of(engine, CLERK).documents.get("invoice", "I-1").workflow_version == "1-org"
+
+
+BOARDLESS = NEWER.replace("      - {id: board, type: approval, approvers: [{role: board}]}\n", "").replace(
+    "    edges: [{from: boss, to: board}]\n", ""
+)
+REPAIRER = Actor(id="rita", capabilities=frozenset({"bodies:publish", "execution:repair", "execution:read"}))
+
+
+@pytest.mark.row("EO-11")
+def test_no_document_is_moved_past_an_approval(place: Place) -> None:
+    """One that has to be approved by the board stays where that is asked for; one that waits in its state is moved by those who may override."""
+    engine = opened(place)
+    acme = published(engine, NEWER)
+    assert made(engine, "I-1") == "1-org"
+    of(engine, CLERK).documents.create("invoice", GIVEN, id="I-2")
+    acme.bodies.publish(acme.bodies.save(BOARDLESS).id)
+    plan = of(engine, REPAIRER).workflows.move("invoice", "1-org", "2-org", reason="no board", dry_run=True)
+    problems = {each.id: each.problem for each in plan.items}
+    assert f"'{SLOT}board' lies ahead" in problems["I-1"]
+    assert "execution:override" in problems["I-2"]
+    done = of(engine, OPERATOR).workflows.move("invoice", "1-org", "2-org", reason="no board")
+    assert {each.id: each.is_moved for each in done.items} == {"I-1": False, "I-2": True}
+    assert decide(engine, "I-1") == "submitted"

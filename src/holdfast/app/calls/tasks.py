@@ -279,7 +279,7 @@ class FutureTasks:
         return TaskOutcome(task=name, status="decided", code="", detail="")
 
     def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> Reply[None]:
-        """Take one's decision back, as long as the question is open; it stays in the history."""
+        """Take one's decision back, as long as the question is open, or in a document until the gate has used it; it stays in the history."""
         return self._do(
             task,
             lambda step: c.WithdrawDecision(step=step, reason=checked_text(reason, "reason")),

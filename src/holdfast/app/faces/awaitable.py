@@ -1171,7 +1171,7 @@ class AsyncTasks:
         return await self._futures.decide_many(tasks, decision, comment=comment, on_behalf_of=on_behalf_of)
 
     async def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
-        """Take one's decision back, as long as the question is open; it stays in the history."""
+        """Take one's decision back, as long as the question is open, or in a document until the gate has used it; it stays in the history."""
         await self._futures.withdraw_decision(task, reason, on_behalf_of=on_behalf_of)
 
     async def claim(self, task: StepLike, *, on_behalf_of: str = "") -> None:

@@ -1167,7 +1167,7 @@ class Tasks:
         return self._futures.decide_many(tasks, decision, comment=comment, on_behalf_of=on_behalf_of).result()
 
     def withdraw_decision(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
-        """Take one's decision back, as long as the question is open; it stays in the history."""
+        """Take one's decision back, as long as the question is open, or in a document until the gate has used it; it stays in the history."""
         self._futures.withdraw_decision(task, reason, on_behalf_of=on_behalf_of).result()
 
     def claim(self, task: StepLike, *, on_behalf_of: str = "") -> None:

@@ -190,7 +190,9 @@ def _decided_before(routes: GraphIndex, state: State, step: Step, name: str) -> 
     assert isinstance(op, Human)
     others = routes.apart(step.node)
     if op.distinct_approvers:
-        others |= {each for each in state.deciders if each != step.node}  # A version that it was moved from may have had others.
+        others |= {
+            each for each in state.deciders if each != step.node
+        }  # A version that it was moved from may have had others.
         question = state.questions.get(step.number)
         if question is not None and any(name in _names(each) for each in question.given):
             return step.node

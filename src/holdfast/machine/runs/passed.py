@@ -22,7 +22,6 @@ from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.turn import Turn
 
-
 ALL = "*"
 """Among the names that something reads: all of them."""
 
@@ -48,10 +47,13 @@ def deciding_data_refusal(turn: Turn, names: Iterable[str]) -> Rejection | None:
         return None
     places = [each.node for each in (*state.tokens.values(), *state.parked.values())]
     read = read_for_people(turn.routes, places or [turn.routes.graph.entry])
+    for step in state.open.values():  # What people see of the data is what they decide on.
+        if isinstance(turn.routes.node(step.node).op, Human):
+            read |= _read_by(turn.routes, turn.routes.expressions(step.node))
     found = sorted(given) if ALL in read else sorted(given & read)
     if not found:
         return None
-    told = f"{', '.join(map(repr, found))} of the data says whether people are asked, or whom, and {actor.id!r} may not decide that"
+    told = f"{', '.join(map(repr, found))} of the data says whether people are asked, whom, or about what, and {actor.id!r} may not decide that"
     return refused(Refusal.NOT_ALLOWED, f"{told}; have somebody with {OVERRIDE!r} do it")
 
 

@@ -14,8 +14,8 @@ from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.acting import take_over
 from holdfast.machine.runs.answers import Data, fits, hidden_name, hidden_told, is_within, merged, too_large
 from holdfast.machine.runs.cancelling import cancel_branch
-from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.candidates import separation_refusal
+from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import keep_answers
 from holdfast.machine.runs.descendants import end_child_refusal, past_call_refusal
 from holdfast.machine.runs.document import Document
@@ -395,11 +395,11 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
 
 
 def _is_about_data(turn: Turn, step: Step) -> bool:
-    """Whether an open question shows data, or was decided on it by some of those whom it asks."""
+    """Whether an open question was decided by some of those whom it asks, or approves a document."""
     op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
     if step.of is not None or not isinstance(op, Human):
         return False
-    return op.pins or bool(op.shows) or op.template is not None or (question is not None and bool(question.given))
+    return op.pins or (question is not None and bool(question.given))
 
 
 def _void_decided(turn: Turn) -> None:
@@ -410,7 +410,9 @@ def _void_decided(turn: Turn) -> None:
 
 def _different(before: Data, after: Data) -> set[str]:
     """The names of the data that have other values."""
-    return {name for name in {*before, *after} if name not in before or name not in after or before[name] != after[name]}
+    return {
+        name for name in {*before, *after} if name not in before or name not in after or before[name] != after[name]
+    }
 
 
 def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:

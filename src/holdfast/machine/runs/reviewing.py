@@ -58,7 +58,9 @@ def review(turn: Turn, step: Step) -> None:
 def review_apart(turn: Turn, node: str) -> None:
     """Look again at the open questions that somebody may not decide who has just decided a step: perhaps nobody else can."""
     others = turn.routes.apart(node)
-    for step in [each for each in turn.state.open.values() if each.node in others and each.of is None] if others else ():
+    for step in (
+        [each for each in turn.state.open.values() if each.node in others and each.of is None] if others else ()
+    ):
         look_at_apart(turn, step)
         review(turn, step)
 

@@ -15,8 +15,8 @@ from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.graphs.scopes import outside_of_branches
 from holdfast.machine.runs.document_commands import SwitchWorkflow
-from holdfast.machine.runs.events import WorkflowSwitched
 from holdfast.machine.runs.ending import stop_step
+from holdfast.machine.runs.events import WorkflowSwitched
 from holdfast.machine.runs.fields import faults_of
 from holdfast.machine.runs.law import OVERRIDE
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -131,7 +131,9 @@ def _way(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[s
 def _places(state: State) -> list[str]:
     """Where tokens are, or go to once the run goes on."""
     tokens = (*state.tokens.values(), *state.parked.values())
-    return sorted({(each.stay.target or each.stay.node or each.node) if each.stay else each.node for each in tokens} - {""})
+    return sorted(
+        {(each.stay.target or each.stay.node or each.node) if each.stay else each.node for each in tokens} - {""}
+    )
 
 
 def _gates(routes: GraphIndex, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:

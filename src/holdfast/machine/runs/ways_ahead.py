@@ -126,9 +126,7 @@ def _weaker(node: Node, other: Node) -> str:
     return ""
 
 
-def _same(
-    versions: Versions, old: Mapping[str, Choice], new: Mapping[str, Choice], *, is_exact: bool = False
-) -> bool:
+def _same(versions: Versions, old: Mapping[str, Choice], new: Mapping[str, Choice], *, is_exact: bool = False) -> bool:
     """Whether what leads around a node in the new version has done so in the old one, for the same reasons."""
     before = {versions.counterpart(name): choice for name, choice in old.items()}
     return before == new if is_exact else all(before.get(name) == choice for name, choice in new.items())
@@ -149,9 +147,7 @@ class _Walk:
         for name in self._nodes:
             for edge in () if self._is_stop(name) else self._out[name]:
                 self._into[edge.target].append(name)
-        self.walls = {
-            name: None for name in self._nodes if isinstance(routes.node(name).op, Human | PolicyGate)
-        }
+        self.walls = {name: None for name in self._nodes if isinstance(routes.node(name).op, Human | PolicyGate)}
         """The approvals and policy gates among them."""
 
     def leads(self, name: str, target: str) -> bool:
@@ -197,7 +193,9 @@ class _Walk:
         return found
 
     def _is_stop(self, name: str) -> bool:
-        return name == self._until or (isinstance(self._routes.node(name).op, Gate | StateNode | Rest) and name != self._place)
+        return name == self._until or (
+            isinstance(self._routes.node(name).op, Gate | StateNode | Rest) and name != self._place
+        )
 
     def _leading(self, wall: str) -> set[str]:
         """The nodes from which a way leads to one."""
