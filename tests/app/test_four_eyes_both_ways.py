@@ -200,7 +200,7 @@ slots:
 
 @pytest.mark.row("E-687", "EO-07")
 def test_a_document_is_approved_by_two(place: Place) -> None:
-    """In branches too, whichever is decided first; and in the next round of the same version."""
+    """In branches too, whichever is decided first."""
     engine = opened(place)
     published(engine, BODY)
     mine = of(engine, CLERK).documents
