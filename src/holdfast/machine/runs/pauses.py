@@ -34,7 +34,6 @@ from holdfast.machine.runs.nodes.kind import answer_of
 from holdfast.machine.runs.nodes.task import resume as call_again
 from holdfast.machine.runs.protection import is_protected
 from holdfast.machine.runs.refusals import Refusal, refused
-from holdfast.machine.runs.reviewing import review_apart
 from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
 from holdfast.machine.runs.state import Pause, Resumed, State, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of
@@ -301,7 +300,6 @@ def _pass(turn: Turn, step: Step, command: ResumeWorkflow) -> None:
     keep_answers(turn, step)
     turn.emit(answer)
     finish(turn, step, answer.outcome, answer_found(turn.routes, step.node, answer))
-    review_apart(turn, step.node)
 
 
 def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:

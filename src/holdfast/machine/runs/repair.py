@@ -40,7 +40,6 @@ from holdfast.machine.runs.passed import deciding_data_refusal, other_data_refus
 from holdfast.machine.runs.patches import fingerprint, patched
 from holdfast.machine.runs.protection import before_gates, is_protected, protected
 from holdfast.machine.runs.refusals import Refusal, refused
-from holdfast.machine.runs.reviewing import review_apart
 from holdfast.machine.runs.rollback import behind, halt, passes_no_return
 from holdfast.machine.runs.slots import LEFT, standing, void
 from holdfast.machine.runs.state import ROOT, Executed, State, Step, Token
@@ -248,7 +247,6 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
         stay_or_end(turn, token, node.id, outcome)
     else:
         leave_by(turn, token, edge)
-    review_apart(turn, node.id)
     return None
 
 

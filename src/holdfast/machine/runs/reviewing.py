@@ -55,29 +55,6 @@ def review(turn: Turn, step: Step) -> None:
         turn.send_out(errand)
 
 
-def review_apart(turn: Turn, node: str) -> None:
-    """Look again at the open questions that somebody may not decide who has just decided a step: perhaps nobody else can."""
-    others = turn.routes.apart(node)
-    for step in (
-        [each for each in turn.state.open.values() if each.node in others and each.of is None] if others else ()
-    ):
-        look_at_apart(turn, step)
-        review(turn, step)
-
-
-def look_at_apart(turn: Turn, step: Step) -> None:
-    """Have the run wait for an operator if those whom a question asks have all decided what keeps them from it."""
-    op, question = turn.routes.node(step.node).op, question_of(turn.routes, turn.state, step)
-    if not isinstance(op, Human) or question.is_looking or question.trouble:
-        return
-    lost = _lost(turn, step, question, ())
-    if lost and not _is_decidable(op, question, lost):
-        names = ", ".join(shown(each) for each in lost)
-        trouble = f"nobody can decide {step.node!r}: {names} may not, because they started it or decided another step"
-        turn.emit(PeopleAsked(step=step.number, trouble=trouble, stays=True))
-        turn.pause(NO_APPROVER, trouble)
-
-
 def people_reviewed(turn: Turn, command: PeopleReviewed) -> Answer | None:
     """It was found out who of those that are asked cannot decide now."""
     step = turn.state.open.get(command.step)
@@ -123,7 +100,9 @@ def look_at_others(turn: Turn) -> None:
 
 def _is_touched(turn: Turn, step: Step, op: Human) -> bool:
     """Whether a decision or a change can keep somebody from deciding a question."""
-    if op.distinct_from or op.distinct_approvers or (not op.self_approval and turn.state.document is not None):
+    if turn.routes.apart(step.node) or op.distinct_approvers:
+        return True
+    if not op.self_approval and turn.state.document is not None:
         return True
     return bool(question_of(turn.routes, turn.state, step).given)
 

@@ -40,7 +40,6 @@ from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.question import Given, Question
 from holdfast.machine.runs.refusals import Refusal, refused
-from holdfast.machine.runs.reviewing import review_apart
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.task_times import asked_at, begin, due_at, put_to_others
@@ -121,7 +120,6 @@ class HumanKind(Kind):
         elif tally.is_stage_over:
             turn.emit(StagePassed(step=step.number, stage=question.stage))
             ask(turn, step)
-        review_apart(turn, step.node)
         return None
 
     def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
