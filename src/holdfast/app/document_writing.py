@@ -172,7 +172,7 @@ def amend(
         joint.carry_out(address, over, by=own.by, comment=command.reason, receipt=receipt, said=said)
         joint.carry_out(
             address_of(desk, name, made),
-            _amended(own, known, command, judged_as=command.action if asked is None else "amend"),
+            _amended(own, known, command),
             by=own.by,
             comment=command.reason,
             may_create=True,
@@ -200,7 +200,7 @@ def amend_by_edit(desk: Desk, reference: Reference, command: Mutate, repeated: s
             raise (error if again.reason == Refusal.AMENDMENT_REQUIRED else again) from None
 
 
-def _amended(desk: Desk, known: Found, command: Mutate, *, judged_as: str) -> CreateDocument:
+def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
     """What begins in the place of a document."""
     return CreateDocument(
         data=_carried_over(known, command.payload),
@@ -208,7 +208,7 @@ def _amended(desk: Desk, known: Found, command: Mutate, *, judged_as: str) -> Cr
         hands=known.document.hands,
         wrote=known.document.wrote,
         reason=command.reason,
-        judged_as=judged_as,
+        judged_as=command.action,
         looks_up=looks_up(desk),
     )
 

@@ -8,13 +8,16 @@ import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, register
-from app.documents.walls import ANN, FIN, OPERATOR, PUBLISHER, acting, decide, patch, stands, submit
+from app.documents.walls import ANN, FIN, OPERATOR, POST, PUBLISHER, acting, decide, patch, stands, submit
 from app.documents.walls import opened as invoices
 from holdfast import Actor, CommandError, RejectedError
 from holdfast.app.document_views import DocumentChoice
 from holdfast.app.reasons import Reason
+from holdfast.authoring.definition import Definition
+from holdfast.machine.graphs.graph import DocumentRule, Node, Rule
 from holdfast.testing import ManualEngine
 from support.engines import Place
+from support.envelopes import SUBMIT_SLOT, chain, invoice, value
 
 SAM = Actor(id="sam", capabilities=frozenset({"*"}))
 WAITING = "{id: later, type: wait_timer, duration: 72h}"
@@ -266,3 +269,152 @@ def test_rules_after_a_transition_that_nobody_asks_for_are_followed(place: Place
     decide(engine, "a", FIN)
     told = acting(engine, Actor(id="bud")).notifications.mine()
     assert [each.subject for each in told] == ["A-1 is approved"]
+
+
+# -- rules at steps of the document's own workflow
+
+NOTED = patch("before", '{id: n, type: action, action: invoice.note, payload: {memo: "\'by a step\'", total: "5000"}}')
+CLOSED: dict[str, object] = {"name": "closed", "effect": "block", "reason": "the books are closed"}
+
+
+def retry(engine: ManualEngine) -> None:
+    """An operator retries the step that has failed."""
+    calls, step = acting(engine, OPERATOR), failed_step(engine).step_number
+    assert step is not None
+    calls.run(calls.documents.get("invoice", "I-1").instance).retry(step, reason="the rule is gone")
+    engine.drain()
+
+
+@pytest.mark.row("E-884", "EH-08")
+@pytest.mark.parametrize("rule", ["block", "unreadable", "require_field"])
+def test_rules_are_judged_where_a_step_of_the_own_workflow_acts(place: Place, rule: str) -> None:
+    """What is refused to a person fails the step, with the reason and the content that the step would make; it goes on once the rule is gone."""
+    more: dict[str, dict[str, object]] = {
+        "block": {"effect": "block", "when": "entity.total > 1000", "reason": "ask the board first"},
+        "unreadable": {"effect": "warn", "when": "org.nothing.at_all == 1"},
+        "require_field": {"effect": "require_field", "field": "lines"},
+    }
+    engine = invoices(place.engine(), NOTED, APPROVAL)
+    publish(engine, {"name": "cap", "on": ["note"], **more[rule]})
+    submit(engine)
+    assert stands(engine) == ("draft", 100, "paused", "step_failed")
+    reason = failed_step(engine)
+    assert (rule != "block" or "ask the board first" in reason.words) and "run.retry" in {
+        each.call for each in reason.remedies
+    }
+    with pytest.raises(RejectedError) as caught:
+        acting(engine, ANN).documents.mutate("invoice", "I-1", {"total": 5000}, action="note")
+    assert caught.value.reason == "rule_blocked"
+    publish(engine)
+    retry(engine)
+    assert stands(engine) == ("submitted", 5000, "running", "")
+
+
+@pytest.mark.row("E-884", "EH-08")
+def test_rules_are_judged_behind_the_gate_before_a_handler_is_called(place: Place) -> None:
+    """Books that are closed while others decide stay closed: nothing is posted, and the run is paused at the step."""
+    engine = invoices(place.engine(), APPROVAL, POST)
+    posted: list[object] = []
+
+    @engine.handler("invoice.post")
+    def post(document: dict[str, object]) -> dict[str, object]:
+        posted.append(document["id"])
+        return {"posting": "GL-1"}
+
+    submit(engine)
+    publish(engine, {**CLOSED, "on": ["post"]})
+    decide(engine, "a", FIN)
+    assert (stands(engine), posted) == (("active", 100, "paused", "step_failed"), [])
+    assert "the books are closed" in failed_step(engine).words
+    publish(engine)
+    retry(engine)
+    assert (stands(engine)[2:], posted) == (("running", "round_completed"), ["I-1"])
+
+
+@pytest.mark.row("E-884", "EH-08")
+def test_rules_judge_what_the_handler_of_a_step_has_computed(place: Place) -> None:
+    """A content that comes from a handler is judged as any other; what the handler wrote goes with the refusal."""
+    engine = invoices(place.engine(), patch("before", "{id: post, type: action, action: invoice.post}"))
+
+    @engine.handler("invoice.post")
+    def post() -> dict[str, object]:
+        return {"total": 777_777}
+
+    publish(engine, {"name": "cap", "effect": "block", "on": ["post"], "when": "entity.total > 1000"})
+    submit(engine)
+    engine.advance(timedelta(hours=1))
+    assert stands(engine) == ("draft", 100, "paused", "step_failed")
+    assert "'cap' blocks it" in failed_step(engine).words
+
+
+@pytest.mark.row("E-884", "EH-08")
+def test_a_rule_node_that_sets_a_field_edits_the_document(place: Place) -> None:
+    """What the rule of a node sets is judged by the rules about edits; a node that sets nothing edits nothing."""
+    stamp = DocumentRule(
+        name="stamp", effect="set_field", field="note", value=value("'stamped'"), when=value("entity.total > 400")
+    )
+    engine = place.engine()
+    graph = invoice({SUBMIT_SLOT: chain(Node(id="rule", op=Rule(rules=(stamp,))))})
+    engine.register(Definition(graph=graph))
+    engine.charters.publish_rules("invoice", [{**CLOSED, "on": ["update"]}])
+    mine = asking(engine, SAM).documents
+    for name, total in (("I-1", 100), ("I-2", 500)):
+        mine.create("invoice", {"vendor": "acme", "total": total}, id=name)
+        mine.transition("invoice", name, "submit")
+    seen = [mine.get("invoice", each) for each in ("I-1", "I-2")]
+    assert [(each.status, each.run_reason, each.data.get("note")) for each in seen] == [
+        ("submitted", "", None),
+        ("draft", "step_failed", None),
+    ]
+
+
+@pytest.mark.row("E-884", "EH-08")
+def test_rules_set_fields_and_have_something_sent_also_for_steps(place: Place) -> None:
+    """A field is set where the document can be edited, whoever is to be told is told, and the audit tells which rules had an effect."""
+    engine = invoices(place.engine(), NOTED)
+    to: list[object] = ["bud"]
+    publish(
+        engine,
+        {"name": "mark", "effect": "set_field", "field": "memo", "value": "'checked'", "on": ["note"]},
+        {"name": "tell", "effect": "notify", "to": to, "subject": "{entity.memo}", "on": ["note"]},
+    )
+    submit(engine)
+    own = acting(engine, OPERATOR).documents
+    assert own.get("invoice", "I-1").data["memo"] == "checked"
+    assert [each.subject for each in acting(engine, Actor(id="bud")).notifications.mine()] == ["checked"]
+    told = [(each.what, each.why) for each in own.audit("invoice", "I-1") if each.what.startswith("rules")]
+    assert told == [("rules at note", "mark set_field; tell notify")]
+
+
+# -- edits that are amendments
+
+
+@pytest.mark.row("E-884", "EH-08")
+@pytest.mark.parametrize("on", ["amend", "update"])
+@pytest.mark.parametrize("call", ["amend", "mutate"])
+@pytest.mark.parametrize("amendment", ["new_row", "in_place"])
+def test_an_amendment_is_judged_as_an_edit_and_as_an_amendment(
+    place: Place, on: str, call: str, amendment: str
+) -> None:
+    """Whichever of the two calls amends, the rules about `update` and about `amend` are both judged."""
+    engine = invoices(place.engine(), APPROVAL, amendment=amendment)
+    submit(engine)
+    publish(engine, {**CLOSED, "on": [on]})
+    own = acting(engine, ANN).documents
+    with pytest.raises(RejectedError, match="books are closed"):
+        getattr(own, call)("invoice", "I-1", {"total": 99})
+    assert own.get("invoice", "I-1").data["total"] == 100
+    publish(engine)
+    assert getattr(own, call)("invoice", "I-1", {"total": 99}).data["total"] == 99
+
+
+@pytest.mark.row("E-884", "EH-08")
+def test_a_rule_about_both_names_of_an_amendment_is_followed_once(place: Place) -> None:
+    """A rule without `on` is about `update` and about `amend`, and tells somebody once."""
+    engine = invoices(place.engine(), APPROVAL)
+    submit(engine)
+    to: list[object] = ["bud"]
+    publish(engine, {"name": "tell", "effect": "notify", "to": to, "subject": "amended", "on": ["update", "amend"]})
+    acting(engine, ANN).documents.mutate("invoice", "I-1", {"total": 99})
+    engine.drain()
+    assert len(acting(engine, Actor(id="bud")).notifications.mine()) == 1

@@ -76,9 +76,9 @@ BUD_ASKED = "{id: b, type: approval, approvers: [{user: bud}]}"
 POST = patch("behind", '{id: post, type: action, action: invoice.post, run_as: "system"}')
 
 
-def opened(engine: ManualEngine, *patches: str, before: str = "") -> ManualEngine:
+def opened(engine: ManualEngine, *patches: str, before: str = "", amendment: str = "new_row") -> ManualEngine:
     """An engine with these patches published; what is posted is counted by its handler."""
-    engine.contracts.publish(CONTRACT % {"before": before})
+    engine.contracts.publish(CONTRACT % {"before": before} + f"amendment: {amendment}\n")
     own = acting(engine, PUBLISHER)
     own.bodies.publish(
         own.bodies.save("base: {entity_type: invoice, envelope_version: 1}\nslots:\n" + "".join(patches)).id

@@ -27,7 +27,7 @@ class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
     amended_from: str = ""
     """The document that it takes the place of."""
     judged_as: str = ""
-    """The action whose rules it is judged by; empty for its own."""
+    """The edit that an amendment is judged as, besides as an amendment; empty for `update`."""
     hands: list[str] = []
     """Those who wrote that one, whose content it goes on with."""
     wrote: dict[str, list[str]] = {}
@@ -49,7 +49,7 @@ class Mutate(_DocumentCommand, frozen=True, kw_only=True):
     expected_version: int | None = None
     """The version that the caller has seen; None means that it does not matter."""
     amends: bool = False
-    """Whether the caller wants an amendment in place, whatever the window: it is judged by the rules for amendments."""
+    """Whether the caller wants an amendment in place, whatever the window."""
 
 
 class RequestTransition(_DocumentCommand, frozen=True, kw_only=True):

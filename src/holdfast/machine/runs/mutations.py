@@ -24,7 +24,7 @@ from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import GoOn, begin_round, lead
-from holdfast.machine.runs.rules import follow, judge, rules_for
+from holdfast.machine.runs.rules import Judged, follow, judge, rules_for
 from holdfast.machine.runs.slots import LEFT, interrupt, standing, void
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of, window_of
@@ -37,12 +37,12 @@ class Author(NamedTuple):
     """Who changes a document."""
 
     actor: Actor
+    acts: Sequence[str]
+    """What they do: the actions and transitions whose rules the organisation wants judged first."""
     run_as: str = ""
     """As whom a step of the workflow does; empty if a person does."""
     step: int = 0
     reason: str = ""
-    rules: Sequence[DocumentRule] = ()
-    """What the organisation wants judged first."""
     origin: str = ""
     """The other document whose step does, or a schedule; empty if none does."""
 
@@ -57,6 +57,8 @@ class Draft(NamedTuple):
     warnings: list[str]
     held: list[str]
     """The rules that had an effect on it."""
+    rules: list[DocumentRule]
+    """All that it was judged by, and those that are to be followed after it."""
 
 
 # -- what people ask for
@@ -68,12 +70,9 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
     if action is None:
         return wrong
     changes = command.payload if command.changes is None else command.changes
-    author = Author(
-        turn.moment.actor,
-        reason=command.reason,
-        rules=rules_for(turn, "amend" if command.amends else action.name),
-        origin=command.origin,
-    )
+    is_amendment = command.amends or window_of(turn.routes, turn.state).window != "editable"
+    acts = amending(action.name) if is_amendment else [action.name]
+    author = Author(turn.moment.actor, acts, reason=command.reason, origin=command.origin)
     refusal = (
         _payload_refusal(turn, action, command)
         or _content_refusal(turn, changes)
@@ -93,12 +92,17 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
     beyond = policy_refusal(turn, action.name, author.actor, content=draft.data)
     if beyond is not None:
         return beyond
-    if command.amends or window_of(turn.routes, turn.state).window != "editable":
+    if is_amendment:
         return _amend_in_place(turn, draft, action.name, author, go_on=go_on)
     change(turn, draft, action.name, author)
-    follow(turn, action.name, author.rules, before=draft.held, actor=author.actor)
+    follow(turn, action.name, draft.rules, before=draft.held, actor=author.actor)
     _restart_slots(turn, go_on)
     return None
+
+
+def amending(edit: str) -> list[str]:
+    """What somebody does who amends a document by an edit, or by name: it is one act, judged as both."""
+    return [edit, "amend"]
 
 
 def action_for(turn: Turn, name: str) -> tuple[DocumentAction | None, Rejection]:
@@ -202,23 +206,32 @@ def version_refusal(turn: Turn, expected: int | None) -> Rejection | None:
 
 def drafted(turn: Turn, before: Data, changes: Data, author: Author, *, may_set: bool = True) -> Draft | Rejection:
     """The content with changes laid over it, judged by rules and fields; why not, if it would not be sound."""
-    index = index_of(turn.routes)
-    content = with_computed(index, _laid(before, changes))
-    try:
-        judged = judge(turn, content, author.rules, actor=author.actor, may_set=may_set)
-    except ExpressionError as error:
-        return refused(
-            Refusal.RULE_BLOCKED, f"a rule cannot be judged: {error}; give what it reads, or correct the rule"
-        )
-    if judged.blocked:
-        return refused(Refusal.RULE_BLOCKED, f"a rule of the organisation stands against it: {judged.blocked}")
+    index, rules = index_of(turn.routes), rules_for(turn, *author.acts)
+    judged = ruled(turn, with_computed(index, _laid(before, changes)), rules, author, may_set=may_set)
+    if isinstance(judged, Rejection):
+        return judged
     data = with_computed(index, _laid(judged.data, {}))
     refusal = invalid("the document", faults_of(index, data))
     if refusal is None and not is_within(turn.routes, data):
         refusal = too_large(turn.routes, "the document")
     if refusal is not None:
         return refusal
-    return Draft(data, _differences(before, data), judged.warnings, judged.held)
+    return Draft(data, _differences(before, data), judged.warnings, judged.held, rules)
+
+
+def ruled(
+    turn: Turn, content: Data, rules: Sequence[DocumentRule], author: Author, *, may_set: bool
+) -> Judged | Rejection:
+    """What the rules of the organisation have to say of a content; why it may not be, if one stands against it."""
+    try:
+        judged = judge(turn, content, rules, actor=author.actor, may_set=may_set)
+    except ExpressionError as error:
+        return refused(
+            Refusal.RULE_BLOCKED, f"a rule cannot be judged: {error}; give what it reads, or correct the rule"
+        )
+    if judged.blocked:
+        return refused(Refusal.RULE_BLOCKED, f"a rule of the organisation stands against it: {judged.blocked}")
+    return judged
 
 
 def created(turn: Turn, given: Data, author: Author) -> Draft | Rejection:
@@ -321,7 +334,7 @@ def _amend_in_place(turn: Turn, draft: Draft, action: str, author: Author, *, go
     begin_round(turn)
     interrupt(turn, "edited", EDITED)
     change(turn, draft, action, author)
-    follow(turn, action, author.rules, before=draft.held, actor=author.actor)
+    follow(turn, action, draft.rules, before=draft.held, actor=author.actor)
     actor = author.actor
     status = index.spec.amended
     turn.emit(

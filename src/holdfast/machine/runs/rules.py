@@ -133,9 +133,13 @@ def _blocked(rule: DocumentRule) -> str:
     return rule.reason or f"the rule {rule.name!r} blocks it; change what it objects to"
 
 
-def rules_for(turn: Turn, action: str) -> list[DocumentRule]:
-    """The rules that the organisation has in this commit for an action or a transition."""
-    return cast("list[DocumentRule]", turn.fact(rules_fact(turn.routes.graph.name, action)).value)
+def rules_for(turn: Turn, *acts: str) -> list[DocumentRule]:
+    """The rules that the organisation has in this commit for actions or transitions, each once."""
+    found: list[DocumentRule] = []
+    for act in acts:
+        rules = cast("list[DocumentRule]", turn.fact(rules_fact(turn.routes.graph.name, act)).value)
+        found += [each for each in rules if each not in found] if found else rules
+    return found
 
 
 def _names(turn: Turn, content: Data, actor: Actor) -> Data:

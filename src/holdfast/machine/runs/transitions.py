@@ -24,6 +24,7 @@ from holdfast.machine.runs.mutations import (
     Author,
     Draft,
     action_for,
+    amending,
     change,
     created,
     drafted,
@@ -36,7 +37,7 @@ from holdfast.machine.runs.nodes.action import is_denied
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import GoOn, begin_round, lead
-from holdfast.machine.runs.rules import follow, rules_for
+from holdfast.machine.runs.rules import follow
 from holdfast.machine.runs.slots import interrupt
 from holdfast.machine.runs.state import ROOT, Data, Step
 from holdfast.machine.runs.turn import Turn
@@ -55,8 +56,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
     if refusal is not None:
         return refusal
     index, actor = index_of(turn.routes), turn.moment.actor
-    rules = () if command.status else rules_for(turn, command.judged_as or command.action)
-    author = Author(actor, reason=command.reason, rules=rules)
+    author = Author(actor, _acts(command), reason=command.reason)
     given = command.data if command.changes is None else command.changes
     draft = drafted(turn, {}, given, author) if command.status else created(turn, given, author)
     if not isinstance(draft, Draft):
@@ -91,9 +91,16 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             is_by_field=True,
         )
     )
-    follow(turn, command.action, author.rules, before=draft.held, actor=actor)
+    follow(turn, command.action, draft.rules, before=draft.held, actor=actor)
     turn.move(ROOT, index.state_of[status] if command.status else turn.routes.graph.entry)
     return None
+
+
+def _acts(command: CreateDocument) -> list[str]:
+    """The rules that a new document is judged by: an amendment is judged as the edit that it is, and one that is taken over by none."""
+    if command.amended_from:
+        return amending(command.judged_as or "update")
+    return [] if command.status else [command.action]
 
 
 def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
@@ -173,7 +180,7 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     refusal = _illegal(turn, transition) or version_refusal(turn, command.expected_version)
     if refusal is not None:
         return refusal
-    author = Author(turn.moment.actor, reason=command.reason, rules=rules_for(turn, transition.name))
+    author = Author(turn.moment.actor, [transition.name], reason=command.reason)
     may_set = window_of(turn.routes, turn.state).window == "editable"
     draft = drafted(turn, document.data, {}, author, may_set=may_set)
     if not isinstance(draft, Draft):
@@ -182,7 +189,7 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
         change(turn, draft, "update", author)
     denied = _denied(turn, transition)
     _ask(turn, command, draft.warnings, again=bool(denied))
-    follow(turn, command.transition, author.rules, before=draft.held, actor=author.actor)
+    follow(turn, command.transition, draft.rules, before=draft.held, actor=author.actor)
     if denied:
         _try_again(turn, denied, go_on)
     else:

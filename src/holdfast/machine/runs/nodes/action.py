@@ -16,12 +16,13 @@ from holdfast.machine.runs.document import ALL_FIELDS
 from holdfast.machine.runs.failures import take_answer
 from holdfast.machine.runs.fields import not_given
 from holdfast.machine.runs.leaving import pass_through
-from holdfast.machine.runs.mutations import Author, Draft, change, drafted, invalid
+from holdfast.machine.runs.mutations import Author, Draft, change, drafted, invalid, ruled
 from holdfast.machine.runs.nodes.task import TaskKind
 from holdfast.machine.runs.plain import plain
 from holdfast.machine.runs.policies import allowed
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import undone
+from holdfast.machine.runs.rules import follow, rules_for
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate, window_of
@@ -48,13 +49,14 @@ class ActionKind(TaskKind):
             invalid(f"what {node.id!r} is given", [] if form is None else form.faults(payload))
             or _closed(turn, node)
             or _not_allowed(turn, node)
+            or (_ruled_out(turn, node) if node.op.work is not None else None)
         )
         if wrong is not None:
             self.fail(turn, token, node, wrong.message)
         elif node.op.work is not None:
             super().enter(turn, token, node)
         else:
-            draft = _drafted(turn, node, payload, turn.next_step)
+            draft = _drafted(turn, node, payload, turn.next_step, node.op.action)
             if isinstance(draft, Draft):
                 output = _done(turn, node, draft, turn.next_step)
                 pass_through(turn, token, node, output=output)
@@ -92,8 +94,7 @@ def taken_back(turn: Turn, step: Step, output: object) -> Rejection | None:
         draft = _computed(turn, node, step, output)
         if not isinstance(draft, Draft):
             return draft
-        if draft.changes:
-            change(turn, draft, node.op.undo, _author(turn, node, step.number))
+        _write(turn, draft, _author(turn, node, step.number, node.op.undo))
     undone(turn, step)
     return None
 
@@ -102,7 +103,8 @@ def _computed(turn: Turn, node: Node, step: Step, output: object) -> Draft | Rej
     if output is not None and not isinstance(output, dict):
         told = f"the handler of {step.node!r} gives changes by field, or nothing; it gave {output!r:.200}"
         return refused(Refusal.INVALID_DOCUMENT, told)
-    return _drafted(turn, node, output or {}, step.number)
+    assert isinstance(node.op, Action)
+    return _drafted(turn, node, output or {}, step.number, node.op.action if step.of is None else node.op.undo)
 
 
 def _not_allowed(turn: Turn, node: Node) -> Rejection | None:
@@ -140,10 +142,27 @@ def _closed(turn: Turn, node: Node) -> Rejection | None:
     return refused(Refusal.WORKFLOW_EDIT_LOCKED, f"{told}; allow it in the contract, or put the step elsewhere")
 
 
-def _drafted(turn: Turn, node: Node, changes: Data, step: int) -> Draft | Rejection:
+def _drafted(turn: Turn, node: Node, changes: Data, step: int, act: str) -> Draft | Rejection:
     wrong = invalid(f"what {node.id!r} gives", not_given(index_of(turn.routes), changes, is_workflow=True))
-    draft = wrong or drafted(turn, document_of(turn.state).data, changes, _author(turn, node, step))
-    return draft if isinstance(draft, Rejection) else _unapproved(turn, node, draft) or draft
+    if wrong is not None:
+        return wrong
+    author, may_set = _author(turn, node, step, act), window_of(turn.routes, turn.state).window == "editable"
+    draft = drafted(turn, document_of(turn.state).data, changes, author, may_set=may_set)
+    return _advised(draft) if isinstance(draft, Rejection) else _unapproved(turn, node, draft) or draft
+
+
+def _ruled_out(turn: Turn, node: Node) -> Rejection | None:
+    """Why the rules of the organisation let no handler compute anything, as for people."""
+    assert isinstance(node.op, Action)
+    author, content = _author(turn, node, turn.next_step, node.op.action), document_of(turn.state).data
+    judged = ruled(turn, content, rules_for(turn, *author.acts), author, may_set=False)
+    return _advised(judged) if isinstance(judged, Rejection) else None
+
+
+def _advised(refusal: Rejection) -> Rejection:
+    if refusal.code != Refusal.RULE_BLOCKED:
+        return refusal
+    return refused(Refusal.RULE_BLOCKED, f"{refusal.message}; change what it objects to, or the rule, and retry the step")
 
 
 def _unapproved(turn: Turn, node: Node, draft: Draft) -> Rejection | None:
@@ -161,8 +180,14 @@ def _unapproved(turn: Turn, node: Node, draft: Draft) -> Rejection | None:
     return refused(Refusal.WORKFLOW_EDIT_LOCKED, f"{told}; {instead}")
 
 
-def _author(turn: Turn, node: Node, step: int) -> Author:
-    return Author(acting(turn, node.run_as), run_as=node.run_as or "actor", step=step)
+def _author(turn: Turn, node: Node, step: int, act: str) -> Author:
+    return Author(acting(turn, node.run_as), [act], run_as=node.run_as or "actor", step=step)
+
+
+def _write(turn: Turn, draft: Draft, author: Author) -> None:
+    if draft.changes:
+        change(turn, draft, author.acts[0], author)
+        follow(turn, author.acts[0], draft.rules, before=draft.held, actor=author.actor)
 
 
 def _done(turn: Turn, node: Node, draft: Draft, step: int) -> Data:
@@ -170,6 +195,5 @@ def _done(turn: Turn, node: Node, draft: Draft, step: int) -> Data:
     assert isinstance(node.op, Action)
     document = document_of(turn.state)
     before = document.version
-    if draft.changes:
-        change(turn, draft, node.op.action, _author(turn, node, step))
+    _write(turn, draft, _author(turn, node, step, node.op.action))
     return {"action": node.op.action, "version_before": before, "version_after": document.version}

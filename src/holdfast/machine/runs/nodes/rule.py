@@ -1,6 +1,6 @@
 """A rule node judges a document by flat rules.
 
-Entered when: a token arrives. May do: set fields of the document where that may be edited. Left when: at once, by the word that a rule has for it, by `blocked`, or by
+Entered when: a token arrives. May do: set fields of the document where that may be edited, by the organisation's rules about edits. Left when: at once, by the word that a rule has for it, by `blocked`, or by
 `ok`; where no edge leads on from `blocked`, the document leaves the slot as if somebody had rejected it; a rule that cannot be judged, or that sets a field elsewhere, is
 a failure of the step. On compensation: nothing to undo.
 """
@@ -13,7 +13,7 @@ from holdfast.machine.runs.acting import acting
 from holdfast.machine.runs.leaving import pass_through
 from holdfast.machine.runs.mutations import Author, Draft, change, drafted
 from holdfast.machine.runs.nodes.kind import Kind
-from holdfast.machine.runs.rules import judge
+from holdfast.machine.runs.rules import follow, judge
 from holdfast.machine.runs.slots import block_slot, can_leave_slot
 from holdfast.machine.runs.state import Token
 from holdfast.machine.runs.turn import Turn
@@ -38,7 +38,10 @@ class RuleKind(Kind):
         if judged.blocked:
             pass_through(turn, token, node, BLOCKED)
             return
-        author = Author(actor, run_as=node.run_as or "actor", step=turn.next_step)
+        if judged.data == document.data:
+            pass_through(turn, token, node, judged.outcome or OK)
+            return
+        author = Author(actor, ["update"], run_as=node.run_as or "actor", step=turn.next_step)
         draft = drafted(turn, document.data, judged.data, author)
         if not isinstance(draft, Draft):
             self.fail(turn, token, node, draft.message)
@@ -50,4 +53,5 @@ class RuleKind(Kind):
             return
         if draft.changes:
             change(turn, draft, "rule", author)
+            follow(turn, "rule", draft.rules, before=draft.held, actor=actor)
         pass_through(turn, token, node, judged.outcome or OK)
