@@ -241,7 +241,10 @@ def test_who_may_not_publish_is_told_by_the_engine_too(own: World) -> None:
     mine = ann.post(DRAFTS, STRICT).headers["location"]
     refused = ann.post(f"{mine}/publish")
     assert (refused.status_code, problem(refused)["code"]) == (403, "SECOND_PERSON_REQUIRED")
-    assert ann.post(f"{draft}/publish").status_code == 200
+    unread = ann.post(f"{draft}/publish")
+    assert (unread.status_code, problem(unread)["code"]) == (409, "REVISION_REQUIRED")
+    assert problem(ann.post(f"{draft}/publish", {"revision": 2}))["code"] == "DRAFT_CHANGED"
+    assert ann.post(f"{draft}/publish", {"revision": 1}).status_code == 200
 
 
 def test_contracts_and_charters(own: World) -> None:

@@ -110,7 +110,9 @@ def test_two_people_at_the_command_line(based: Holdfast, tmp_path: Path) -> None
     assert "yes" in based("bodies", "rules", "--two-person", *ACME).stdout
     draft = saved(based, tmp_path)
     assert "SECOND_PERSON_REQUIRED" in based("bodies", "publish", draft, *ACME, code=Exit.FORBIDDEN).stderr
-    based("bodies", "publish", draft, *ACME, "--as", "paul", "--can", "bodies:publish")
+    paul = (*ACME, "--as", "paul", "--can", "bodies:publish")
+    assert "REVISION_REQUIRED" in based("bodies", "publish", draft, *paul, code=Exit.REFUSED).stderr
+    based("bodies", "publish", draft, "--revision", "1", *paul)
     other = saved(based, tmp_path)
     based("bodies", "discard", other, *ACME)
     assert based("bodies", "discard", other, *ACME, code=Exit.NOT_FOUND).stderr

@@ -25,6 +25,8 @@ class BlueprintRefusal(StrEnum):
     """Another version was published since the draft was begun; compare the two, and name the version that this one replaces."""
     SECOND_PERSON_REQUIRED = "SECOND_PERSON_REQUIRED"
     """The organisation wants that nobody publishes what they drafted; have somebody else publish it."""
+    REVISION_REQUIRED = "REVISION_REQUIRED"
+    """The organisation wants two people, so whoever publishes names the revision that they have reviewed; read the draft, and give its `revision`."""
     CONTRACT_VERSION_REUSED = "CONTRACT_VERSION_REUSED"
     """The version of the contract is published and says something else, or a newer one is; raise `version`."""
     ENVELOPE_VERSION_REUSED = "ENVELOPE_VERSION_REUSED"

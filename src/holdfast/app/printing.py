@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from holdfast.app.blueprint_refusals import RUN_AS, permit
-from holdfast.app.blueprint_views import BodyVersion, drafters_of
+from holdfast.app.blueprint_views import BodyVersion
 from holdfast.app.blueprints import Shelf, body_of, contract_of, draft_of, is_stale
 from holdfast.app.bodies import played
 from holdfast.app.desk import Desk, checked_key
@@ -38,9 +38,16 @@ class Press:
         self.shelf = Shelf(desk)
         self._publisher = Publisher(desk, desk.tenant)
 
-    def publish(self, row: StoredBlueprint, *, replaces: int | None, comment: str, is_new: bool = False) -> BodyVersion:
-        """Publish a draft."""
-        self._publisher.check_second_person(drafters_of(row))
+    def publish(
+        self, row: StoredBlueprint, *, revision: int | None, replaces: int | None, comment: str
+    ) -> BodyVersion:
+        """Publish a draft, in the revision that the caller has reviewed."""
+        self._publisher.check_reviewed(row, revision)
+        return self._publish(row, replaces=replaces, comment=comment)
+
+    def _publish(
+        self, row: StoredBlueprint, *, replaces: int | None, comment: str, is_new: bool = False
+    ) -> BodyVersion:
         written = draft_of(row)
         body = written.body
         if written.source:
@@ -56,9 +63,10 @@ class Press:
 
     def roll_back(self, row: StoredBlueprint, comment: str) -> BodyVersion:
         """Publish an older version again; nothing is left behind if it cannot be, whatever happens."""
+        self._publisher.check_alone(row)
         told = comment or f"rolled back to version {row.version}"
         draft = self._publisher.drafted(draft_of(row), replaces=self.shelf.in_force(row.type), comment=told)
-        return self.publish(draft, replaces=None, comment=told, is_new=True)
+        return self._publish(draft, replaces=None, comment=told, is_new=True)
 
     def recompile(self, type_: str, *, is_dry: bool) -> list[BodyVersion]:
         """Compile again what an older version of the compiler has compiled; what others publish, archive or take out of use meanwhile stays so."""

@@ -116,14 +116,30 @@ class Publisher:
         if not self._change(row.type, lambda unit: unit.discard(row.id), told):
             raise draft_changed(row)
 
-    def check_second_person(self, drafters: Sequence[str]) -> None:
-        """ForbiddenError if the organisation wants two people, and whoever publishes is one of those who drafted."""
-        rule = self._desk.service.survey(lambda parts: parts.blueprints().rule(self._owner))
-        own = {self._actor.id, self._actor.on_behalf_of} - {""}
-        if rule is None or not rule.two_person or own.isdisjoint(drafters):
+    def check_reviewed(self, row: StoredBlueprint, revision: int | None) -> None:
+        """Raise what stands against publishing a draft as somebody has reviewed it: where the organisation wants two people, that is another one, who names the revision."""
+        if revision is not None and revision != row.revision:
+            raise draft_changed(replace(row, revision=revision))
+        if not self._wants_two():
             return
-        told = f"{self._actor.id!r} drafted it, and the organisation wants two people; have somebody else publish it"
-        raise ForbiddenError(reason=BlueprintRefusal.SECOND_PERSON_REQUIRED, message=told)
+        if not {self._actor.id, self._actor.on_behalf_of}.isdisjoint(drafters_of(row)):
+            told = "drafted it, and the organisation wants two people; have somebody else publish it"
+            raise ForbiddenError(
+                reason=BlueprintRefusal.SECOND_PERSON_REQUIRED, message=f"{self._actor.id!r} {told}"
+            )
+        if revision is None:
+            told = "the organisation wants two people; read the draft, and give the `revision` that you have reviewed"
+            raise refused(BlueprintRefusal.REVISION_REQUIRED, told)
+
+    def check_alone(self, row: StoredBlueprint) -> None:
+        """ForbiddenError for whoever would put an older version in force alone, if the organisation wants two people."""
+        if self._wants_two():
+            told = f"the organisation wants two people, and nobody rolls back alone; save version {row.version} as a draft, and have somebody else publish it"
+            raise ForbiddenError(reason=BlueprintRefusal.SECOND_PERSON_REQUIRED, message=told)
+
+    def _wants_two(self) -> bool:
+        rule = self._desk.service.survey(lambda parts: parts.blueprints().rule(self._owner))
+        return rule is not None and rule.two_person
 
     # -- bodies
 

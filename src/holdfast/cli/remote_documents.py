@@ -221,8 +221,10 @@ class RemoteBodies(Missing):
     def check(self, body: bytes) -> BodyCheck:
         return self._client.check_body(body)
 
-    def publish(self, draft: str, *, replaces: int | None = None, comment: str = "") -> BodyVersion:
-        return self._client.publish_draft(draft, replaces=replaces, comment=comment)
+    def publish(
+        self, draft: str, *, revision: int | None = None, replaces: int | None = None, comment: str = ""
+    ) -> BodyVersion:
+        return self._client.publish_draft(draft, revision=revision, replaces=replaces, comment=comment)
 
     def rollback(self, type: str, version: int, *, comment: str = "") -> BodyVersion:
         return self._client.roll_back_body(type, version=version, comment=comment)

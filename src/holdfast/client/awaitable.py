@@ -1796,7 +1796,13 @@ class AsyncCalls:
         )
 
     async def publish_draft(
-        self, draft: str, *, replaces: int | None = None, comment: str = "", idempotency_key: str = ""
+        self,
+        draft: str,
+        *,
+        revision: int | None = None,
+        replaces: int | None = None,
+        comment: str = "",
+        idempotency_key: str = "",
     ) -> BodyVersion:
         """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it."""
         return await self._line.ask(
@@ -1804,7 +1810,10 @@ class AsyncCalls:
                 method="POST",
                 path=f"/api/v1/body-drafts/{placed(draft)}/publish",
                 answer=BodyVersion,
-                body=said({"replaces": replaces, "comment": comment}, {"replaces": None, "comment": ""}),
+                body=said(
+                    {"revision": revision, "replaces": replaces, "comment": comment},
+                    {"revision": None, "replaces": None, "comment": ""},
+                ),
                 key=idempotency_key,
             )
         )

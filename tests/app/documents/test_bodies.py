@@ -328,14 +328,37 @@ def test_two_people_where_the_organisation_wants_that(place: Place) -> None:
     for actor in (BOTH, stand_in):
         with pytest.raises(ForbiddenError, match="SECOND_PERSON_REQUIRED"):
             of(engine, actor).bodies.publish(draft.id)
-    with pytest.raises(ForbiddenError, match="SECOND_PERSON_REQUIRED"):
+    with pytest.raises(ForbiddenError, match="nobody rolls back alone; save version 1 as a draft") as caught:
         acme.bodies.rollback("invoice", 1)
+    assert caught.value.reason == "SECOND_PERSON_REQUIRED"
     assert acme.bodies.get("invoice").version == 1
-    made = of(engine, PAUL).bodies.publish(draft.id)
+    made = of(engine, PAUL).bodies.publish(draft.id, revision=2)
     assert (made.published_by, made.drafted_by) == ("paul", ["bea", "dora"])
     published(engine, tenant="rival")
     chief.bodies.govern(two_person=False)
     assert acme.bodies.rollback("invoice", 1).version == 3
+
+
+@pytest.mark.row("EO-16", "E-579")
+def test_what_is_published_is_what_was_reviewed(place: Place) -> None:
+    """Whoever publishes names the revision that they have read; one that was saved since is not published. Where two people are wanted it must be named."""
+    engine = opened(place)
+    acme, paul = published(engine), of(engine, PAUL).bodies
+    draft = acme.bodies.save(BODY)
+    seen = paul.draft(draft.id)
+    acme.bodies.save(TWO, draft=draft.id)
+    with pytest.raises(RejectedError, match="DRAFT_CHANGED"):
+        paul.publish(draft.id, revision=seen.revision)
+    of(engine, Actor(id="gil", capabilities=frozenset({"bodies:govern"}))).bodies.govern(two_person=True)
+    with pytest.raises(RejectedError, match="REVISION_REQUIRED"):
+        paul.publish(draft.id)
+    with pytest.raises(RejectedError, match="DRAFT_CHANGED"):
+        paul.publish(draft.id, revision=seen.revision)
+    with pytest.raises(PayloadError):
+        paul.publish(draft.id, revision=0)
+    assert acme.bodies.get("invoice").version == 1
+    again = paul.draft(draft.id)
+    assert paul.publish(draft.id, revision=again.revision).hash == again.hash
 
 
 @pytest.mark.row("E-725", "EO-16", "E-573")

@@ -167,13 +167,15 @@ class FutureBodies:
 
     # -- what is in force
 
-    def publish(self, draft: str, *, replaces: int | None = None, comment: str = "") -> Reply[BodyVersion]:
+    def publish(
+        self, draft: str, *, revision: int | None = None, replaces: int | None = None, comment: str = ""
+    ) -> Reply[BodyVersion]:
         """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it; it never changes again.
 
         The version before is archived; documents that began with it keep it. DefinitionError with everything that is wrong, and with
-        every scenario that fails. `replaces` is the version that is in force as the caller knows it; without it, the one that was when
+        every scenario that fails. `revision` is the one that the caller has reviewed: if there is another by now, `DRAFT_CHANGED`. `replaces` is the version that is in force as the caller knows it; without it, the one that was when
         the draft was begun: if another was published meanwhile, `BODY_SUPERSEDED`. Where the organisation wants two people, nobody
-        publishes what they drafted.
+        publishes what they drafted, and whoever publishes gives `revision` (`REVISION_REQUIRED`).
         """
 
         def write() -> BodyVersion:
@@ -181,7 +183,8 @@ class FutureBodies:
             press = Press(desk)
             row = _open(press.shelf.draft_row(draft))
             seen = None if replaces is None else checked_version(replaces, "version that it replaces")
-            return press.publish(row, replaces=seen, comment=checked_text(comment, "comment"))
+            read = None if revision is None else checked_version(revision, "revision", least=1)
+            return press.publish(row, revision=read, replaces=seen, comment=checked_text(comment, "comment"))
 
         return self._desk.act(write)
 

@@ -848,15 +848,17 @@ class Bodies:
         """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
         return self._futures.check(body).result()
 
-    def publish(self, draft: str, *, replaces: int | None = None, comment: str = "") -> BodyVersion:
+    def publish(
+        self, draft: str, *, revision: int | None = None, replaces: int | None = None, comment: str = ""
+    ) -> BodyVersion:
         """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it; it never changes again.
 
         The version before is archived; documents that began with it keep it. DefinitionError with everything that is wrong, and with
-        every scenario that fails. `replaces` is the version that is in force as the caller knows it; without it, the one that was when
+        every scenario that fails. `revision` is the one that the caller has reviewed: if there is another by now, `DRAFT_CHANGED`. `replaces` is the version that is in force as the caller knows it; without it, the one that was when
         the draft was begun: if another was published meanwhile, `BODY_SUPERSEDED`. Where the organisation wants two people, nobody
-        publishes what they drafted.
+        publishes what they drafted, and whoever publishes gives `revision` (`REVISION_REQUIRED`).
         """
-        return self._futures.publish(draft, replaces=replaces, comment=comment).result()
+        return self._futures.publish(draft, revision=revision, replaces=replaces, comment=comment).result()
 
     def rollback(self, type: str, version: int, *, comment: str = "") -> BodyVersion:
         """Publish an older version again, as a new one. Where the organisation wants two people, draft it and have somebody else publish it."""

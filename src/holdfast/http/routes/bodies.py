@@ -34,6 +34,8 @@ class Instantiate(Given, frozen=True, kw_only=True):
 class PublishDraft(Given, frozen=True, kw_only=True):
     """What a draft is published with."""
 
+    revision: Version | None = None
+    """The revision that the caller has reviewed; to be given where the organisation wants two people."""
     replaces: Number | None = None
     """The version that is in force as the caller knows it; the one that was when the draft was begun if this is left out."""
     comment: str = ""
@@ -180,7 +182,9 @@ async def discard_draft(call: Call[NoQuery, None]) -> None:
 async def publish_draft(call: Call[NoQuery, PublishDraft]) -> BodyVersion:
     """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it."""
     asked = call.body
-    return await call.calls.bodies.publish(call.path["draft"], replaces=asked.replaces, comment=asked.comment)
+    return await call.calls.bodies.publish(
+        call.path["draft"], revision=asked.revision, replaces=asked.replaces, comment=asked.comment
+    )
 
 
 async def diff_draft(call: Call[DraftDiffQuery, None]) -> Difference:
@@ -336,7 +340,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     _DESIGN.delete(_DRAFT, discard_draft),
     _PUBLISH.post(
-        f"{_DRAFT}/publish", publish_draft, body=PublishDraft, answer=BodyVersion, example={"comment": "as agreed"}
+        f"{_DRAFT}/publish", publish_draft, body=PublishDraft, answer=BodyVersion, example={"revision": 1, "comment": "as agreed"}
     ),
     _READ.get(f"{_DRAFT}/diff", diff_draft, query=DraftDiffQuery, answer=Difference),
     _READ.get(f"{_DRAFT}/export", export_draft, answer=Exported),
