@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -19,8 +19,10 @@ from holdfast.app.registry import Registry
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ForbiddenError
 from holdfast.kernel.actor import late_request
+from holdfast.kernel.document_records import StoredDocument
 from holdfast.kernel.facts import DocumentFact, Fact, FactKey, FactsNeeded, RightsFact
 from holdfast.kernel.people import DirectoryLook
+from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.runs.passed import Called
 from holdfast.people.access import Access, Accesses, UnreadError
 from holdfast.people.authorizing import authorize
@@ -38,6 +40,8 @@ _OF_RUNS: Final = frozenset({"asked", "asks"})
 """What is never remembered: it is read for each operator who needs it."""
 
 Body = KeptRules | Data | None
+SpecOf = Callable[[str, str], DocumentSpec | None]
+"""What a type of documents is to a tenant, in the newest version of its workflow."""
 
 
 class _Charter(NamedTuple):
@@ -56,6 +60,7 @@ class EngineFacts:
         self._limit = limit
         self._registry = registry
         self._charters: Charters = registry.charters
+        self._spec_of: SpecOf = registry.library.document_spec
         self._kept = _Kept()
 
     def known(self, place: Place, key: FactKey, now: datetime) -> Read | None:
@@ -146,8 +151,19 @@ class EngineFacts:
         return found
 
     def _document(self, look: FactLook, place: Place, key: FactKey, *, may_remember: bool) -> Read:
-        row = look.document(*place, key.of, key.name)
-        read = Read(_document_fact(row), (_gate(place, key, 0 if row is None else row.version),))
+        """What is in force in the place of a document: those that have taken its place are followed to the last one."""
+        found = last = look.document(*place, key.of, key.name)
+        gates = {key.name: _gate(place, key, 0 if found is None else found.version)}
+        told = ""
+        while found is not None and (name := found.row.superseded_by):
+            found = None if name in gates else look.document(*place, key.of, name)
+            gates.setdefault(name, _gate(place, key._replace(name=name), 0 if found is None else found.version))
+            if found is None:
+                told = f"{key.of} {name!r} took the place of {key.name!r} and is not there; refer to another document"
+            last = found or last
+        if last is not None and not told and self._is_under_way(place.tenant, last.row):
+            told = f"{key.of} {last.row.id!r} is an amendment and {last.row.status!r}, so nothing is in force; finish the amendment, then retry"
+        read = Read(_document_fact(last, told), tuple(gates.values()))
         if may_remember:
             self._kept.keep_document(place, key, read)
         return read
@@ -157,6 +173,17 @@ class EngineFacts:
         if key.kind == "asks":
             return Read(Fact(below.of_definition(Called(key.of, key.name)), 0))
         return Read(Fact(below.of_run(key.name, is_open=key.of == "open"), 0))
+
+    def _is_under_way(self, tenant: str, row: StoredDocument) -> bool:
+        """Whether a document is an amendment that somebody still writes, or that goes on from its status by itself."""
+        if row.is_resting:
+            return False
+        spec = self._spec_of(tenant, row.type)
+        if spec is None or not (row.amended_from or row.status == spec.amended):
+            return False
+        return spec.states.get(row.status) == "editable" or any(
+            each.begins == "by_itself" and row.status in each.sources for each in spec.transitions
+        )
 
     def _charter(self, look: FactLook, place: Place, key: FactKey, *, may_remember: bool) -> Read:
         version, name = look.versions(place.tenant).charters, _charter_of(key)
@@ -255,11 +282,18 @@ def _charter_of(key: FactKey) -> str:
     return SETTINGS if key.kind == "settings" else f"{RULES}{key.of}"
 
 
-def _document_fact(found: FoundDocument | None) -> Fact:
+def _document_fact(found: FoundDocument | None, not_in_force: str) -> Fact:
     if found is None:
         return Fact(None, 0)
     row = found.row
-    fact = DocumentFact(type=row.type, id=row.id, status=row.status, version=row.version, data=_decode(row.data))
+    fact = DocumentFact(
+        type=row.type,
+        id=row.id,
+        status=row.status,
+        version=row.version,
+        data=_decode(row.data),
+        not_in_force=not_in_force,
+    )
     return Fact(fact, found.version)
 
 

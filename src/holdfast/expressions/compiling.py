@@ -29,7 +29,7 @@ from holdfast.expressions.tree import (
     Template,
     Variable,
 )
-from holdfast.expressions.values import KINDS, RELATIONS, Relation, kind_of, text_of
+from holdfast.expressions.values import KINDS, RELATIONS, Relation, Unreadable, kind_of, text_of
 
 Data: TypeAlias = dict[str, object]
 Notebook: TypeAlias = dict[str, object] | None
@@ -142,6 +142,8 @@ def _without_fields(value: object, node: Variable) -> Data:
     """Null on the way down is an object without fields: what lies below it is missing. Anything else is a mistake."""
     if value is None:
         return {}
+    if type(value) is Unreadable:
+        raise ExpressionError(value.why, reason=Reason.MISSING_VALUE, position=node.at)
     raise ExpressionError(
         f"'{node.name}' leads through something that is not an object", reason=Reason.NOT_AN_OBJECT, position=node.at
     )

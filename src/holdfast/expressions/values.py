@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from types import NoneType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from holdfast.errors import ExpressionError, indefinite
 from holdfast.expressions.numerals import align_numbers, number_text
@@ -22,6 +22,13 @@ from holdfast.expressions.tree import Operator
 Kind: TypeAlias = Literal["null", "bool", "number", "string", "datetime", "date", "duration", "list", "object"]
 Aligner: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
 Relation: TypeAlias = Callable[[object, object], bool]
+
+
+class Unreadable(NamedTuple):
+    """Stands where an object would be that must not be read: to read a field of it is an error that says why."""
+
+    why: str
+
 
 KINDS: Final[dict[type, Kind]] = {
     NoneType: "null",

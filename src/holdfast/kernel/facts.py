@@ -57,7 +57,7 @@ def rules_fact(type_: str, action: str) -> FactKey:
 
 
 def document_fact(type_: str, id_: str) -> FactKey:
-    """Names another document, in the same partition. The value is a `DocumentFact`, or None if there is no such document."""
+    """Names another document, in the same partition, or what is in force in its place. The value is a `DocumentFact`, or None if there is no such document."""
     return FactKey("document", type_, id_)
 
 
@@ -130,7 +130,7 @@ class Deputy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DocumentFact(msgspec.Struct, frozen=True, kw_only=True):
-    """Another document as it stands."""
+    """Another document as it stands: the one that has taken its place, if one has."""
 
     type: str
     id: str
@@ -138,6 +138,8 @@ class DocumentFact(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     """Counts the changes of its content."""
     data: Mapping[str, object]
+    not_in_force: str = ""
+    """Why it does not count now, and what to do; empty if it counts."""
 
 
 class FactsNeeded(Exception):  # noqa: N818 - it is a question, and no error

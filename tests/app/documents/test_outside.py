@@ -8,7 +8,7 @@ import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, register
-from app.documents.walls import ANN, FIN, OPERATOR, POST, PUBLISHER, acting, decide, patch, stands, submit
+from app.documents.walls import ANN, CONTRACT, FIN, OPERATOR, POST, PUBLISHER, acting, decide, patch, stands, submit
 from app.documents.walls import opened as invoices
 from holdfast import Actor, CommandError, RejectedError
 from holdfast.app.document_views import DocumentChoice
@@ -149,6 +149,100 @@ def test_what_is_as_it_was_read_before_is_not_told_again(place: Place) -> None:
     submitted(engine)
     engine.advance(timedelta(hours=72))
     assert (status(engine), len(read(engine))) == ("active", 1)
+
+
+# -- other documents that were amended
+
+AGREEMENT = """
+entity_type: agreement
+version: 1
+fields: {name: {type: string}, credit: {type: money}}
+amendment: AMENDMENT
+lifecycle:
+  version: 1
+  initial: open
+  terminal: [closed]
+  amended: changed
+  superseded: closed
+  states: {open: {window: amend_only}, changed: {window: editable}, closed: {window: locked}}
+  transitions:
+    - {name: confirm, from: [changed], to: open}
+    - {name: close, from: [open, changed], to: closed, kind: cancel}
+actions: [{name: agreement.create, creates: true}, {name: agreement.update}]
+"""
+
+
+def by_agreement(place: Place, amendment: str = "new_row") -> ManualEngine:
+    """An invoice that waits, and is checked then by the credit of an agreement; the agreement has been there before."""
+    engine = place.engine()
+    engine.contracts.publish(AGREEMENT.replace("AMENDMENT", amendment))
+    waiting = "{id: later, type: wait_timer, duration: 72h}"
+    check = "{id: enough, type: condition, expression: entity.agreement.credit >= entity.total}"
+    edges = '{from: later, to: enough}, {from: enough, to: out, on: "true"}, {from: enough, to: ask, on: "false"}'
+    slot = patch("asking", f"{waiting}, {check}, {ASK}", edges)
+    contract = CONTRACT % {"before": ""}
+    engine.contracts.publish(contract.replace("  memo:", "  agreement: {type: ref, of: agreement}\n  memo:"))
+    own = acting(engine, PUBLISHER)
+    own.bodies.publish(own.bodies.save(f"base: {{entity_type: invoice, envelope_version: 1}}\nslots:\n{slot}").id)
+    acting(engine, PUBLISHER).documents.create("agreement", {"name": "x", "credit": 500}, id="C-1")
+    submit(engine, agreement="C-1")
+    return engine
+
+
+def checked(engine: ManualEngine) -> DocumentChoice:
+    """What was asked at the check of an invoice."""
+    choices = acting(engine, PUBLISHER).documents.choices("invoice", "I-1")
+    (choice,) = [each for each in choices if each.node.endswith(":enough")]
+    return choice
+
+
+@pytest.mark.row("E-619")
+@pytest.mark.parametrize(("credit", "expected"), [(0, "submitted"), (1_000, "active")])
+def test_a_reference_reads_what_is_in_force_in_the_place_of_a_document(
+    place: Place, credit: int, expected: str
+) -> None:
+    """An agreement that was amended counts as amended, twice over; the decision names the document and the version that it has read."""
+    engine = by_agreement(place)
+    own = acting(engine, PUBLISHER).documents
+    newest = "C-1"
+    for each in (77, credit):
+        newest = own.mutate("agreement", newest, {"credit": each}).id
+        own.transition("agreement", newest, "confirm")
+    engine.advance(timedelta(hours=80))
+    assert stands(engine)[0] == expected
+    choice = checked(engine)
+    assert choice.asked[0].values["related.agreement.credit"] == credit
+    assert choice.read == {"agreement": f"agreement/{newest}@1"}
+
+
+@pytest.mark.row("E-619")
+@pytest.mark.parametrize("amendment", ["new_row", "in_place"])
+def test_a_reference_to_what_is_not_in_force_fails_the_step(place: Place, amendment: str) -> None:
+    """While an agreement is being amended neither the old nor the new one counts: the step says so, and goes on when the amendment is through."""
+    engine = by_agreement(place, amendment)
+    own = acting(engine, PUBLISHER).documents
+    new = own.mutate("agreement", "C-1", {"credit": 1_000_000})
+    engine.advance(timedelta(hours=80))
+    assert stands(engine)[::2] == ("submitted", "paused")
+    assert "is an amendment and 'changed', so nothing is in force" in failed_step(engine).words
+    retry(engine)
+    assert stands(engine)[::2] == ("submitted", "paused")
+    own.transition("agreement", new.id, "confirm")
+    retry(engine)
+    assert stands(engine)[0] == "active"
+
+
+@pytest.mark.row("E-619")
+def test_a_reference_to_what_has_no_successor_any_more_fails_the_step(place: Place) -> None:
+    """An agreement whose successor was deleted by retention is not read as it was before."""
+    engine = by_agreement(place)
+    own = acting(engine, PUBLISHER)
+    new = own.documents.mutate("agreement", "C-1", {"credit": 0})
+    own.documents.transition("agreement", new.id, "close")
+    own.run(new.instance).delete(reason="its time is over")
+    engine.advance(timedelta(hours=80))
+    assert stands(engine)[::2] == ("submitted", "paused")
+    assert "took the place of 'C-1' and is not there" in failed_step(engine).words
 
 
 # -- settings

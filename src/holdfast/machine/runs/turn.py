@@ -11,6 +11,7 @@ from typing import Final, Literal, Protocol, TypeVar, cast
 
 from msgspec.structs import replace
 
+from holdfast.expressions.values import Unreadable
 from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
 from holdfast.kernel.facts import SETTINGS_FACT, DocumentFact, Fact, FactKey, document_fact
 from holdfast.kernel.moment import Moment
@@ -95,6 +96,7 @@ class Turn:
     """A decision in the making."""
 
     __slots__ = (
+        "_absent",
         "_effects",
         "_entering",
         "_events",
@@ -118,6 +120,7 @@ class Turn:
         self._records: list[Record] = []
         self._rarely: _Rarely | None = None
         self._news: FactsRead | None = None
+        self._absent: dict[str, Unreadable] = {}
         self._entering: list[tuple[str, str, bool]] = []
         self._projection = Projection(routes, kinds, state)
 
@@ -147,7 +150,11 @@ class Turn:
         if document is None or self.routes.documents is None:
             return
         for field in reads.refs:
-            source, value = self._seen_through(field)
+            source, value, absence = self._seen_through(field)
+            if absence:
+                self._absent[field] = Unreadable(absence)
+            else:
+                self._absent.pop(field, None)
             if (source, value) != (
                 known.sources.get(field, document.sources.get(field, "")),
                 known.related.get(field, document.related.get(field, {})),
@@ -164,19 +171,22 @@ class Turn:
         known = ({}, 0) if document is None else (document.org, document.org_version)
         return known == (settings.value, settings.version)
 
-    def _seen_through(self, field: str) -> tuple[str, Data]:
-        """The document that a field refers to, with its version, and what steps read of it."""
+    def _seen_through(self, field: str) -> tuple[str, Data, str]:
+        """The document that a field refers to, with its version, what steps read of it, and why it cannot be read."""
         assert self.state.document is not None
         assert self.routes.documents is not None
         spec, name = self.routes.documents.spec, self.state.document.data.get(field)
         if not isinstance(name, str) or not name:
-            return "", {}
+            return "", {}, ""
         found = self.fact(document_fact(spec.fields[field].of, name)).value
         if not isinstance(found, DocumentFact):
-            return f"{spec.fields[field].of}/{name}@0", {}
+            return f"{spec.fields[field].of}/{name}@0", {}, ""
+        source = f"{found.type}/{found.id}@{found.version}"
+        if found.not_in_force:
+            return source, {}, found.not_in_force
         content = {"id": found.id, "status": found.status, "version": found.version, **found.data}
         value = {each: content[each] for each in spec.reads.get(field, ()) if content.get(each) is not None}
-        return f"{found.type}/{name}@{found.version}", value
+        return source, value, ""
 
     @property
     def org(self) -> Data:
@@ -186,10 +196,10 @@ class Turn:
         return {} if self.state.document is None else self.state.document.org
 
     @property
-    def related(self) -> dict[str, Data]:
-        """What was read last of other documents, by field."""
-        known = {} if self.state.document is None else self.state.document.related
-        return known if self._news is None else {**known, **self._news.related}
+    def related(self) -> dict[str, object]:
+        """What was read last of other documents, by field. To read one that is not in force is an ExpressionError."""
+        known: dict[str, object] = {} if self.state.document is None else {**self.state.document.related}
+        return {**known, **({} if self._news is None else self._news.related), **self._absent}
 
     def tell_news(self) -> None:
         """Have an event tell what was read, if no event tells it yet. Only a decision may: a refusal leaves the run as it was."""
@@ -329,7 +339,7 @@ class Turn:
         reads = self.routes.reads(node)
         if reads is not None:
             self.look(reads)
-        if self._news is not None:
+        if self._news is not None or self._absent:
             names |= {ORG: self.org, RELATED: self.related}
         return names
 
