@@ -26,6 +26,7 @@ from holdfast.authoring.document import (
     version_problem,
 )
 from holdfast.authoring.document.contract_loading import content_hash
+from holdfast.authoring.document.replacing import fewer_rights
 from holdfast.errors import Diagnostic, PayloadError, indefinite
 from holdfast.kernel.actor import RequestContext
 from holdfast.machine.runs.law import READ
@@ -37,8 +38,8 @@ from holdfast.store.shapes import SHARED_TENANT
 class FutureContracts:
     """What can be asked of contracts, and published. To publish takes the capability `contracts:publish`.
 
-    What the engine itself publishes serves all tenants; what is published on behalf of a tenant is that tenant's own, and stands before a
-    shared one of the same type. Reading takes `execution:read`, or a capability of those who write bodies.
+    What the engine itself publishes serves all tenants; what is published on behalf of a tenant is that tenant's own. It stands before a
+    shared one of the same type only if that is `replaceable`, and asks for the same rights. Reading takes `execution:read`, or a capability of those who write bodies.
     """
 
     def __init__(self, desk: Desk, *, owner: RequestContext | None) -> None:
@@ -52,7 +53,8 @@ class FutureContracts:
         """Publish a contract, given as YAML, as JSON or as what `read_contract` gives; its envelope becomes one with it.
 
         New documents of tenants without a body of their own begin with the bare envelope. The same contract again changes nothing.
-        RejectedError if its version says something else already, if the lifecycle has changed without its version, or if published
+        RejectedError if its version says something else already, if the lifecycle has changed without its version, if all tenants share a
+        contract of the type that is not `replaceable` or asks for more rights, or if published
         bodies would not compile with it any more; `force` publishes it nevertheless: these bodies go on as they were compiled.
         """
 
@@ -158,6 +160,7 @@ class FutureContracts:
         if known:
             changes = contract_changes(contract_of(shelf.whole(known[-1])), contract)
             problems = self._version_problems(shelf, envelope, known)
+        problems += self._shared_problems(shelf, contract)
         return ContractCheck(
             type=contract.entity_type,
             version=contract.version,
@@ -180,6 +183,19 @@ class FutureContracts:
             problem = version_problem(old, envelope)
             found += [] if problem is None else [problem]
         return found
+
+    def _shared_problems(self, shelf: Shelf, contract: Contract) -> builtins.list[Diagnostic]:
+        """Why a tenant's contract may not stand before the shared one of its type."""
+        rows = [] if self._owner == SHARED_TENANT else shelf.contracts(contract.entity_type, SHARED_TENANT)
+        if not rows:
+            return []
+        shared, code = contract_of(shelf.whole(rows[-1])), BlueprintRefusal.CONTRACT_FEWER_RIGHTS
+        if not shared.replaceable:
+            told = f"all tenants share a contract of {contract.entity_type!r}, which tenants may not replace; take another type"
+            told = f"{told}, or have the shared one published with `replaceable`"
+            return [Diagnostic(BlueprintRefusal.CONTRACT_SHARED.value, told, contract.entity_type)]
+        found = fewer_rights(shared, contract, related=shelf.related(contract))
+        return [Diagnostic(code.value, each, contract.entity_type) for each in found]
 
     def _broken(self, shelf: Shelf, envelope: Envelope) -> builtins.list[BrokenBody]:
         """The published bodies that would not compile with a new contract: those of all tenants that have no contract of their own."""

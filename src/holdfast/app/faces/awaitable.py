@@ -750,8 +750,8 @@ class AsyncDocuments:
 class AsyncContracts:
     """What can be asked of contracts, and published. To publish takes the capability `contracts:publish`.
 
-    What the engine itself publishes serves all tenants; what is published on behalf of a tenant is that tenant's own, and stands before a
-    shared one of the same type. Reading takes `execution:read`, or a capability of those who write bodies.
+    What the engine itself publishes serves all tenants; what is published on behalf of a tenant is that tenant's own. It stands before a
+    shared one of the same type only if that is `replaceable`, and asks for the same rights. Reading takes `execution:read`, or a capability of those who write bodies.
     """
 
     def __init__(self, futures: FutureContracts) -> None:
@@ -763,7 +763,8 @@ class AsyncContracts:
         """Publish a contract, given as YAML, as JSON or as what `read_contract` gives; its envelope becomes one with it.
 
         New documents of tenants without a body of their own begin with the bare envelope. The same contract again changes nothing.
-        RejectedError if its version says something else already, if the lifecycle has changed without its version, or if published
+        RejectedError if its version says something else already, if the lifecycle has changed without its version, if all tenants share a
+        contract of the type that is not `replaceable` or asks for more rights, or if published
         bodies would not compile with it any more; `force` publishes it nevertheless: these bodies go on as they were compiled.
         """
         return await self._futures.publish(contract, force=force, comment=comment)

@@ -1,0 +1,112 @@
+"""A tenant's contract stands before the shared one of its type only if that allows it, and never with fewer rights."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Actor, RejectedError, RequestContext
+from holdfast.app.faces.blocking import Calls
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+SHARED = """
+entity_type: bill
+version: 1
+replaceable: true
+fields:
+  total: {type: money, required: true}
+  pay: {type: money, visible_to: [hr, boss]}
+  bank: {type: object, fields: {iban: {type: string, sensitive: true}}}
+lifecycle:
+  version: 1
+  initial: draft
+  terminal: [cancelled]
+  amended: amended
+  states: {draft: {window: editable}, submitted: {window: amend_only}, active: {window: locked}, cancelled: {window: locked}, amended: {window: editable}}
+  transitions:
+    - {name: submit, from: [draft, amended], to: submitted, permission: bill.submit}
+    - {name: approve, from: [submitted], to: active, permission: bill.approve, on_reject: draft}
+    - {name: cancel, from: [draft, submitted, active, amended], to: cancelled, kind: cancel}
+actions:
+  - {name: bill.create, creates: true, permission: bill.create}
+  - {name: bill.update, permission: bill.update}
+  - {name: bill.amend, permission: bill.amend}
+  - {name: bill.note, permission: bill.note}
+policies:
+  - {name: managers, actions: [bill.approve], roles: [manager]}
+  - {name: chiefs, actions: [bill.approve], roles: [chief]}
+"""
+OWN = SHARED.replace("version: 1", "version: 2", 1)
+EXTRA = "    - {name: wave_through, from: [submitted], to: active}\n"
+WEAKER = {
+    "a transition": (", permission: bill.approve", ""),
+    "another permission": ("permission: bill.approve", "permission: bill.submit"),
+    "another way": ("    - {name: cancel", f"{EXTRA}    - {{name: cancel"),
+    "an action": (", permission: bill.create", ""),
+    "an action that is left out": ("  - {name: bill.update, permission: bill.update}\n", ""),
+    "amendments that are edits": ("  - {name: bill.amend, permission: bill.amend}\n", ""),
+    "another action": ("  - {name: bill.note", "  - {name: bill.scribble}\n  - {name: bill.note"),
+    "an action of the workflow": ("permission: bill.note", "permission: bill.note, workflow_allowed: true"),
+    "own approval": ("replaceable: true", "self_approval: true"),
+    "no policies": (SHARED[SHARED.index("policies:") :], ""),
+    "a wider policy": ("roles: [chief]", "roles: [clerk]"),
+    "a field for all": (", visible_to: [hr, boss]", ""),
+    "a field for more": ("[hr, boss]", "[hr, clerk]"),
+    "a field that is not sensitive": (", sensitive: true", ""),
+}
+STRICTER = {
+    "the same": ("", ""),
+    "fewer roles": ("  - {name: chiefs, actions: [bill.approve], roles: [chief]}\n", ""),
+    "one more permission": ("to: cancelled, kind", "to: cancelled, permission: bill.cancel, kind"),
+    "fewer readers": ("[hr, boss]", "[hr]"),
+    "one more field": ("fields:\n", "fields:\n  memo: {type: string}\n"),
+    "another action": ("  - {name: bill.note", "  - {name: bill.mark, permission: bill.mark}\n  - {name: bill.note"),
+}
+
+
+def tenant(engine: ManualEngine) -> Calls:
+    """Whoever publishes contracts of a tenant."""
+    actor = Actor(id="tim", capabilities=frozenset({"contracts:publish"}))
+    return engine.acting(RequestContext(tenant="acme", actor=actor))
+
+
+def refused(engine: ManualEngine, contract: str) -> str:
+    """Why a tenant's contract is not published; `check` says the same, and `force` changes nothing."""
+    own = tenant(engine).contracts
+    with pytest.raises(RejectedError) as caught:
+        own.publish(contract, force=True)
+    assert caught.value.reason in {each.code for each in own.check(contract).problems}
+    assert own.get("bill").version == 1
+    return caught.value.reason
+
+
+@pytest.mark.row("E-576")
+def test_a_shared_contract_is_not_replaced_unless_it_allows_that(place: Place) -> None:
+    """The type of a shared contract is taken; the engine itself goes on publishing it, and other types are free."""
+    engine = place.engine()
+    engine.contracts.publish(SHARED.replace("replaceable: true\n", ""))
+    assert refused(engine, OWN) == "CONTRACT_SHARED"
+    tenant(engine).contracts.publish(SHARED.replace("bill", "slip"))
+    engine.contracts.publish(OWN)
+    assert tenant(engine).contracts.publish(SHARED.replace("version: 1", "version: 3", 1)).version == 3
+
+
+@pytest.mark.row("E-576")
+@pytest.mark.parametrize("how", WEAKER)
+def test_a_contract_that_replaces_a_shared_one_asks_for_no_less(place: Place, how: str) -> None:
+    """Every right that the shared contract asks for is asked for by the tenant's own: of transitions, actions, policies and readers."""
+    engine = place.engine()
+    engine.contracts.publish(SHARED)
+    assert SHARED.count(WEAKER[how][0]) == 1
+    assert refused(engine, OWN.replace(*WEAKER[how])) == "CONTRACT_FEWER_RIGHTS"
+
+
+@pytest.mark.row("E-576")
+@pytest.mark.parametrize("how", STRICTER)
+def test_a_contract_that_replaces_a_shared_one_may_ask_for_more(place: Place, how: str) -> None:
+    """What asks for the same or for more is published, and stands before the shared one."""
+    engine = place.engine()
+    engine.contracts.publish(SHARED)
+    own = tenant(engine).contracts
+    own.publish(OWN.replace(*STRICTER[how], 1))
+    assert (own.get("bill").version, engine.contracts.get("bill").version) == (2, 1)
