@@ -33,6 +33,7 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     actor: Actor
     reason: str
     origin: str = ""
+    depth: int = 1
     asked: str = ""
     """The request of the actor, if they have asked for the transition: what they may do now is looked up by it."""
 
@@ -50,7 +51,9 @@ class Elsewhere:
         if body.is_compensation and body.output is None:
             return CompleteStep(step=body.step)  # It had failed, and so had changed nothing.
         errand = msgspec.convert(body.input, settled(Errand))
-        actor = SYSTEM if errand.actor.kind == "system" else errand.actor
+        actor = errand.actor
+        if actor.kind == "system":
+            actor = replace(SYSTEM, on_behalf_of=actor.on_behalf_of) if actor.on_behalf_of else SYSTEM
         request = late_request(errand.asked) if errand.asked else RequestContext(actor=actor)
         desk = self._desk.acting(
             replace(
@@ -95,6 +98,7 @@ class _Deed:
             action=errand.action,
             reason=errand.reason,
             origin=errand.origin,
+            depth=errand.depth,
             looks_up=looks_up(self._desk),
         )
         if action.handler:

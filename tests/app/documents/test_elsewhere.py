@@ -7,6 +7,7 @@ import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, keep_stock, register
+from app.documents.walls import CONTRACT, PUBLISHER, acting, patch
 from holdfast import Actor, DefinitionError, RequestContext
 from holdfast.authoring.definition import Definition
 from holdfast.authoring.document import (
@@ -17,6 +18,7 @@ from holdfast.authoring.document import (
     read_body,
     ready_contract,
 )
+from holdfast.machine.runs.document import MOST_MADE
 from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from support.engines import Place
 
@@ -332,3 +334,29 @@ def test_one_document_waits_for_another_by_a_key(place: Place) -> None:
     mine.transition("purchase_order", "P-1", "submit")
     engine.drain()
     assert [mine.get("sales_order", name).status for name in ("S-1", "S-2")] == ["submitted", "active"]
+
+
+@pytest.mark.row("E-682")
+def test_documents_that_make_one_another_come_to_an_end(place: Place) -> None:
+    """A document knows how many documents stand between it and a person; beyond the limit none is made, and the step says why."""
+    engine = place.engine()
+    again = "    - {name: resubmit, from: [amended], to: submitted}\n    - {name: cancel"
+    begins = CONTRACT.replace("from: [draft, amended], to: submitted}", "from: [draft], to: submitted, begins: by_itself}")
+    begins = begins.replace("    - {name: cancel", again)
+    for kind in ("memo", "invoice"):
+        engine.contracts.publish((begins % {"before": ""}).replace("invoice", kind))
+    for kind, other in (("memo", "invoice"), ("invoice", "memo")):
+        node = f"{{id: mk, type: action, action: {other}.create, payload: {{number: entity.number, total: entity.total}}}}"
+        own = acting(engine, PUBLISHER)
+        text = f"base: {{entity_type: {kind}, envelope_version: 1}}\nslots:\n{patch('before', node)}"
+        own.bodies.publish(own.bodies.save(text).id)
+    own = acting(engine, PUBLISHER)
+    own.documents.create("invoice", {"number": "A-1", "total": 100}, id="I-1")
+    engine.drain()
+    listed = [(kind, each.id) for kind in ("invoice", "memo") for each in own.documents.list(kind, limit=100).items]
+    made = [own.documents.get(*each) for each in listed]
+    assert len(made) == MOST_MADE + 1
+    (stuck,) = [each for each in made if each.run_status == "paused"]
+    (reason,) = own.run(stuck.instance).why().reasons
+    assert f"{MOST_MADE} documents have made one another" in reason.words
+    assert own.invariants.check().items == []

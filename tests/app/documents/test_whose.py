@@ -7,6 +7,7 @@ import pytest
 from app.documents.blueprints import BODY, CLERK, GIVEN, of, opened, published
 from app.documents.test_visibility import ANN, HR
 from app.documents.test_visibility import opened as with_files
+from app.documents.walls import BUD, CONTRACT, PUBLISHER, acting, answer, patch, submit
 from holdfast import Actor, ForbiddenError, RejectedError
 from support.engines import Place
 
@@ -113,3 +114,31 @@ slots:
     decide(MIA)
     assert mine.documents.get("invoice", "I-1").status == "submitted"
     assert told() == [(False, False), (True, True), (True, True)]
+
+
+@pytest.mark.row("E-578", "EH-10")
+@pytest.mark.parametrize("lent", ["actor", "system", "service_account:robot"])
+def test_whoever_caused_a_document_that_a_step_made_does_not_approve_it(place: Place, lent: str) -> None:
+    """A lent name acts on behalf of whoever asked for the transition: the audit names them, also in what follows, and four eyes keep them out."""
+    engine = place.engine()
+    finance = "{id: a, type: approval, approvers: [{role: finance}]}"
+    made = f'{{id: mk, type: action, action: NEXT.create, payload: {{number: entity.number, total: entity.total}}, run_as: "{lent}"}}'
+    chain = {"invoice": patch("before", made.replace("NEXT", "memo")), "memo": patch("asking", finance)}
+    for kind in ("memo", "invoice"):
+        engine.contracts.publish((CONTRACT % {"before": ""}).replace("invoice", kind))
+        own = acting(engine, PUBLISHER)
+        text = f"base: {{entity_type: {kind}, envelope_version: 1}}\nslots:\n{chain[kind]}"
+        own.bodies.publish(own.bodies.save(text).id)
+    submit(engine)
+    (memo,) = acting(engine, PUBLISHER).documents.list("memo").items
+    acting(engine, BUD).documents.transition("memo", memo.id, "submit")
+    engine.drain()
+    line = acting(engine, PUBLISHER).documents.audit("memo", memo.id)[0]
+    name = {"actor": "ann", "system": "system"}.get(lent, "robot")
+    assert (line.who, line.whom) == (name, "" if lent == "actor" else "ann")
+    (task,) = acting(engine, PUBLISHER).run(memo.instance).tasks()
+    author = Actor(id="ann", roles=frozenset({"finance"}))
+    with pytest.raises(RejectedError, match="self_approval"):
+        answer(engine, task, author)
+    answer(engine, task, Actor(id="fin", roles=frozenset({"finance"})))
+    assert acting(engine, PUBLISHER).documents.get("memo", memo.id).status == "active"

@@ -38,6 +38,14 @@ def acting(turn: Turn, run_as: str) -> Actor:
     return turn.moment.actor if intent is None else intent.actor
 
 
+def principal(turn: Turn, run_as: str) -> str:
+    """On whose behalf a step acts: a lent name does so for whoever asked for the transition, and for whom they did."""
+    cause = acting(turn, "")
+    if cause.on_behalf_of or not run_as:
+        return cause.on_behalf_of
+    return "" if cause.kind == "system" else cause.id
+
+
 def present(turn: Turn, run_as: str) -> Present:
     """Returns as whom a step acts, with the rights of this commit. Rights that were lost since the transition was asked for do not count."""
     actor, intent = acting(turn, run_as), document_of(turn.state).intent

@@ -9,7 +9,7 @@ from holdfast.expressions import Expression
 from holdfast.expressions.reasons import Reason
 from holdfast.machine.graphs.graph import Action, Node
 from holdfast.machine.graphs.kinds.action import TARGET
-from holdfast.machine.runs.acting import acting
+from holdfast.machine.runs.acting import acting, principal
 from holdfast.machine.runs.namespaces import Asked, namespaces_of
 from holdfast.machine.runs.plain import plain
 from holdfast.machine.runs.state import Data, Executed
@@ -77,11 +77,12 @@ def _elsewhere(turn: Turn, node: Node, action: str, *, target: str, payload: Dat
             "kind": actor.kind,
             "roles": sorted(actor.roles),
             "capabilities": sorted(actor.capabilities),
-            "on_behalf_of": actor.on_behalf_of,
+            "on_behalf_of": principal(turn, node.run_as),
         },
         "asked": "" if node.run_as or document.intent is None else document.intent.asked,
         "reason": f"{document.type}/{document.id} at {node.id}",
         "origin": f"{document.type}/{document.id}",
+        "depth": document.depth + 1,
     }
 
 

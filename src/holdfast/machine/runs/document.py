@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -78,6 +78,10 @@ class Refused(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     reason: str = ""
 
 
+MOST_MADE: Final = 20
+"""How many documents may have been made one after the other, each by a step of the one before, without a person between them."""
+
+
 class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A document, and how far its workflow is with it."""
 
@@ -87,6 +91,8 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     version: int = 1
     """Counts the mutations that wrote it; decisions and transitions are none."""
     data: Data = {}
+    depth: int = 0
+    """How many documents stand between it and whoever caused it: each has made the next one by a step."""
     amended_from: str = ""
     superseded_by: str = ""
     org: Data = {}

@@ -24,6 +24,8 @@ class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
     action: str = "create"
     changes: Data | None = None
     """What the handler of the action makes of it; None if it has none."""
+    depth: int = 0
+    """How many documents have made one another until a step makes this one; 0 if no step does."""
     amended_from: str = ""
     """The document that it takes the place of."""
     judged_as: str = ""

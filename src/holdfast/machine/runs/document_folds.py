@@ -25,6 +25,7 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         status=event.status,
         version=event.version,
         data=dict(event.data),
+        depth=event.depth,
         amended_from=event.amended_from,
         org=event.org,
         related=event.related,

@@ -106,6 +106,8 @@ class Refusal(StrEnum):
 
     NO_DOCUMENT = "no_document"
     """The workflow manages no documents, or one cannot begin so; the message says what is needed."""
+    DOCUMENT_DEPTH = "document_depth"
+    """Too many documents have made one another by steps, without a person between them; the message names the limit."""
     DOCUMENT_LIFE = "document_life"
     """A document ends by its lifecycle alone: ask for one of its transitions instead."""
     UNKNOWN_ACTION = "unknown_action"

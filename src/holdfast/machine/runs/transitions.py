@@ -9,6 +9,7 @@ from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.graphs.graph import Gate, PolicyGate
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.runs.commands import Command
+from holdfast.machine.runs.document import MOST_MADE
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition, SupersedeDocument
 from holdfast.machine.runs.events import (
     DocumentCreated,
@@ -86,6 +87,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             warnings=draft.warnings,
             is_adopted=bool(command.status),
             origin=command.origin,
+            depth=command.depth,
             hands=command.hands,
             wrote=command.wrote,
             is_by_field=True,
@@ -124,6 +126,9 @@ def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
         possible = ", ".join(map(repr, sorted(known)))
         told = f"a document cannot be taken over as {command.status!r}; it can be {possible}"
         return refused(Refusal.NO_DOCUMENT, told)
+    if command.depth > MOST_MADE:
+        told = f"{MOST_MADE} documents have made one another, the last one {command.origin}, and no more are made without a person"
+        return refused(Refusal.DOCUMENT_DEPTH, f"{told}; have a person create it, or publish a body that stops")
     return incapable(turn, action, turn.moment.actor)
 
 

@@ -40,6 +40,8 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     """What steps read of the documents that it refers to, by field."""
     origin: str = ""
     """The other document whose step has made it, as type/id; empty if none has."""
+    depth: int = 0
+    """How many documents have made one another until a step made this one; 0 if no step has."""
     content_hash: str = ""
     """The hash of the content as it was written, if values of it were redacted since."""
     hands: list[str] = []  # noqa: RUF012 - every struct gets one of its own
