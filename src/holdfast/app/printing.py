@@ -38,9 +38,7 @@ class Press:
         self.shelf = Shelf(desk)
         self._publisher = Publisher(desk, desk.tenant)
 
-    def publish(
-        self, row: StoredBlueprint, *, revision: int | None, replaces: int | None, comment: str
-    ) -> BodyVersion:
+    def publish(self, row: StoredBlueprint, *, revision: int | None, replaces: int | None, comment: str) -> BodyVersion:
         """Publish a draft, in the revision that the caller has reviewed."""
         self._publisher.check_reviewed(row, revision)
         return self._publish(row, replaces=replaces, comment=comment)

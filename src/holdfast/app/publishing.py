@@ -124,9 +124,7 @@ class Publisher:
             return
         if not {self._actor.id, self._actor.on_behalf_of}.isdisjoint(drafters_of(row)):
             told = "drafted it, and the organisation wants two people; have somebody else publish it"
-            raise ForbiddenError(
-                reason=BlueprintRefusal.SECOND_PERSON_REQUIRED, message=f"{self._actor.id!r} {told}"
-            )
+            raise ForbiddenError(reason=BlueprintRefusal.SECOND_PERSON_REQUIRED, message=f"{self._actor.id!r} {told}")
         if revision is None:
             told = "the organisation wants two people; read the draft, and give the `revision` that you have reviewed"
             raise refused(BlueprintRefusal.REVISION_REQUIRED, told)

@@ -226,7 +226,7 @@ def import_body(place: Place, *, file: str, is_published: bool, comment: str, as
     """Take an exported body over: as a draft, or at once as what is in force. One that was changed since is refused."""
     made = _save(place, file, comment=comment)
     if is_published:
-        _publish(place, made.id, made.revision, None, comment, as_json=as_json)
+        _publish(place, made.id, made.revision, replaces=None, comment=comment, as_json=as_json)
     else:
         _print_draft(made, as_json=as_json)
 
@@ -256,7 +256,7 @@ def rebase_body(place: Place, *, kind: str, as_json: bool) -> None:
 
 
 def _publish(
-    place: Place, draft: str, revision: int | None, replaces: int | None, comment: str, *, as_json: bool
+    place: Place, draft: str, revision: int | None, *, replaces: int | None, comment: str, as_json: bool
 ) -> None:
     with place.calls() as calls:
         made = calls.bodies.publish(draft, revision=revision, replaces=replaces, comment=comment)
@@ -264,7 +264,10 @@ def _publish(
 
 
 @bodies.command(
-    "publish", examples=["holdfast bodies publish 01a1e766-3ad5-7618-92bc-aee7fef0c9eb --revision 3 --as paul --can bodies:publish"]
+    "publish",
+    examples=[
+        "holdfast bodies publish 01a1e766-3ad5-7618-92bc-aee7fef0c9eb --revision 3 --as paul --can bodies:publish"
+    ],
 )
 @draft_argument
 @click.option(
@@ -278,11 +281,11 @@ def _publish(
 @comment_option
 @json_option
 @acted
-def publish_draft(  # noqa: PLR0913 - a parameter for each option
+def publish_draft(
     place: Place, *, draft: str, revision: int | None, replaces: int | None, comment: str, as_json: bool
 ) -> None:
     """Publish a draft: compiled, its scenarios played, and from then on what new documents go through."""
-    _publish(place, draft, revision, replaces, comment, as_json=as_json)
+    _publish(place, draft, revision, replaces=replaces, comment=comment, as_json=as_json)
 
 
 @bodies.command("archive", examples=["holdfast bodies archive invoice --reason 'it lets too much through'"])

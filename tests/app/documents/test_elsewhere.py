@@ -341,12 +341,16 @@ def test_documents_that_make_one_another_come_to_an_end(place: Place) -> None:
     """A document knows how many documents stand between it and a person; beyond the limit none is made, and the step says why."""
     engine = place.engine()
     again = "    - {name: resubmit, from: [amended], to: submitted}\n    - {name: cancel"
-    begins = CONTRACT.replace("from: [draft, amended], to: submitted}", "from: [draft], to: submitted, begins: by_itself}")
+    begins = CONTRACT.replace(
+        "from: [draft, amended], to: submitted}", "from: [draft], to: submitted, begins: by_itself}"
+    )
     begins = begins.replace("    - {name: cancel", again)
     for kind in ("memo", "invoice"):
         engine.contracts.publish((begins % {"before": ""}).replace("invoice", kind))
     for kind, other in (("memo", "invoice"), ("invoice", "memo")):
-        node = f"{{id: mk, type: action, action: {other}.create, payload: {{number: entity.number, total: entity.total}}}}"
+        node = (
+            f"{{id: mk, type: action, action: {other}.create, payload: {{number: entity.number, total: entity.total}}}}"
+        )
         own = acting(engine, PUBLISHER)
         text = f"base: {{entity_type: {kind}, envelope_version: 1}}\nslots:\n{patch('before', node)}"
         own.bodies.publish(own.bodies.save(text).id)

@@ -318,7 +318,8 @@ class Contract(_Part, frozen=True, kw_only=True):
         bool, Meta(description="Whether those may approve who wrote the document, or ask for its transition.")
     ] = False
     replaceable: Annotated[
-        bool, Meta(description="Whether a tenant may publish a contract of its own for the type, if all share this one.")
+        bool,
+        Meta(description="Whether a tenant may publish a contract of its own for the type, if all share this one."),
     ] = False
     limits: Annotated[Limits, Meta(description="How far the workflow of one document may go.")] = Limits()
     hash: Annotated[

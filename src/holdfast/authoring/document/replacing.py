@@ -16,7 +16,9 @@ Related = Mapping[str, Contract]
 
 def fewer_rights(shared: Contract, own: Contract, *, related: Related) -> Iterator[str]:
     """What the tenant's contract lets somebody do that the shared one does not, each with what to do."""
-    before, after = (document_spec(compile_effective(generate_envelope(each), related=related)) for each in (shared, own))
+    before, after = (
+        document_spec(compile_effective(generate_envelope(each), related=related)) for each in (shared, own)
+    )
     yield from _transitions(before, after)
     yield from _actions(before, after)
     yield from _policies(before, after)

@@ -340,7 +340,11 @@ ROUTES: tuple[Route, ...] = (
     ),
     _DESIGN.delete(_DRAFT, discard_draft),
     _PUBLISH.post(
-        f"{_DRAFT}/publish", publish_draft, body=PublishDraft, answer=BodyVersion, example={"revision": 1, "comment": "as agreed"}
+        f"{_DRAFT}/publish",
+        publish_draft,
+        body=PublishDraft,
+        answer=BodyVersion,
+        example={"revision": 1, "comment": "as agreed"},
     ),
     _READ.get(f"{_DRAFT}/diff", diff_draft, query=DraftDiffQuery, answer=Difference),
     _READ.get(f"{_DRAFT}/export", export_draft, answer=Exported),

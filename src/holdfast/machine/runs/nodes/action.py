@@ -56,7 +56,7 @@ class ActionKind(TaskKind):
         elif node.op.work is not None:
             super().enter(turn, token, node)
         else:
-            draft = _drafted(turn, node, payload, turn.next_step, node.op.action)
+            draft = _drafted(turn, node, payload, turn.next_step, act=node.op.action)
             if isinstance(draft, Draft):
                 output = _done(turn, node, draft, turn.next_step)
                 pass_through(turn, token, node, output=output)
@@ -104,7 +104,7 @@ def _computed(turn: Turn, node: Node, step: Step, output: object) -> Draft | Rej
         told = f"the handler of {step.node!r} gives changes by field, or nothing; it gave {output!r:.200}"
         return refused(Refusal.INVALID_DOCUMENT, told)
     assert isinstance(node.op, Action)
-    return _drafted(turn, node, output or {}, step.number, node.op.action if step.of is None else node.op.undo)
+    return _drafted(turn, node, output or {}, step.number, act=node.op.action if step.of is None else node.op.undo)
 
 
 def _not_allowed(turn: Turn, node: Node) -> Rejection | None:
@@ -142,7 +142,7 @@ def _closed(turn: Turn, node: Node) -> Rejection | None:
     return refused(Refusal.WORKFLOW_EDIT_LOCKED, f"{told}; allow it in the contract, or put the step elsewhere")
 
 
-def _drafted(turn: Turn, node: Node, changes: Data, step: int, act: str) -> Draft | Rejection:
+def _drafted(turn: Turn, node: Node, changes: Data, step: int, *, act: str) -> Draft | Rejection:
     wrong = invalid(f"what {node.id!r} gives", not_given(index_of(turn.routes), changes, is_workflow=True))
     if wrong is not None:
         return wrong
@@ -162,7 +162,9 @@ def _ruled_out(turn: Turn, node: Node) -> Rejection | None:
 def _advised(refusal: Rejection) -> Rejection:
     if refusal.code != Refusal.RULE_BLOCKED:
         return refusal
-    return refused(Refusal.RULE_BLOCKED, f"{refusal.message}; change what it objects to, or the rule, and retry the step")
+    return refused(
+        Refusal.RULE_BLOCKED, f"{refusal.message}; change what it objects to, or the rule, and retry the step"
+    )
 
 
 def _unapproved(turn: Turn, node: Node, draft: Draft) -> Rejection | None:
