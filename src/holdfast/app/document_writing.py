@@ -20,6 +20,7 @@ from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.commands import CompleteStep, RunStep
 from holdfast.machine.runs.document_commands import CreateDocument, Mutate, SupersedeDocument
+from holdfast.machine.runs.fields import marks_of
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.joint import Joint
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
@@ -202,8 +203,10 @@ def amend_by_edit(desk: Desk, reference: Reference, command: Mutate, repeated: s
 
 def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
     """What begins in the place of a document."""
+    data = _carried_over(known, command.payload)
     return CreateDocument(
-        data=_carried_over(known, command.payload),
+        data=data,
+        redacted=[name for name in marks_of(data, known.document.data) if name not in command.payload],
         amended_from=known.document.id,
         hands=known.document.hands,
         wrote=known.document.wrote,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
+from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -22,14 +24,15 @@ from holdfast.errors import ConflictError, ForbiddenError, NotFoundError, Payloa
 from holdfast.kernel.decision import NOT_ALLOWED
 from holdfast.kernel.document_records import StoredDocument
 from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
-from holdfast.kernel.records import DEAD_LETTERS
 from holdfast.kernel.rows import writing_of
 from holdfast.kernel.sealing import leaf_of
+from holdfast.machine.graphs.audiences import readers_of
 from holdfast.machine.graphs.graph import Rest
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.events import DocumentRedacted
+from holdfast.machine.runs.events import ChildStarted, DocumentRedacted
 from holdfast.machine.runs.patches import fingerprint
 from holdfast.store.port import LostRaceError, Parts, Unit
 from holdfast.store.reading import Reader
@@ -38,6 +41,9 @@ from holdfast.store.shapes import Change
 
 Data = dict[str, object]
 
+_CALLED: Final = "child_started"
+_MOST_TOLD: Final = 5
+"""Dead letters that a refusal names."""
 REDACT = "documents:redact"
 """The capability of whoever may take values out of documents for good."""
 
@@ -53,6 +59,8 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True):
     """How many events were rewritten; 0 if there was nothing to take out."""
     related: list[str]
     """Documents that this one amends, or that took its place: the values were taken out of them too."""
+    runs: list[str] = []
+    """Runs that calls of these started, and those that they started in turn: the values were taken out of them too."""
 
 
 class _Plan(msgspec.Struct, frozen=True):
@@ -95,6 +103,7 @@ def redacted(desk: Desk, row: StoredDocument, asked: Sequence[str], reason: str)
     known = {each.header.id: (each, list(_found(desk, each, reader))) for each, reader in _evidences(desk, chain)}
     if row.instance not in known:
         raise NotFoundError("document", f"{row.type}/{row.id}")
+    runs = _started(desk, [evidence for evidence, _ in known.values()])
     for evidence, found in known.values():
         if found:
             told = "; ".join(each.told for each in found[:3])
@@ -109,8 +118,8 @@ def redacted(desk: Desk, row: StoredDocument, asked: Sequence[str], reason: str)
         veil.learn(content)
     plans = [
         plan
-        for evidence, _ in known.values()
-        if (plan := _planned(desk, evidence, veil, contents[evidence.header.id], reason=reason)) is not None
+        for evidence in (*(each for each, _ in known.values()), *runs)
+        if (plan := _planned(desk, evidence, veil, contents.get(evidence.header.id, []), reason=reason)) is not None
     ]
     if plans:
         desk.operate(lambda parts: _carry_out(desk, parts, plans), check=_check_redactor)
@@ -120,6 +129,7 @@ def redacted(desk: Desk, row: StoredDocument, asked: Sequence[str], reason: str)
         fields=fields,
         events=sum(len(each.events) for each in plans),
         related=[each.id for each in chain if each.id != row.id],
+        runs=[str(each.header.id) for each in runs],
     )
 
 
@@ -139,6 +149,23 @@ def _chain(desk: Desk, row: StoredDocument) -> list[StoredDocument]:
     return [*before, *after[1:]]
 
 
+def _started(desk: Desk, known: Sequence[Evidence]) -> list[Evidence]:
+    """What is stored of the runs that calls started, and of those that they started in turn; those that are gone are left out."""
+    found: list[Evidence] = []
+    while names := [name for each in known for name in _children(program_of(desk, each.header), each.events)]:
+        known = [each for each, _ in evidences(desk, names)]
+        found += known
+    return found
+
+
+def _children(program: Program, events: Sequence[StoredEvent]) -> Iterator[InstanceId]:
+    for event in events:
+        if event.type == _CALLED:
+            said = program.decode(event)
+            assert isinstance(said, ChildStarted)
+            yield InstanceId(UUID(said.child))
+
+
 def _evidences(desk: Desk, chain: Sequence[StoredDocument]) -> Iterator[tuple[Evidence, Reader]]:
     return evidences(desk, [each.instance for each in chain])
 
@@ -153,12 +180,12 @@ def _fields(program: Program, evidence: Evidence, asked: Sequence[str]) -> list[
     spec = program.decider.graph.document
     known = {} if spec is None else spec.fields
     if not asked:
-        return sorted(name for name, field in known.items() if field.sensitive)
+        return sorted(readers_of(known, (name for name, field in known.items() if field.sensitive)))
     held = {name for content in _contents(program, evidence.events) for name in content}
     unknown = sorted(set(asked) - known.keys() - held)
     if unknown:
         raise PayloadError(f"the document has no field {', '.join(unknown)}; it has {', '.join(sorted(known))}")
-    return sorted(set(asked))
+    return sorted(readers_of(known, asked))
 
 
 def _planned(desk: Desk, evidence: Evidence, veil: Veil, contents: Sequence[Data], *, reason: str) -> _Plan | None:
@@ -166,7 +193,7 @@ def _planned(desk: Desk, evidence: Evidence, veil: Veil, contents: Sequence[Data
     program = program_of(desk, evidence.header)
     if veil.is_empty:
         return None
-    _check_rest(evidence, program)
+    _check_rest(desk, evidence, program)
     events = _veiled(desk, evidence, veil, contents)
     if not events:
         return None
@@ -190,17 +217,22 @@ def _planned(desk: Desk, evidence: Evidence, veil: Veil, contents: Sequence[Data
     return _Plan(evidence, veil, events, event, walk)
 
 
-def _check_rest(evidence: Evidence, program: Program) -> None:
-    """ConflictError while something is under way: people decide on what they see, and work has copies of its own."""
+def _check_rest(desk: Desk, evidence: Evidence, program: Program) -> None:
+    """ConflictError while something is under way: people decide on what they see, and work, messages and dead letters have copies of their own."""
     assert isinstance(program.decider, GraphMachine)
-    state = Walk(program, evidence.events).state
+    header, state = evidence.header, Walk(program, evidence.events).state
     routes = program.decider.routes_of(state)
+    what = f"the document {header.key!r}" if state.document is not None else f"{header.definition!r}, which it called,"
+    letters = desk.reader.dead_letters(instance=header.id, limit=_MOST_TOLD)
+    if letters:
+        names = ", ".join(f"dead letter {each.id}" for each in letters)
+        raise ConflictError(f"{what} has values in {names}; requeue or discard these, then redact it")
     busy = [step.node for step in state.open.values() if not isinstance(routes.node(step.node).op, StateNode | Rest)]
-    if busy or evidence.effects or evidence.rows.get(DEAD_LETTERS):
-        what = ", ".join(busy) or "work that is not done"
-        raise ConflictError(
-            f"the document is under way ({what}); redact it when it rests, or withdraw or discard it first"
-        )
+    if busy or evidence.effects or desk.reader.messages(header.id, limit=1):
+        told = ", ".join(busy) or "work that is not done"
+        raise ConflictError(f"{what} is under way ({told}); redact it when it rests, or withdraw or discard it first")
+    if state.document is None and not state.is_terminal:
+        raise ConflictError(f"{what} is under way; redact it when that has ended, or cancel it first")
 
 
 def _contents(program: Program, events: Sequence[StoredEvent]) -> list[Data]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import msgspec
+
+from holdfast.machine.runs.fields import is_mark
 
 Data = dict[str, object]
 
@@ -21,7 +22,6 @@ _FREE: Final = frozenset(
     }
 )
 """The parts of events that hold what people and systems have said; all others are names that the machine goes by."""
-_TOKEN: Final = re.compile(r"redacted:[0-9a-f]{64}")
 _LEAST: Final = 4
 """A text that is shorter is looked for as a whole, and not inside of other texts."""
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -108,7 +108,7 @@ class Veil:
 
 def _is_value(value: object) -> bool:
     """Whether there is something to hide: no value is none, and a hash is hidden already."""
-    return value is not None and not (isinstance(value, str) and _TOKEN.fullmatch(value))
+    return value is not None and not is_mark(value)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -7,8 +7,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from holdfast.authoring.document.contract_format import Contract, Field, ListField, ObjectField
+from holdfast.authoring.document.contract_format import Contract
+from holdfast.authoring.document.document_spec import fields_of
 from holdfast.machine.graphs.audiences import MASKED
+from holdfast.machine.graphs.document import Field
 
 _ABSENT: Final = object()
 
@@ -29,7 +31,7 @@ def document_diff(
     contract: Contract, old: Mapping[str, object], new: Mapping[str, object], *, roles: frozenset[str] | None = None
 ) -> list[FieldChange]:
     """What differs between the data of two versions, in the order of the fields; `roles` are the reader's, None means all of them."""
-    return list(_object(contract.fields, old, new, "", _Reader(roles), is_masked=False))
+    return list(_object(fields_of(contract), old, new, "", _Reader(roles), is_masked=False))
 
 
 def document_diff_text(changes: list[FieldChange]) -> str:
@@ -46,8 +48,7 @@ class _Reader(msgspec.Struct, frozen=True):
         """Whether the values of a field are not shown."""
         if field is None:
             return False
-        seers = set(field.visible_to or ())
-        is_hidden = bool(seers) and self.roles is not None and not self.roles & seers
+        is_hidden = self.roles is not None and any(self.roles.isdisjoint(each) for each in field.audience)
         return field.sensitive or is_hidden
 
 
@@ -75,10 +76,10 @@ def _value(  # noqa: PLR0917 - two values and where they are
         return
     match old, new:
         case Mapping(), Mapping():
-            inner = field.fields if isinstance(field, ObjectField) else {}
+            inner = {} if field is None else field.fields
             yield from _object(inner, old, new, at, reader, is_masked=is_masked)
         case list(), list():
-            item = field.items if isinstance(field, ListField) else None
+            item = None if field is None else field.items
             for place in range(max(len(old), len(new))):
                 before = old[place] if place < len(old) else _ABSENT
                 after = new[place] if place < len(new) else _ABSENT
@@ -103,12 +104,12 @@ def _changed(  # noqa: PLR0917 - two values and where they are
 def _shown(field: Field | None, value: object, reader: _Reader) -> object:
     """A value that came or went as a whole, without the parts of it that are not shown."""
     match field, value:
-        case ObjectField(fields=fields), Mapping():
+        case Field(type="object", fields=fields), Mapping():
             return {
                 name: MASKED if reader.is_blind_to(fields.get(name)) else _shown(fields.get(name), each, reader)
                 for name, each in value.items()
             }
-        case ListField(items=item), list():
+        case Field(type="list", items=item), list():
             return [MASKED if reader.is_blind_to(item) else _shown(item, each, reader) for each in value]
         case _:
             return value

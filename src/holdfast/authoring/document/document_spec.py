@@ -23,6 +23,7 @@ from holdfast.authoring.document.ids import IN, gate_id, proxy_id
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import variables
 from holdfast.machine.graphs import document as d
+from holdfast.machine.graphs.audiences import with_sources
 from holdfast.machine.graphs.document_checks import BUILT_IN
 
 
@@ -32,7 +33,7 @@ def document_spec(effective: Effective) -> d.DocumentSpec:
     life = contract.lifecycle
     return d.DocumentSpec(
         entity_type=contract.entity_type,
-        fields=_fields(contract),
+        fields=fields_of(contract),
         initial=life.initial,
         states={name: state.window for name, state in life.states.items()},
         terminal=tuple(life.terminal),
@@ -71,10 +72,12 @@ def verb(contract: Contract, action: str) -> str:
     return action.removeprefix(f"{contract.entity_type}.")
 
 
-def _fields(contract: Contract) -> dict[str, d.Field]:
+def fields_of(contract: Contract) -> dict[str, d.Field]:
+    """The fields of documents; a computed one is for nobody who may not see what it reads."""
     language = Language(contract, schema_type(contract), {})
     system = set(contract.system_fields)
-    return {name: _field(each, language, is_system=name in system) for name, each in contract.fields.items()}
+    given = {name: _field(each, language, is_system=name in system) for name, each in contract.fields.items()}
+    return with_sources(given)
 
 
 def _field(field: Field, language: Language, *, is_system: bool = False) -> d.Field:

@@ -169,10 +169,20 @@ class Language:
                 told = suggestion(path[2], other.fields)
                 message = f"there is no '{path[2]}' in '{other.entity_type}', which '{path[0]}.{path[1]}' is{told}"
                 raise ExpressionError(message, reason=Reason.UNKNOWN_NAME, source=read.source, position=at)
-            field = None if other is None else other.fields.get(path[2])
-            if field is not None and (field.sensitive or field.visible_to):
+            if other is not None and _is_private(other, path[2]):
                 message = f"'{path[2]}' of '{path[0]}.{path[1]}' is not for everybody's eyes, and would stand in the history; take another"
                 raise ExpressionError(message, reason=Reason.UNKNOWN_NAME, source=read.source, position=at)
+
+
+def _is_private(contract: Contract, name: str) -> bool:
+    """Whether a field is not for everybody's eyes, or is computed from one that is not."""
+    field = contract.fields.get(name)
+    if field is None or field.sensitive or field.visible_to:
+        return field is not None
+    formulas = [field.formula, field.times] if isinstance(field, ComputedField) else []
+    texts = [each if isinstance(each, str) else _json(each) for each in formulas if each is not None]
+    read = [_parsed(each, "mapping") for each in texts]
+    return any(len(path) > 1 and _is_private(contract, path[1]) for each in read for path, _ in _paths(each))
 
 
 def _paths(read: Expression) -> Iterator[tuple[tuple[str, ...], int]]:

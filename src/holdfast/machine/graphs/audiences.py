@@ -6,12 +6,15 @@ application return is theirs to say: it is shown as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import structs
 
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Constant, Template, Variable, variables
 from holdfast.machine.graphs.document import Field
+from holdfast.machine.graphs.document_checks import fields_read, formulas_of, in_order
 from holdfast.machine.graphs.graph import Graph, Join, Script, Split
 from holdfast.machine.graphs.kinds.task import KEPT
 
@@ -144,7 +147,7 @@ class Audiences:
         tree = expression.tree
         field = self._field(tree.path) if isinstance(tree, Variable) else None
         if field is not None and is_list:
-            field = field.items if field.items is not None and not field.items.visible_to else None
+            field = field.items if field.items is not None and not field.items.audience else None
         return Held(self.of(expression), field)
 
     def _guard(self, expression: Expression, audience: Audience) -> Guarded:
@@ -171,31 +174,67 @@ def _answers(graph: Graph) -> dict[str, str]:
     return found
 
 
+def with_sources(fields: Mapping[str, Field]) -> dict[str, Field]:
+    """The fields of a document, where computed ones are hidden from, and as sensitive as, the fields that they read."""
+    found, formulas = dict(fields), formulas_of(fields)
+    for name in in_order(formulas):
+        paths = [each.path for part in formulas[name] for each in variables(part.tree) if each.path[0] == _ENTITY]
+        met = [field for _, *path in paths for field in _met(found, path)]
+        found[name] = structs.replace(
+            found[name],
+            sources=_merged(each.audience for each in met),
+            sensitive=found[name].sensitive or any(each.sensitive for each in met),
+        )
+    return found
+
+
+def readers_of(fields: Mapping[str, Field], names: Iterable[str]) -> set[str]:
+    """Some fields, with the computed ones that read them, directly or by one another."""
+    found, formulas = set(names), formulas_of(fields)
+    for name in in_order(formulas):
+        if not found.isdisjoint(fields_read(formulas[name])):
+            found.add(name)
+    return found
+
+
 def _merged(audiences: Iterable[Audience]) -> Audience:
     return tuple(sorted({roles for each in audiences for roles in each}))
 
 
 def _below(field: Field) -> Audience:
     """Who may see a field with all that it holds."""
-    own: Audience = (field.visible_to,) if field.visible_to else EVERYBODY
-    inner = (*field.fields.values(), *(() if field.items is None else (field.items,)))
-    return _merged([own, *map(_below, inner)])
+    return _merged(each.audience for each in _whole(field))
 
 
-def _along(fields: Mapping[str, Field], path: list[str]) -> Iterator[Audience]:
+def _along(fields: Mapping[str, Field], path: Sequence[str]) -> Iterator[Audience]:
     """Who may see what lies on a path, and below its end."""
+    return (each.audience for each in _met(fields, path))
+
+
+def _met(fields: Mapping[str, Field], path: Sequence[str]) -> Iterator[Field]:
+    """The fields that lie on a path, and all below its end."""
     if not path:
-        yield from map(_below, fields.values())
+        for each in fields.values():
+            yield from _whole(each)
         return
     field = fields.get(path[0])
     if field is None:
         return
     if len(path) == 1:
-        yield _below(field)
+        yield from _whole(field)
         return
-    if field.visible_to:
-        yield (field.visible_to,)
-    yield from _along(_inner(field), path[1:])
+    yield field
+    while field.items is not None:
+        field = field.items
+        yield field
+    yield from _met(field.fields, path[1:])
+
+
+def _whole(field: Field) -> Iterator[Field]:
+    """A field, with all that it holds."""
+    yield field
+    for each in (*field.fields.values(), *(() if field.items is None else (field.items,))):
+        yield from _whole(each)
 
 
 def _inner(field: Field) -> Mapping[str, Field]:
@@ -207,7 +246,7 @@ def _at(fields: Mapping[str, Field], path: list[str]) -> Field | None:
     found: Field | None = None
     for name in path:
         found = fields.get(name)
-        if found is None or found.visible_to:
+        if found is None or found.audience:
             return None
         fields = _inner(found)
     return found

@@ -49,10 +49,17 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     """Whether its values are never shown in a comparison, a history or a message."""
     visible_to: tuple[str, ...] = ()
     """Roles that may read it; none given means everybody who may read the document."""
+    sources: tuple[tuple[str, ...], ...] = ()
+    """Of a computed field: the roles of each hidden field that it reads. A reader needs one of each, and one of `visible_to`."""
     default: Plain = None
     """What a document is created with; None means nothing."""
     system: bool = False
     """Whether only the workflow's own actions write it. A change of it leaves approvals as they are."""
+
+    @property
+    def audience(self) -> tuple[tuple[str, ...], ...]:
+        """Sets of roles. A reader needs one role of each; none means everybody who may read the document."""
+        return (self.visible_to, *self.sources) if self.visible_to else self.sources
 
 
 class Transition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

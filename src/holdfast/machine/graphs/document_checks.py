@@ -84,12 +84,23 @@ def _spec(spec: DocumentSpec) -> Iterator[Diagnostic]:
     yield from _circular(spec)
 
 
+def formulas_of(fields: Mapping[str, Field]) -> dict[str, list[Expression]]:
+    """The expressions that each computed field follows from."""
+    return {
+        name: [Expression.from_data(each) for each in (field.formula, field.times) if each is not None]
+        for name, field in fields.items()
+        if field.type == "computed" and field.formula is not None
+    }
+
+
+def fields_read(parts: Iterable[Expression | None]) -> set[str]:
+    """The fields of the document that expressions of a computed field read."""
+    return {path.split(".")[1] for part in parts if part is not None for path in part.variables if "." in path}
+
+
 def in_order(formulas: Mapping[str, Iterable[Expression | None]]) -> list[str]:
     """Computed fields, each behind those that it reads, in the same order in every process; CycleError if some read one another."""
-    read = {
-        name: {path.split(".")[1] for part in parts if part is not None for path in part.variables if "." in path}
-        for name, parts in sorted(formulas.items())
-    }
+    read = {name: fields_read(parts) for name, parts in sorted(formulas.items())}
     return list(TopologicalSorter({name: sorted(each & read.keys()) for name, each in read.items()}).static_order())
 
 

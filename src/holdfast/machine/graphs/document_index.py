@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holdfast.expressions import Expression
 from holdfast.machine.graphs.document import WINDOWS, DocumentPolicy, DocumentSpec, Region, Transition, Window
-from holdfast.machine.graphs.document_checks import actions_of, in_order
+from holdfast.machine.graphs.document_checks import actions_of, fields_read, formulas_of, in_order
 from holdfast.machine.graphs.forms import Form
 from holdfast.machine.graphs.graph import Graph, PolicyGate, Proxy, State
 from holdfast.machine.graphs.reads import Reads, reads_of
@@ -23,6 +23,8 @@ class Computed(NamedTuple):
     formula: Expression
     times: Expression | None
     per: int
+    reads: tuple[str, ...] = ()
+    """The fields that it follows from."""
 
     def value(self, data: Mapping[str, object]) -> object:
         """What it comes to, exactly and in whole numbers; ExpressionError if it cannot be told, None if there is nothing to take times."""
@@ -37,16 +39,12 @@ class Computed(NamedTuple):
 
 def _computed(spec: DocumentSpec) -> dict[str, Computed]:
     """The computed fields, each behind those that it reads."""
+    formulas = formulas_of(spec.fields)
     made = {
-        name: Computed(
-            Expression.from_data(field.formula),
-            None if field.times is None else Expression.from_data(field.times),
-            field.per,
-        )
-        for name, field in spec.fields.items()
-        if field.type == "computed" and field.formula is not None
+        name: Computed(parts[0], next(iter(parts[1:]), None), spec.fields[name].per, tuple(sorted(fields_read(parts))))
+        for name, parts in formulas.items()
     }
-    return {name: made[name] for name in in_order({name: (each.formula, each.times) for name, each in made.items()})}
+    return {name: made[name] for name in in_order(formulas)}
 
 
 class DocumentIndex:

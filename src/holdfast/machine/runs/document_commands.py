@@ -30,6 +30,8 @@ class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
     """The document that it takes the place of."""
     judged_as: str = ""
     """The edit that an amendment is judged as, besides as an amendment; empty for `update`."""
+    redacted: list[str] = []
+    """The fields of the data that are as a redaction has left them there."""
     hands: list[str] = []
     """Those who wrote that one, whose content it goes on with."""
     wrote: dict[str, list[str]] = {}

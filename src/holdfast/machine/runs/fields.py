@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date, datetime
 from typing import Final
 
@@ -23,9 +24,26 @@ _PLAIN: Final[dict[str, tuple[type, str]]] = {
 }
 
 
-def faults_of(index: DocumentIndex, data: Data) -> list[str]:
-    """What is wrong with the content of a whole document."""
-    return [fault for _, fault in zip(range(MOST_FAULTS), _object(index.spec.fields, data, ""), strict=False)]
+_MARK: Final = re.compile(r"redacted:[0-9a-f]{64}")
+
+
+def is_mark(value: object) -> bool:
+    """Whether a value is what a redaction has put in the place of one."""
+    return isinstance(value, str) and value.startswith("redacted:") and _MARK.fullmatch(value) is not None
+
+
+def marks_of(data: Data, before: Data) -> list[str]:
+    """The fields that are still as a redaction has left them: there is no value that could be wrong."""
+    return [name for name, value in data.items() if is_mark(value) and before.get(name) == value]
+
+
+def faults_of(index: DocumentIndex, data: Data, *, kept: Collection[str] = ()) -> list[str]:
+    """What is wrong with the content of a whole document; `kept` are fields that a redaction has left as they are."""
+    fields, known = index.spec.fields, data
+    if kept:
+        fields = {name: field for name, field in fields.items() if name not in kept}
+        known = {name: value for name, value in data.items() if name not in kept}
+    return [fault for _, fault in zip(range(MOST_FAULTS), _object(fields, known, ""), strict=False)]
 
 
 def defaults_of(index: DocumentIndex) -> Data:
@@ -34,9 +52,11 @@ def defaults_of(index: DocumentIndex) -> Data:
 
 
 def with_computed(index: DocumentIndex, data: Data) -> Data:
-    """The content with its computed fields anew; what cannot be computed has no value."""
+    """The content with its computed fields anew; what cannot be computed has no value. One that reads what was redacted stays as it is."""
     computed = dict(data)
     for name, formula in index.computed.items():
+        if any(is_mark(computed.get(each)) for each in formula.reads):
+            continue
         try:
             found = formula.value({"entity": computed})
         except ExpressionError:
@@ -119,6 +139,9 @@ def _object(fields: Mapping[str, Field], data: Mapping[str, object], place: str)
 
 def value_faults(field: Field, value: object, place: str) -> Iterator[str]:
     """What is wrong with a value that a field is to have."""
+    if is_mark(value):
+        yield f"{place}: what a redaction left is no value; leave the field out, or give it anew"
+        return
     match field.type:
         case "string" | "ref" | "enum" | "date" | "datetime":
             yield from _text(field, value, place)

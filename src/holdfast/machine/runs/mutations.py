@@ -19,7 +19,7 @@ from holdfast.machine.runs.document_commands import Mutate
 from holdfast.machine.runs.ending import stop_step
 from holdfast.machine.runs.event_keys import key_or_none
 from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
-from holdfast.machine.runs.fields import Data, defaults_of, faults_of, is_same, not_given, with_computed
+from holdfast.machine.runs.fields import Data, defaults_of, faults_of, is_same, marks_of, not_given, with_computed
 from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -204,14 +204,20 @@ def version_refusal(turn: Turn, expected: int | None) -> Rejection | None:
 # -- any change
 
 
-def drafted(turn: Turn, before: Data, changes: Data, author: Author, *, may_set: bool = True) -> Draft | Rejection:
-    """The content with changes laid over it, judged by rules and fields; why not, if it would not be sound."""
+def drafted(
+    turn: Turn, before: Data, changes: Data, author: Author, *, may_set: bool = True, redacted: Sequence[str] = ()
+) -> Draft | Rejection:
+    """The content with changes laid over it, judged by rules and fields; why not, if it would not be sound.
+
+    `redacted` are fields of the changes that are as a redaction has left them in the document that this one goes on with.
+    """
     index, rules = index_of(turn.routes), rules_for(turn, *author.acts)
     judged = ruled(turn, with_computed(index, _laid(before, changes)), rules, author, may_set=may_set)
     if isinstance(judged, Rejection):
         return judged
     data = with_computed(index, _laid(judged.data, {}))
-    refusal = invalid("the document", faults_of(index, data))
+    known = {**before, **{name: changes[name] for name in redacted}}
+    refusal = invalid("the document", faults_of(index, data, kept=marks_of(data, known)))
     if refusal is None and not is_within(turn.routes, data):
         refusal = too_large(turn.routes, "the document")
     if refusal is not None:
@@ -234,10 +240,10 @@ def ruled(
     return judged
 
 
-def created(turn: Turn, given: Data, author: Author) -> Draft | Rejection:
+def created(turn: Turn, given: Data, author: Author, *, redacted: Sequence[str] = ()) -> Draft | Rejection:
     """The content of a document that is created with what is given."""
     refusal = _content_refusal(turn, given)
-    return refusal or drafted(turn, defaults_of(index_of(turn.routes)), given, author)
+    return refusal or drafted(turn, defaults_of(index_of(turn.routes)), given, author, redacted=redacted)
 
 
 def _laid(data: Data, changes: Data) -> Data:

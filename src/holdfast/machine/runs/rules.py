@@ -120,7 +120,7 @@ def _send(turn: Turn, rule: DocumentRule, asked: Data) -> None:
 
 def _is_private(field: Field) -> bool:
     """Whether a field is nothing for another system, which has no roles."""
-    return field.sensitive or bool(field.visible_to)
+    return field.sensitive or bool(field.audience)
 
 
 def _filled(turn: Turn, rule: DocumentRule, asked: Data, name: str, text: str = "") -> Text:  # noqa: PLR0917 - bound but for the last two

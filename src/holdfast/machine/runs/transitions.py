@@ -59,7 +59,11 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
     index, actor = index_of(turn.routes), turn.moment.actor
     author = Author(actor, _acts(command), reason=command.reason)
     given = command.data if command.changes is None else command.changes
-    draft = drafted(turn, {}, given, author) if command.status else created(turn, given, author)
+    draft = (
+        drafted(turn, {}, given, author, redacted=list(given))
+        if command.status
+        else created(turn, given, author, redacted=command.redacted)
+    )
     if not isinstance(draft, Draft):
         return draft
     beyond = _beyond(turn, command, draft.data)

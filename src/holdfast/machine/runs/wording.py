@@ -49,7 +49,7 @@ def value_shown(guarded: Guarded, value: object) -> object:
 
 def is_hidden(field: Field) -> bool:
     """Whether only some roles may see a field."""
-    return bool(field.visible_to)
+    return bool(field.audience)
 
 
 def filled(template: Expression | None, text: str, names: Data) -> str:
