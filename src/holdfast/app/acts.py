@@ -21,6 +21,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.acts import facts_of
+from holdfast.machine.runs.document import DRIFT
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.submissions import is_call
 from holdfast.store.reading import Reader
@@ -88,9 +89,18 @@ _SAID: Final[Mapping[str, Callable[[Data], str]]] = {
 """The words for events by which people act, those that say most first: of several that one command led to, the first one here tells what was done."""
 _VALUES: Final[Mapping[str, Callable[[Data], tuple[Data, Data]]]] = {
     "document_redacted": lambda data: ({}, {"redacted": data.get("fields")}),
+    "act_noted": lambda data: ({}, _elsewhere(data)),
     "workflow_switched": lambda data: ({"workflow": data.get("before")}, {"workflow": data.get("version")}),
 }
 """Events that name values before and after themselves, besides what the state shows."""
+
+
+def _elsewhere(data: Data) -> Data:
+    """What another system has changed, if the act tells of that; of the others the state shows it."""
+    after = data.get("after")
+    return after if data.get("action") == DRIFT and isinstance(after, dict) else {}
+
+
 _RANK: Final = {name: place for place, name in enumerate(_SAID)}
 _UNDOING: Final = frozenset({"compensation_started", "compensation_retry", "step_rolled_back"})
 _REBUILT: Final = "$rows_rebuilt"

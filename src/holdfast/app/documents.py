@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import copy
 from textwrap import shorten
 from typing import NamedTuple, Never, TypeAlias
 
@@ -24,8 +24,10 @@ from holdfast.app.visibility import changes_shown, compared, listed, unseen, vis
 from holdfast.app.workflow_reads import folded_workflow
 from holdfast.errors import NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.actor import Actor
+from holdfast.kernel.decision import Rejection
 from holdfast.kernel.document_records import AUDIT, DOCUMENT_VERSIONS, MUTATIONS, StoredDocument, StoredVersion
 from holdfast.kernel.facts import SETTINGS_FACT
+from holdfast.kernel.moment import Moment
 from holdfast.kernel.people_records import TASK_PEOPLE
 from holdfast.kernel.program import Program
 from holdfast.kernel.vocabulary import is_whole
@@ -34,7 +36,7 @@ from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Document
-from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
+from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition, TellDrift
 from holdfast.machine.runs.document_folds import AUDITED
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.fields import is_same
@@ -50,7 +52,7 @@ from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 
 Data = dict[str, object]
-Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition
+Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition | TellDrift
 """What a caller has carried out."""
 
 _decode = msgspec.json.Decoder(dict[str, object]).decode
@@ -121,6 +123,7 @@ def seen_in_hand(desk: Desk, command: Spoken) -> View:
         known = _in_hand(header, program, state)
         is_seen = _is_touched_by(command, known) and not known.document.superseded_by
         is_seen = is_seen and not known.parts.judges_by_settings  # The commit does not wait until they are read.
+        is_seen = is_seen and not state.dead  # What can be asked for again is tried out.
         return view_of(desk, known) if is_seen else None
 
     return see
@@ -133,6 +136,8 @@ def _is_touched_by(command: Spoken, known: Found) -> bool:
             return True
         case RequestTransition():
             return known.document.status == known.parts.transitions[command.transition].target
+        case TellDrift():
+            return False
         case Mutate():
             return window_of(known.machine.routes_of(known.state), known.state).window == "editable"
 
@@ -195,7 +200,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
         data=visible(known.parts.spec, document.data, actor),
         window="locked" if known.state.is_terminal else view.window,
         places=[] if known.state.is_terminal else list(view.places),
-        transitions=_choices(known, actor, desk.service.shared.clock.now(), _settings(desk, known)),
+        transitions=_choices(desk, known, _settings(desk, known)),
         amended_from=document.amended_from,
         superseded_by=document.superseded_by,
         requester=row.requester,
@@ -221,17 +226,18 @@ def _settings(desk: Desk, known: Found) -> Data:
     return settings
 
 
-def _choices(known: Found, actor: Actor, now: datetime, org: Data) -> list[TransitionChoice]:
+def _choices(desk: Desk, known: Found, org: Data) -> list[TransitionChoice]:
     if known.state.is_terminal:
         return []
     found = []
-    document = known.document
+    document, actor, now = known.document, desk.request.actor, desk.service.shared.clock.now()
     # The clock is that of the decision to come; a condition over it may be another one by then.
     asked: Data = {"entity": document.names(), "actor": actor_names(actor), "org": org, "now": now}
     for each in known.parts.spec.transitions:
         if document.status not in each.sources:
             continue
         is_under_way = document.way == each.name and not document.is_resting and not _waits(known)
+        is_under_way = is_under_way and not (known.state.dead and _takes_again(desk, known, each.name))
         is_early = not each.kind and is_behind_gate(known.machine.routes_of(known.state), known.state)
         why = "it is under way" if is_under_way else "steps that come before it are under way" if is_early else ""
         if not actor.may(each.capability):
@@ -241,6 +247,23 @@ def _choices(known: Found, actor: Actor, now: datetime, org: Data) -> list[Trans
         why = why or judged(known.parts, each.name, actor, asked).objection
         found.append(TransitionChoice(name=each.name, target=each.target, is_allowed=not why, why_not=why))
     return found
+
+
+def _takes_again(desk: Desk, known: Found, name: str) -> bool:
+    """Whether a transition that is under way can be asked for again, because its gate let nobody through; it is tried out."""
+    header = known.header
+    moment = Moment(
+        now=desk.service.shared.clock.now(),
+        instance=header.id,
+        key=header.key,
+        tenant=header.tenant,
+        partition=header.partition,
+        actor=desk.request.actor,
+        version=header.version,
+        facts=desk.facts(header),
+    )
+    answer = known.machine.decide(copy.deepcopy(known.state), RequestTransition(transition=name), moment)
+    return not isinstance(answer, Rejection) or answer.code != Refusal.WORKFLOW_GATE_NOT_READY
 
 
 def _waits(known: Found) -> bool:

@@ -5,21 +5,17 @@ What it has written although it must not is drift: the content that was approved
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Final
 
 import msgspec
 
-from holdfast.app.desk import Desk, nothing
-from holdfast.app.document_views import DocumentView, EditCheck
-from holdfast.app.document_writing import objection, shown
-from holdfast.app.documents import Found, found
-from holdfast.app.visibility import unshown
+from holdfast.app.desk import Desk
+from holdfast.app.document_views import EditCheck
+from holdfast.app.document_writing import objection
+from holdfast.app.documents import Found
 from holdfast.errors import ForbiddenError, RejectedError
-from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.decision import NOT_ALLOWED
-from holdfast.machine.runs.commands import PauseWorkflow
-from holdfast.machine.runs.document_commands import Mutate
+from holdfast.machine.runs.document_commands import Mutate, TellDrift
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.windows import window_of
 
@@ -48,21 +44,8 @@ def checked_edit(desk: Desk, known: Found, command: Mutate) -> EditCheck:
     return EditCheck(is_allowed=False, version=version, window=window, code=refusal.code, why=refusal.message)
 
 
-def drifted(desk: Desk, reference: tuple[str, str], command: Mutate, refusal: RejectedError) -> DocumentView:
-    """Have the run of a document wait whose data was changed behind its back; the document as it is here."""
-    request = desk.request
-    engine = desk.acting(
-        RequestContext(tenant=request.tenant, partition=request.partition, actor=SYSTEM, trace=request.trace)
+def drift_of(command: Mutate, refusal: RejectedError) -> TellDrift:
+    """What there is to tell of a change that another system has made, and that was refused here: which fields, and no value."""
+    return TellDrift(
+        action=command.action, fields=sorted(command.payload), refused=str(refusal.reason), reason=command.reason
     )
-    with desk.reader.look() as reader:
-        known = found(desk, reader, *reference, is_own=True)
-    fields = ", ".join(sorted(set(command.payload) - unshown(known.parts.spec, request.actor))) or "nothing"
-    why = (
-        f"drift: {request.actor.id!r} tells that {fields} changed elsewhere, which was refused here ({refusal.reason})"
-    )
-    with suppress(RejectedError):  # It waits already, or has ended.
-        engine.command(
-            engine.address(instance=known.header.id), PauseWorkflow(reason=why), nothing, comment=why, may_create=False
-        ).result()
-    with desk.reader.look() as reader:
-        return shown(desk, reader, *reference)

@@ -28,6 +28,7 @@ from holdfast.machine.remedies import Trials
 from holdfast.machine.runs.asking import NO_APPROVER
 from holdfast.machine.runs.errands import NOTICE_HANDLER
 from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.pauses import REQUESTED
 from holdfast.machine.runs.repair import OF_A_STEP
 from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.timers import step_timer
@@ -289,6 +290,11 @@ class _Look:
 
     def _paused_by(self) -> str:
         """Who paused it: the actor of the last pause, which is the engine itself if nobody wanted it to wait."""
+        state = self._found.state
+        if state.pause is not None and state.pause.by:
+            return state.pause.by
+        if state.reason != REQUESTED:
+            return SYSTEM.id
         pauses = [event for event in self._reader.events(self._found.header.id) if event.type == "workflow_paused"]
         return pauses[-1].actor if pauses else SYSTEM.id
 

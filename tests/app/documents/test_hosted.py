@@ -154,7 +154,7 @@ def test_what_was_changed_behind_its_back_holds_the_run(engine: ManualEngine, re
         told = mine.notify_mutation(KIND, NAME, {"quantity": 9}, idempotency_key="k")
         assert (told.version, told.data["quantity"], told.run_status) == (1, 2, "paused")
     run = engine.run(told.instance)
-    assert "drift: 'sam' tells that quantity changed elsewhere" in str([each.comment for each in run.history()])
+    assert "drift: 'sam' tells that quantity changed elsewhere" in run.why().words
     assert [each.id for each in engine.documents.list(KIND).items] == [NAME]
     run.resume("looked at it: the ERP was set right")
     engine.advance(minutes=5)

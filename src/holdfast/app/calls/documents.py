@@ -40,7 +40,7 @@ from holdfast.app.document_writing import (
     spec_of,
     verb_of,
 )
-from holdfast.app.hosted import DRIFT, checked_edit, drifted, made_elsewhere
+from holdfast.app.hosted import DRIFT, checked_edit, drift_of, made_elsewhere
 from holdfast.app.in_force import workflow_in_force, workflow_of
 from holdfast.app.redaction import Redaction, check_redactor, checked_fields, redacted
 from holdfast.app.references import InstanceLike, checked_instance
@@ -215,7 +215,8 @@ class FutureDocuments:
 
         def behind_its_back(error: BaseException) -> Reply[DocumentView]:
             if isinstance(error, RejectedError) and error.reason in DRIFT:
-                return self._made(lambda: drifted(self._desk, (name, key), command, error))
+                repeated = f"{idempotency_key}/drift" if idempotency_key else ""
+                return self._done(name, key, drift_of(command, error), repeated)
             return failed(error)
 
         return followed(sent, _as_it_is, self._desk.reply(), rescue=behind_its_back)

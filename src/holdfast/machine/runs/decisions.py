@@ -30,6 +30,7 @@ from holdfast.machine.runs.document_commands import (
     RequestTransition,
     SupersedeDocument,
     SwitchWorkflow,
+    TellDrift,
 )
 from holdfast.machine.runs.ending import abort
 from holdfast.machine.runs.entitlement import decider_refusal
@@ -58,7 +59,7 @@ from holdfast.machine.runs.nodes.gate import actor_found
 from holdfast.machine.runs.nodes.task import failed, kept, returned
 from holdfast.machine.runs.nodes.wait import signal
 from holdfast.machine.runs.notices import end_notice
-from holdfast.machine.runs.pauses import expire, go_on, hold_answered, pause, resume
+from holdfast.machine.runs.pauses import expire, go_on, hold_answered, pause, resume, tell_drift
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import ended_by_life, may_be_repeated, repair, repeat, requeue, return_to_save_point
 from holdfast.machine.runs.repair_commands import ForkWorkflow, SkipStep
@@ -558,4 +559,5 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     RequestTransition: partial(request, go_on=go_on),
     SupersedeDocument: supersede,
     SwitchWorkflow: switch,
+    TellDrift: tell_drift,
 }

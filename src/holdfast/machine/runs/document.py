@@ -14,6 +14,10 @@ Verdict = Literal["", "approved", "declined", "void"]
 """Not decided yet; decided for it, or in another way that an edge routes; or decided about something that is no more."""
 
 
+DRIFT = "drift"
+"""The act of telling that another system has changed a document behind its back."""
+CHANGED_ELSEWHERE = "changed elsewhere"
+"""Under which name that act has the fields."""
 ALL_FIELDS = "*"
 """Among the fields that are sealed: all of them, but for those that the workflow writes or computes."""
 
@@ -121,6 +125,8 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
     way: str = ""
     """The transition whose way is gone, or was last."""
+    drift: str = ""
+    """What another system has told of changes behind its back that nobody was asked to look at yet: it is held for that once it goes on."""
     sealed: list[str] = []
     """The fields that approvals cover which gates have used up since people could edit the document last; `ALL_FIELDS` for all of them."""
 

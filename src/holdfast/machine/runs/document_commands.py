@@ -76,6 +76,17 @@ class SupersedeDocument(_DocumentCommand, frozen=True, kw_only=True):
     """Whether it follows from an edit that the window allows only as an amendment; otherwise somebody asks for it by name."""
 
 
+class TellDrift(_DocumentCommand, frozen=True, kw_only=True):
+    """Another system, which keeps the data of the document, has changed it although that is refused here."""
+
+    action: str = "update"
+    fields: list[str] = []
+    """What it has changed, as far as everybody may know."""
+    refused: str = ""
+    """Why that was refused, as a code."""
+    expected_version: None = None
+
+
 class SwitchWorkflow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Have the document follow another version of its workflow from where it is."""
 
@@ -85,5 +96,5 @@ class SwitchWorkflow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     reason: str = ""
 
 
-DocumentCommand: TypeAlias = Mutate | RequestTransition | SupersedeDocument | SwitchWorkflow
+DocumentCommand: TypeAlias = Mutate | RequestTransition | SupersedeDocument | SwitchWorkflow | TellDrift
 """What can be asked of a document that is there."""

@@ -18,6 +18,8 @@ def paused(_routes: GraphIndex, state: State, event: e.WorkflowPaused) -> None:
     state.status, state.reason, state.error = "paused", event.reason, event.error
     if event.at is not None:
         state.pause = Pause(at=event.at, by=event.by, clock=event.clock, until=event.until, held=dict(event.held))
+        if state.document is not None:
+            state.document.drift = ""  # The pause tells of it.
 
 
 def timer_held(_routes: GraphIndex, state: State, event: e.TimerHeld) -> None:

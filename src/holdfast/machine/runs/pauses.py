@@ -20,7 +20,10 @@ from holdfast.machine.runs.asking import look_again
 from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
 from holdfast.machine.runs.conclusions import keep_answers
+from holdfast.machine.runs.document import CHANGED_ELSEWHERE, DRIFT
+from holdfast.machine.runs.document_commands import TellDrift
 from holdfast.machine.runs.events import (
+    ActNoted,
     CompensationWaived,
     PauseReason,
     StepAnswered,
@@ -30,6 +33,7 @@ from holdfast.machine.runs.events import (
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.law import override_refusal, pause_refusal, resume_refusal
 from holdfast.machine.runs.leaving import end, finish, leave_by, look_at_branches, stay_or_end, way_out
+from holdfast.machine.runs.mutations import action_for, may_do
 from holdfast.machine.runs.nodes.kind import answer_of
 from holdfast.machine.runs.nodes.task import resume as call_again
 from holdfast.machine.runs.protection import is_protected
@@ -39,6 +43,7 @@ from holdfast.machine.runs.state import Pause, Resumed, State, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.waking import resting_places, stations
+from holdfast.machine.runs.windows import document_of
 
 REQUESTED: Final = "requested"
 APPROVED: Final = "approved"
@@ -149,6 +154,8 @@ def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
     if is_paused:
         _waive(turn)
         go_on(turn, event)
+        if turn.state.status == "paused":  # For what another system told meanwhile.
+            return None
     else:
         turn.emit(event)
     if station is not None and station.number in turn.state.open:  # Unless a failure that was held has ended it.
@@ -199,9 +206,58 @@ def _waive(turn: Turn) -> None:
         turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor.id))
 
 
-def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
-    """What was taken back is called again, tokens that were held go on, and branches are looked at that ended meanwhile."""
+def tell_drift(turn: Turn, command: TellDrift) -> Rejection | None:
+    """Note what another system has changed behind the back of the document, and hold the run until an operator has looked.
+
+    A run that is paused already is held for it once that pause ends.
+    """
+    action, wrong = action_for(turn, command.action)
+    if action is None:
+        return wrong
+    actor = turn.moment.actor
+    barred = may_do(turn, action, actor)
+    if barred is not None:
+        return barred
+    turn.emit(
+        ActNoted(
+            action=DRIFT,
+            actor=actor.id,
+            on_behalf_of=actor.on_behalf_of,
+            reason=command.reason,
+            after={CHANGED_ELSEWHERE: command.fields, "refused": command.refused},
+        )
+    )
+    if _unpausable(turn) is None:
+        _hold(turn, REQUESTED, PauseWorkflow(reason=document_of(turn.state).drift))
+    return None
+
+
+def _holds_for_drift(turn: Turn) -> bool:
+    """Whether the run is held once more, for what another system told while it was paused."""
     state = turn.state
+    drift = "" if state.document is None else state.document.drift
+    if not drift:
+        return False
+    pause = state.pause
+    turn.cancel_timer(RESUME)
+    if pause is None:
+        _hold(turn, REQUESTED, PauseWorkflow(reason=drift))
+        return True
+    by = turn.moment.actor.id
+    turn.emit(
+        WorkflowPaused(reason=REQUESTED, error=drift, at=pause.at, by=by, clock=pause.clock, held=dict(pause.held))
+    )
+    return True
+
+
+def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
+    """What was taken back is called again, tokens that were held go on, and branches are looked at that ended meanwhile.
+
+    Unless the run is held for something else by now.
+    """
+    state = turn.state
+    if _holds_for_drift(turn):
+        return
     pause, overdue = state.pause, list(state.held)
     held = [(token, token.stay) for token in state.tokens.values() if token.stay is not None]
     turn.cancel_timer(RESUME)

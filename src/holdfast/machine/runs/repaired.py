@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
+from holdfast.machine.runs.document import CHANGED_ELSEWHERE, DRIFT
 from holdfast.machine.runs.patches import patched
 from holdfast.machine.runs.state import ROOT, Executed, Rollback, State, Step, Token
 from holdfast.machine.runs.task_folds import note_passer
@@ -34,8 +35,13 @@ def _step_repaired(_routes: GraphIndex, state: State, event: e.StepRepaired) -> 
     state.open[event.step] = step
 
 
-def _act_noted(_routes: GraphIndex, _state: State, _event: e.ActNoted) -> None:
-    """It is told by the audit, and changes nothing besides."""
+def _act_noted(_routes: GraphIndex, state: State, event: e.ActNoted) -> None:
+    """It is told by the audit, and changes nothing besides; what another system has changed waits for the pause that tells of it."""
+    if event.action == DRIFT and state.document is not None:
+        fields = event.after.get(CHANGED_ELSEWHERE)
+        names = ", ".join(map(str, fields)) if isinstance(fields, list) and fields else "nothing"
+        told = f"{event.actor!r} tells that {names} changed elsewhere, which was refused here ({event.after.get('refused')})"
+        state.document.drift = f"{state.document.drift}; {told}" if state.document.drift else f"drift: {told}"
 
 
 def _branch_cancelled(_routes: GraphIndex, state: State, _event: e.BranchCancelled) -> None:

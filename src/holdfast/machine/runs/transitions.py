@@ -10,7 +10,13 @@ from holdfast.machine.graphs.graph import Gate, PolicyGate
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.runs.commands import Command
 from holdfast.machine.runs.document import MOST_MADE
-from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition, SupersedeDocument
+from holdfast.machine.runs.document_commands import (
+    CreateDocument,
+    Mutate,
+    RequestTransition,
+    SupersedeDocument,
+    TellDrift,
+)
 from holdfast.machine.runs.events import (
     DocumentCreated,
     DocumentSuperseded,
@@ -170,6 +176,8 @@ def _barred(turn: Turn, command: Command) -> Rejection | None:
             return unknown if action is None else may_do(turn, action, actor)
         case SupersedeDocument():
             return may_do(turn, _amending(index), actor)
+        case TellDrift():
+            return None
         case RequestTransition():
             transition = index.transitions.get(command.transition)
             return _unasked(turn, transition) if transition else _unknown(index, command.transition)
@@ -325,6 +333,10 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
     if window_of(turn.routes, turn.state).window == "editable":
         told = f"{document.id!r} is {document.status}, and can be edited as it is; nothing has to take its place"
         return refused(Refusal.NOT_AMENDABLE, told)
+    pause = turn.state.pause
+    if pause is not None:  # It would end with this run, and nothing would hold the new one.
+        told = f"{pause.by!r} has paused {document.id!r} ({turn.state.error}), and nothing takes its place meanwhile"
+        return refused(Refusal.ALREADY_PAUSED, f"{told}; have it resumed first")
     closed = (
         edit_refusal(turn) if command.is_forced else None
     )  # The edit was looked at in a transaction before this one.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.document import Window
 from holdfast.machine.graphs.document_index import DocumentIndex, strictest
+from holdfast.machine.graphs.graph import Gate
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.document import Document
@@ -68,16 +69,26 @@ def _places(routes: GraphIndex, state: State) -> Iterator[str]:
     }
     for name, token in (*state.tokens.items(), *state.parked.items()):
         place = joins.get(name, token.node)
+        held = token.stay.target if token.stay is not None else ""
+        if held and isinstance(routes.node(held).op, StateNode):  # It was led back, and arrives when the run goes on.
+            place = held
         if place:
             yield place
+
+
+def _closed_gates(routes: GraphIndex, state: State) -> set[str]:
+    """The gates that let the document not through: it has stayed where it was."""
+    return {step.node for step in state.dead.values() if isinstance(routes.node(step.node).op, Gate)}
 
 
 def window_of(routes: GraphIndex, state: State) -> View:
     """How the document may be edited."""
     index, document = index_of(routes), document_of(state)
     places = () if document.is_resting else tuple(dict.fromkeys(_places(routes, state)))
+    closed = _closed_gates(routes, state) if state.dead else set()
     window = strictest(
-        index.spec.states[document.status], *(index.spec.windows.get(place, "editable") for place in places)
+        index.spec.states[document.status],
+        *(index.spec.windows.get(place, "editable") for place in places if place not in closed),
     )
     is_stable = not index.stable.isdisjoint(places)
     return View("amend_only" if is_stable and window == "editable" else window, places, is_stable)

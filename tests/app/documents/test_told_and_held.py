@@ -1,0 +1,170 @@
+"""What another system tells of a document, what an operator holds, and what a document says can be asked for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from app.documents.bills import (
+    APPROVED,
+    CLERK,
+    CONTRACT,
+    OPERATOR,
+    approve,
+    by,
+    created,
+    draft_body,
+    offered,
+    publish,
+    submitted,
+)
+from holdfast import Actor, RejectedError
+from support.engines import Place
+
+ERP = Actor(id="erp", on_behalf_of="ursula", capabilities=frozenset({"bill.update", "execution:read"}))
+
+
+@pytest.mark.row("EH-02", "E-578")
+def test_drift_is_the_act_of_whoever_tells_it(place: Place) -> None:
+    """The audit of a drift names who told it, for whom and why, in one entry, and no value; the run is paused by it."""
+    engine = publish(place.engine())
+    bill = submitted(engine)
+    told = by(engine, ERP).documents.notify_mutation("bill", "B-1", {"total": 9}, reason="ticket 7")
+    assert (told.run_status, told.data["total"]) == ("paused", 5)
+    (entry,) = [each for each in engine.audit.of(bill.instance) if each.actor == "erp"]
+    assert (entry.action, entry.on_behalf_of, entry.reason) == ("drift", "ursula", "ticket 7")
+    assert entry.after["changed elsewhere"] == ["total"]
+    (line,) = [each for each in engine.documents.audit("bill", "B-1") if each.who == "erp"]
+    assert (line.what, line.whom, line.why) == ("drift", "ursula", "ticket 7")
+    assert "drift: 'erp' tells that total changed elsewhere" in engine.run(bill.instance).why().words
+    assert engine.invariants.check().items == []
+
+
+@pytest.mark.row("EH-02")
+@pytest.mark.parametrize("how", ["resumed", "by the clock"])
+def test_drift_told_to_a_paused_document_holds_it_once_that_pause_ends(place: Place, how: str) -> None:
+    """Drift that is told while a document is paused is in the audit, and is a pause of its own that the end of the other one does not end."""
+    engine = publish(place.engine())
+    bill = submitted(engine)
+    run = by(engine, OPERATOR).run(bill.instance)
+    until = None if how == "resumed" else engine.clock.now() + timedelta(days=2)
+    run.pause(reason="month end", until=until)
+    for _ in range(2):
+        told = by(engine, ERP).documents.notify_mutation("bill", "B-1", {"total": 9}, idempotency_key="k")
+        assert told.run_status == "paused"
+    assert len([each for each in engine.audit.of(bill.instance) if each.action == "drift"]) == 1
+    by(engine, ERP).documents.notify_mutation("bill", "B-1", {"vendor": "evil"})
+    assert "month end" in run.why().words
+    if how == "resumed":
+        run.resume("the month is open")
+    engine.advance(days=3)
+    assert engine.documents.get("bill", "B-1").run_status == "paused"
+    assert "vendor changed elsewhere" in run.why().words
+    approve(engine)
+    assert engine.documents.get("bill", "B-1").status == "submitted"
+    run.resume("looked at it")
+    engine.drain()
+    assert engine.documents.get("bill", "B-1").status == "active"
+    assert engine.invariants.check().items == []
+    assert engine.instances.verify(bill.instance).differences == []
+
+
+@pytest.mark.row("EH-02")
+def test_drift_told_to_a_run_that_waits_for_an_operator_holds_it(place: Place) -> None:
+    """Drift that is told while a step has given up holds the document once that is seen to; a second one holds it again."""
+    engine = publish(place.engine())
+    bill = submitted(engine)
+    engine.charters.publish_rules(
+        "bill", [{"name": "cap", "effect": "block", "when": "entity.total > 1", "on": ["approve"], "reason": "no"}]
+    )
+    approve(engine)
+    assert engine.documents.get("bill", "B-1").run_status == "paused"
+    by(engine, ERP).documents.notify_mutation("bill", "B-1", {"total": 9})
+    engine.charters.publish_rules("bill", [])
+    by(engine, CLERK).documents.transition("bill", "B-1", "approve")
+    engine.drain()
+    view = engine.documents.get("bill", "B-1")
+    assert (view.status, view.run_status) == ("submitted", "paused")
+    by(engine, ERP).documents.notify_mutation("bill", "B-1", {"total": 10})
+    run = by(engine, OPERATOR).run(bill.instance)
+    run.resume("looked at the first")
+    assert engine.documents.get("bill", "B-1").run_status == "paused"
+    run.resume("looked at the second")
+    engine.drain()
+    assert engine.documents.get("bill", "B-1").status == "active"
+    assert engine.invariants.check().items == []
+
+
+@pytest.mark.row("EH-02")
+def test_drift_of_a_document_that_has_ended_is_refused(place: Place) -> None:
+    """Nobody is told that a change was noted which nothing has noted: a document whose life is over refuses it."""
+    engine = publish(place.engine())
+    created(engine)
+    by(engine, CLERK).documents.transition("bill", "B-1", "cancel")
+    engine.drain()
+    with pytest.raises(RejectedError, match="final"):
+        by(engine, ERP).documents.notify_mutation("bill", "B-1", {"total": 9})
+
+
+@pytest.mark.row("E-526")
+@pytest.mark.parametrize("how", ["mutate", "amend"])
+def test_a_pause_of_a_document_holds_its_amendments_too(place: Place, how: str) -> None:
+    """While an operator has paused a document nothing takes its place: neither an edit that would, nor an amendment by name."""
+    engine = publish(place.engine())
+    bill = submitted(engine)
+    run = by(engine, OPERATOR).run(bill.instance)
+    run.pause(reason="fraud?")
+    bob = by(engine, CLERK).documents
+    with pytest.raises(RejectedError, match="fraud") as caught:
+        getattr(bob, how)("bill", "B-1", {"total": 2})
+    assert caught.value.reason == "already_paused"
+    held = bob.get("bill", "B-1")
+    assert (held.status, held.run_status, held.version) == ("submitted", "paused", 1)
+    assert len(bob.list("bill").items) == 1
+    run.resume("it is all right")
+    assert getattr(bob, how)("bill", "B-1", {"total": 2}).is_amendment
+
+
+def test_a_document_that_amends_in_place_is_edited_while_it_is_paused(place: Place) -> None:
+    """An amendment in place keeps the pause, and can be edited again before that ends."""
+    engine = publish(place.engine(), APPROVED, CONTRACT.replace("fields:", "amendment: in_place\nfields:", 1))
+    bill = submitted(engine)
+    run = by(engine, OPERATOR).run(bill.instance)
+    run.pause(reason="hold")
+    bob = by(engine, CLERK).documents
+    for number, total in enumerate((7, 8), 2):
+        view = bob.mutate("bill", "B-1", {"total": total})
+        assert (view.status, view.window, view.version, view.run_status) == ("amended", "editable", number, "paused")
+    run.resume("go on")
+    engine.drain()
+    bob.transition("bill", "B-1", "submit")
+    engine.drain()
+    approve(engine)
+    assert (bob.get("bill", "B-1").status, bob.get("bill", "B-1").data["total"]) == ("active", 8)
+    assert engine.invariants.check().items == []
+
+
+@pytest.mark.row("EO-46")
+def test_a_document_offers_what_its_dead_gate_is_to_be_asked_for(place: Place) -> None:
+    """Where a gate let nobody through, `get` offers the transition again, as `why` advises, and a draft is edited where it is."""
+    engine = publish(place.engine(), draft_body("{id: w, type: wait_event, event: go, key: '{entity.id}'}"))
+    bob = by(engine, CLERK).documents
+    bill = submitted(engine, total=500)
+    assert offered(bob.get("bill", "B-1"))["submit"] == "it is under way"
+    engine.charters.publish_rules(
+        "bill", [{"name": "cap", "effect": "block", "when": "entity.total > 100", "on": ["submit"], "reason": "much"}]
+    )
+    engine.publish("go", "B-1")
+    engine.drain()
+    view = bob.get("bill", "B-1")
+    assert (view.status, view.window, view.run_status) == ("draft", "editable", "paused")
+    assert offered(view)["submit"] == ""
+    edited = bob.mutate("bill", "B-1", {"total": 5})
+    assert (edited.id, edited.is_amendment) == ("B-1", False)
+    remedies = [each for reason in by(engine, CLERK).run(bill.instance).why().reasons for each in reason.remedies]
+    assert "documents.transition" in {each.call for each in remedies}
+    bob.transition("bill", "B-1", "submit")
+    engine.drain()
+    assert bob.get("bill", "B-1").status == "submitted"
+    assert engine.invariants.check().items == []
