@@ -141,11 +141,13 @@ def _chain(desk: Desk, row: StoredDocument) -> list[StoredDocument]:
         while (name := before[0].amended_from) and name not in seen:
             seen.add(name)
             found = reader.document(row.type, name, partition)
-            before = [found, *before] if found is not None else before
+            if found is not None and found.superseded_by == before[0].id:  # Or it is another one under an id that was free.
+                before = [found, *before]
         while (name := after[-1].superseded_by) and name not in seen:
             seen.add(name)
             found = reader.document(row.type, name, partition)
-            after = [*after, found] if found is not None else after
+            if found is not None and found.amended_from == after[-1].id:
+                after = [*after, found]
     return [*before, *after[1:]]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import msgspec
 import pytest
 
@@ -22,7 +24,8 @@ from app.documents.bills import (
 )
 from app.documents.test_outward import ALLOWED
 from app.documents.test_redaction import dump
-from holdfast import Actor, ConflictError, RejectedError, Saga
+from holdfast import Actor, ConflictError, NotFoundError, RejectedError, Saga
+from holdfast.runtime.settings import Settings
 from holdfast.testing import ManualEngine
 from people.test_webhook import Receiver, receiver
 from support.engines import Place
@@ -198,3 +201,20 @@ def test_a_computed_field_is_for_those_who_may_see_what_it_reads(place: Place, r
     for each in ("pay2", "pay4"):
         assert view.data[each] == ({"pay2": 9422, "pay4": 18844}[each] if sees_pay else "***")
     assert view.data["all"] == (4_711_000_000 if sees_all else "***")
+
+
+@pytest.mark.row("EO-27")
+def test_an_id_that_is_used_again_is_another_document(place: Place) -> None:
+    """Once retention has deleted a document that was amended, another one under its id has nothing to do with the amendment: no alarm, and no redaction of it."""
+    engine = publish(place.engine(Settings(keep_finished=timedelta(days=30))))
+    submitted(engine, iban=IBAN)
+    new = by(engine, CLERK).documents.mutate("bill", "B-1", {"total": 2})
+    engine.advance(days=40)
+    with pytest.raises(NotFoundError):
+        engine.documents.get("bill", "B-1")
+    created(engine, iban="FR7630006000011234567890189")
+    assert engine.invariants.check().items == []
+    done = by(engine, OFFICER).documents.redact("bill", new.id, reason="erasure 7")
+    assert (done.related, done.events > 0) == ([], True)
+    assert engine.documents.get("bill", "B-1").data["iban"] == "FR7630006000011234567890189"
+    assert engine.invariants.check().items == []

@@ -21,7 +21,7 @@ from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.timers import timed_step
 from holdfast.runtime.commit.submissions import RECEIPTED, receipt_mark
 from holdfast.store.reading import Reader
-from holdfast.store.shapes import StoredEffect
+from holdfast.store.shapes import Header, StoredEffect
 
 _OF_KIND: dict[RowKind[Record], str] = {
     DOCUMENT_VERSIONS: "K-01",
@@ -49,7 +49,7 @@ def looked_at(evidence: Evidence, program: Program, speaker: Program, reader: Re
         yield from zombies(evidence, walk)
         yield from left_behind(evidence, walk)
         yield from work(evidence, speaker, walk)
-        yield from amendments(walk, reader, evidence.header.partition)
+        yield from amendments(walk, reader, evidence.header)
 
 
 def sequence(evidence: Evidence) -> Iterator[Found]:
@@ -219,14 +219,14 @@ def _is_readable(effect: StoredEffect, speaker: Program) -> bool:
     return True
 
 
-def amendments(walk: Walk, reader: Reader, partition: str) -> Iterator[Found]:
-    """Whether the other document of an amendment names this one."""
-    document = walk.state.document
+def amendments(walk: Walk, reader: Reader, header: Header) -> Iterator[Found]:
+    """Whether the other document of an amendment names this one. One that is younger has its id since retention deleted the other."""
+    document, partition = walk.state.document, header.partition
     if document is None:
         return
     if document.amended_from:
         old = reader.document(document.type, document.amended_from, partition)
-        if old is not None and old.superseded_by != document.id:
+        if old is not None and old.created_at <= header.created_at and old.superseded_by != document.id:
             yield Found(
                 "B4", f"it amends {old.id!r}, which says that {old.superseded_by or 'nothing'!r} took its place"
             )
