@@ -111,7 +111,7 @@ class EditCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     is_allowed: bool
     version: int
-    """The version that this is about; give it as `expected_version` when the change is told."""
+    """The version that this is about. A change that is told later is judged by the version of then."""
     window: Window
     code: str = ""
     """Why not, as a stable code and as a sentence."""

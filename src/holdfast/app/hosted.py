@@ -13,10 +13,11 @@ from holdfast.app.desk import Desk
 from holdfast.app.document_views import EditCheck
 from holdfast.app.document_writing import objection
 from holdfast.app.documents import Found
-from holdfast.errors import ForbiddenError, RejectedError
-from holdfast.kernel.decision import NOT_ALLOWED
+from holdfast.app.visibility import refuse_masks
+from holdfast.errors import ForbiddenError, PayloadError, RejectedError
+from holdfast.kernel.decision import NOT_ALLOWED, Rejection
 from holdfast.machine.runs.document_commands import Mutate, TellDrift
-from holdfast.machine.runs.refusals import Refusal
+from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.windows import window_of
 
 DRIFT: Final = frozenset(
@@ -36,12 +37,25 @@ def checked_edit(desk: Desk, known: Found, command: Mutate) -> EditCheck:
     window = (
         "locked" if known.state.is_terminal else window_of(known.machine.routes_of(known.state), known.state).window
     )
-    refusal = objection(desk, known, command)
+    try:
+        refuse_masks(known.parts.spec, command.payload, desk.request.actor)
+    except PayloadError as error:
+        if _is_barred(desk, known, command):
+            raise
+        refusal: Rejection | None = refused(Refusal.INVALID_DOCUMENT, str(error))
+    else:
+        refusal = objection(desk, known, command)
     if refusal is None:
         return EditCheck(is_allowed=True, version=version, window=window)
-    if refusal.code == NOT_ALLOWED:  # Who may not edit it at all is told nothing about it.
+    if refusal.code == NOT_ALLOWED and _is_barred(desk, known, command):
         raise ForbiddenError(reason=refusal.code, message=refusal.message)
     return EditCheck(is_allowed=False, version=version, window=window, code=refusal.code, why=refusal.message)
+
+
+def _is_barred(desk: Desk, known: Found, command: Mutate) -> bool:
+    """Whether somebody may not edit a document at all, whatever they change, and so is told nothing about it."""
+    bare = objection(desk, known, msgspec.structs.replace(command, payload={}, changes={}))
+    return bare is not None and bare.code == NOT_ALLOWED
 
 
 def drift_of(command: Mutate, refusal: RejectedError) -> TellDrift:

@@ -169,7 +169,8 @@ class Publisher:
 
         def told(made: StoredBlueprint) -> Change:
             before, after = {"version": replaces}, {"version": made.version, "hash": made.hash}
-            return self._told(made, "publish", name=made.type, before=before, after=after, reason=comment)
+            what = "rollback" if is_new else "publish"
+            return self._told(made, what, name=made.type, before=before, after=after, reason=comment)
 
         return self._publish(compiled.effective, write, told)
 

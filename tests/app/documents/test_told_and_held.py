@@ -19,7 +19,7 @@ from app.documents.bills import (
     publish,
     submitted,
 )
-from holdfast import Actor, RejectedError
+from holdfast import Actor, ForbiddenError, RejectedError
 from support.engines import Place
 
 ERP = Actor(id="erp", on_behalf_of="ursula", capabilities=frozenset({"bill.update", "execution:read"}))
@@ -168,3 +168,50 @@ def test_a_document_offers_what_its_dead_gate_is_to_be_asked_for(place: Place) -
     engine.drain()
     assert bob.get("bill", "B-1").status == "submitted"
     assert engine.invariants.check().items == []
+
+
+@pytest.mark.row("EH-02")
+def test_a_host_is_told_why_a_change_is_not_taken(place: Place) -> None:
+    """Whoever may edit a document gets a code and a sentence for every change that would be refused, also for one that a policy or a mask stands against."""
+    policy = "policies: [{name: small, actions: [bill.update], roles: [clerk], when: entity.total < 100}]\n"
+    engine = publish(place.engine(), APPROVED, CONTRACT + policy)
+    created(engine, salary=4711)
+    clerk = Actor(id="cleo", roles=frozenset({"clerk"}), capabilities=frozenset({"bill.*"}))
+    docs = by(engine, clerk).documents
+    assert docs.check_edit("bill", "B-1", {"total": 50}).is_allowed
+    beyond = docs.check_edit("bill", "B-1", {"total": 500})
+    assert (beyond.is_allowed, beyond.code) == (False, "not_allowed")
+    masked = docs.check_edit("bill", "B-1", {"salary": "***"})
+    assert (masked.is_allowed, masked.code) == (False, "invalid_document")
+    assert "leave the field out" in masked.why
+    other = by(engine, Actor(id="eve", capabilities=frozenset({"bill.*"}))).documents
+    with pytest.raises(ForbiddenError):
+        other.check_edit("bill", "B-1", {"total": 50})
+
+
+@pytest.mark.row("E-578")
+def test_the_audit_has_a_word_for_adoptions_and_rollbacks(place: Place) -> None:
+    """A document that no gate has seen is adopted, a body that is put back is rolled back, and a rule that stays as it is was not changed."""
+    engine = publish(place.engine())
+    by(engine, Actor(id="otto", capabilities=frozenset({"*"}))).documents.adopt(
+        "bill", "B-1", {"vendor": "a", "total": 1}, status="active"
+    )
+    bill = engine.documents.get("bill", "B-1")
+    assert [each.action for each in engine.audit.of(bill.instance)] == ["adopt"]
+    assert engine.documents.audit("bill", "B-1")[0].what == "adopt"
+    engine.bodies.publish(engine.bodies.save(APPROVED.replace("Pay", "Please pay")).id)
+    engine.bodies.rollback("bill", 1)
+    for _ in range(2):
+        engine.bodies.govern(two_person=True)
+    actions = [each.action for each in engine.audit.changes(subject="body")]
+    assert (actions.count("rollback"), actions.count("publish"), actions.count("govern")) == (1, 2, 1)
+    assert engine.invariants.check().items == []
+
+
+def test_a_pause_that_the_engine_made_is_nobody_elses(place: Place) -> None:
+    """`why` names the engine where it paused a run by itself, and the operator where an operator did."""
+    engine = publish(place.engine(), APPROVED.replace("{role: finance}", "{expression: entity.note}"))
+    engine.directory.put("bob")
+    bill = submitted(engine, note="bob")
+    assert engine.documents.get("bill", "B-1").run_status == "paused"
+    assert "paused by 'system'" in engine.run(bill.instance).why().words

@@ -181,7 +181,8 @@ class FutureDocuments:
         """Whether another system, which keeps the data of a document, may change it so now; it asks before it writes, and nothing is written here."""
         try:
             name, _ = workflow_of(self._desk, type)
-            command = made_elsewhere(self._mutation((name, checked_key(id, "document id")), changes, action))
+            key = checked_key(id, "document id")
+            command = made_elsewhere(self._mutation((name, key), changes, action, may_hold_masks=True))
         except HoldfastError as error:
             return failed(error)
 
@@ -229,11 +230,12 @@ class FutureDocuments:
         *,
         reason: str = "",
         expected: int | None = None,
+        may_hold_masks: bool = False,
     ) -> Mutate:
         name, verb = reference[0], verb_of(reference[0], checked_key(action, "action"))
         return Mutate(
             action=verb,
-            payload=self._given(name, {} if changes is None else changes, "changes"),
+            payload=self._given(name, {} if changes is None else changes, "changes", may_hold_masks=may_hold_masks),
             expected_version=None if expected is None else d.number(expected, "expected version"),
             reason=checked_text(reason, "reason"),
         )
@@ -434,10 +436,11 @@ class FutureDocuments:
         """What takes several commands: on the caller's own thread if it is their connection that it is done on."""
         return answered(Reply(), make) if self._desk.is_within else self._desk.read(make)
 
-    def _given(self, name: str, given: object, what: str) -> Data:
+    def _given(self, name: str, given: object, what: str, *, may_hold_masks: bool = False) -> Data:
         """What a caller gives, made plain; what they were shown in the place of a value is none."""
         made = plain_data(given, what, limit=self._desk.payload_limit)
-        refuse_masks(spec_of(self._desk, name), made, self._desk.request.actor)
+        if not may_hold_masks:
+            refuse_masks(spec_of(self._desk, name), made, self._desk.request.actor)
         return made
 
     def _done(self, name: str, key: str, command: d.Spoken, repeated: str, *, version: str = "") -> Reply[DocumentView]:

@@ -50,6 +50,8 @@ from holdfast.machine.runs.state import ROOT, Data, Step
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of, is_behind_gate, recall_objection, window_of
 
+ADOPT = "adopt"
+"""What the audit calls a document that was taken over with a status: no gate has seen it come there."""
 AMENDED = "amended"
 """Why the run of a document was cancelled that another one has taken the place of."""
 
@@ -86,7 +88,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             status=status,
             version=command.version,
             amended_from=command.amended_from,
-            action=command.action,
+            action=ADOPT if command.status else command.action,
             by=actor.id,
             kind=actor.kind,
             roles=sorted(actor.roles),
