@@ -204,7 +204,8 @@ class FutureDocuments:
     ) -> Reply[DocumentView]:
         """Tell of a change that the system has made which keeps the data of a document: it becomes a version here.
 
-        One that would have been refused is drift: the content here stays, and the run is paused until an operator has looked.
+        One that would have been refused is drift: the content here stays, the audit names it, and the run is paused until an operator has looked.
+        One that is paused already is paused for it once that pause ends.
         """
         try:
             name, _ = workflow_of(self._desk, type)
@@ -318,8 +319,8 @@ class FutureDocuments:
 
         It takes the capability `documents:redact`, and a reason that stands in the audit. The values go from the events, and so from all
         that is made from them: versions, mutations, steps, questions, comments, snapshots; and from what people were told. Everything else
-        stays as it was and goes on being proven. Documents that it amends, and those that took its place, are redacted with it. ConflictError while
-        something is under way in one of them, or if one breaks a rule.
+        stays as it was and goes on being proven. Computed fields that read them, documents that it amends or that took its place, and runs that
+        its calls started, are redacted with it. ConflictError while something is under way in one of them, a dead letter is left, or if one breaks a rule.
         """
 
         def act() -> Redaction:
