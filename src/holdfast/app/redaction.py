@@ -141,7 +141,9 @@ def _chain(desk: Desk, row: StoredDocument) -> list[StoredDocument]:
         while (name := before[0].amended_from) and name not in seen:
             seen.add(name)
             found = reader.document(row.type, name, partition)
-            if found is not None and found.superseded_by == before[0].id:  # Or it is another one under an id that was free.
+            if (
+                found is not None and found.superseded_by == before[0].id
+            ):  # Or it is another one under an id that was free.
                 before = [found, *before]
         while (name := after[-1].superseded_by) and name not in seen:
             seen.add(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from itertools import pairwise
 
 from holdfast import Actor, RequestContext
 from holdfast.app.document_views import DocumentView
@@ -63,7 +63,7 @@ def with_fields(*lines: str) -> str:
 def draft_body(*nodes: str) -> str:
     """A body that does these one after the other before a bill is submitted."""
     names = [each.split("id: ")[1].split(",")[0] for each in nodes]
-    edges = ", ".join(f"{{from: {one}, to: {other}}}" for one, other in zip(names, names[1:], strict=False))
+    edges = ", ".join(f"{{from: {one}, to: {other}}}" for one, other in pairwise(names))
     listed = "".join(f"      - {each}\n" for each in nodes)
     slot = f'  "slot:draft":\n    nodes:\n{listed}' + (f"    edges: [{edges}]\n" if edges else "")
     return f"base: {{entity_type: bill, envelope_version: 1}}\nslots:\n{slot}"
@@ -108,8 +108,3 @@ def approve(engine: ManualEngine) -> None:
 def offered(view: DocumentView) -> dict[str, str]:
     """The transitions that a document offers, each with what stands against it."""
     return {each.name: each.why_not for each in view.transitions}
-
-
-def told(lines: Iterable[object]) -> str:
-    """All that some lines say."""
-    return repr(list(lines))

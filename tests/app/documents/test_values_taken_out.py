@@ -192,7 +192,11 @@ def test_a_computed_field_is_for_those_who_may_see_what_it_reads(place: Place, r
     spy = Actor(id="spy", roles=frozenset(roles), capabilities=frozenset({"execution:read", "bill.*"}))
     docs, (task,) = by(engine, spy).documents, by(engine, spy).tasks.list(mine=True)
     view = docs.get("bill", "B-1")
-    seen = [view.data, *(each.data for each in docs.list("bill").items), *(each.data for each in docs.versions("bill", "B-1"))]
+    seen: list[object] = [
+        view.data,
+        *(each.data for each in docs.list("bill").items),
+        *(each.data for each in docs.versions("bill", "B-1")),
+    ]
     seen += [docs.mutations("bill", "B-1"), by(engine, spy).run(view.instance).describe().context, task]
     sees_pay, sees_all = "hr" in roles, {"hr", "boss"} <= set(roles)
     told = msgspec.json.encode(seen).decode()
