@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 
@@ -51,14 +52,25 @@ class Personnel(Directory):
             yield look
 
 
-def office(place: Place) -> tuple[ManualEngine, Personnel]:
+class Quick(Personnel):
+    """The same, as quick as a dictionary."""
+
+    may_hang = False
+
+
+@pytest.fixture(params=[Personnel, Quick], ids=["may_hang", "quick"])
+def people(request: pytest.FixtureRequest) -> Personnel:
+    """A directory of the host, of each kind."""
+    return cast("Personnel", request.param())
+
+
+def office(place: Place, people: Personnel) -> ManualEngine:
     """An engine whose people are elsewhere; the boss may do everything."""
-    people = Personnel()
     engine = place.engine(directory=people, capabilities=Capabilities({"boss": ["*"]}))
     engine.register(Saga("ask").human("sign", role="finance").build())
     engine.register(Saga("paid").wait_for("wait", signal="paid").build())
     engine.register(Doll())
-    return engine, people
+    return engine
 
 
 def acts(engine: ManualEngine) -> dict[str, Callable[[], object]]:
@@ -77,9 +89,9 @@ def acts(engine: ManualEngine) -> dict[str, Callable[[], object]]:
 
 
 @pytest.mark.row("E-664", "E-572")
-def test_the_host_is_asked_for_every_command(place: Place) -> None:
+def test_the_host_is_asked_for_every_command(place: Place, people: Personnel) -> None:
     """A role that the host has taken away, and a person whom it has deactivated, count at the next command."""
-    engine, people = office(place)
+    engine = office(place, people)
     for name, act in acts(engine).items():
         before = people.looks
         act()
@@ -96,9 +108,9 @@ def test_the_host_is_asked_for_every_command(place: Place) -> None:
             act()
 
 
-def test_the_answer_of_the_host_is_kept_with_what_was_done(place: Place) -> None:
+def test_the_answer_of_the_host_is_kept_with_what_was_done(place: Place, people: Personnel) -> None:
     """The history says which directory was asked, when, and the roles that it gave; the engine's own commands ask nobody."""
-    engine, _ = office(place)
+    engine = office(place, people)
     run = engine.start("ask")
     engine.drain()
     assert [each for each in run.history() if each.event_type.startswith("$")] == []
@@ -106,15 +118,15 @@ def test_the_answer_of_the_host_is_kept_with_what_was_done(place: Place) -> None
     (told,) = [each for each in run.history() if each.event_type == "$directory_answered"]
     assert told.actor == "bob"
     assert told.data == {
-        "directory": "Personnel",
+        "directory": type(people).__name__,
         "at": place.clock.now().isoformat().replace("+00:00", "Z"),
         "roles": ["finance"],
     }
 
 
-def test_who_stands_in_by_the_host_decides(place: Place) -> None:
+def test_who_stands_in_by_the_host_decides(place: Place, people: Personnel) -> None:
     """A delegation of the host's counts for the command that it was asked for."""
-    engine, people = office(place)
+    engine = office(place, people)
     people.deputies["bob"] = "cat"
     run = engine.start("ask")
     engine.drain()
@@ -123,9 +135,9 @@ def test_who_stands_in_by_the_host_decides(place: Place) -> None:
 
 
 @pytest.mark.row("E-682")
-def test_nobody_acts_while_the_host_cannot_be_asked_and_it_is_an_incident(place: Place) -> None:
+def test_nobody_acts_while_the_host_cannot_be_asked_and_it_is_an_incident(place: Place, people: Personnel) -> None:
     """Every command of a person fails and leaves nothing; incidents, `why` and health say so until the directory answers."""
-    engine, people = office(place)
+    engine = office(place, people)
     tried = acts(engine)
     run = engine.start("ask")
     engine.drain()
@@ -133,7 +145,7 @@ def test_nobody_acts_while_the_host_cannot_be_asked_and_it_is_an_incident(place:
     assert engine.admin.incidents() == []
     people.error = ConnectionError("ldap.example.org does not answer")
     for act in tried.values():
-        with pytest.raises(StoreUnavailableError, match="Personnel cannot be asked"):
+        with pytest.raises(StoreUnavailableError, match=f"{type(people).__name__} cannot be asked"):
             act()
     assert [(each.id, len(engine.run(each.id).history())) for each in engine.runs.list().items] == before
     assert engine.chains.list() == []
@@ -148,3 +160,59 @@ def test_nobody_acts_while_the_host_cannot_be_asked_and_it_is_an_incident(place:
     assert engine.admin.incidents() == []
     assert engine.health().incidents == []
     assert "cannot be asked" not in run.why().words
+
+
+def test_whatever_asks_the_host_says_that_it_cannot_be_asked(place: Place, people: Personnel) -> None:
+    """Lists, questions to the directory and what the engine does with people say `store_unavailable`, and never the host's own error."""
+    engine = office(place, people)
+    run = engine.start("ask")
+    engine.drain()
+    task = run.tasks()[0]
+    people.error = RuntimeError("ldap down")
+    asks: list[Callable[[], object]] = [
+        lambda: engine.acting("ann").tasks.list(mine=True),
+        lambda: engine.acting("ann").tasks.counts(),
+        lambda: engine.directory.roles_of("ann"),
+        lambda: engine.directory.holders("finance"),
+        lambda: engine.tasks.reassign(task, "bob", reason="she is busy"),
+        lambda: engine.tasks.add_approver(task, "bob"),
+    ]
+    for each in asks:
+        with pytest.raises(StoreUnavailableError, match="cannot be asked"):
+            each()
+
+
+@pytest.mark.row("E-664")
+def test_nothing_that_the_host_said_is_remembered(place: Place, people: Personnel) -> None:
+    """A role that the host grants or takes away counts with the next command, for acts, decisions and stand-ins."""
+    engine = office(place, people)
+    runs = [engine.start("ask") for _ in range(4)]
+    engine.drain()
+    tasks = [each.tasks()[0] for each in runs]
+    engine.acting("bob").tasks.approve(tasks[0])
+    people.roles["bob"] = set()
+    with pytest.raises(ForbiddenError, match="may not"):
+        engine.acting("bob").tasks.approve(tasks[1])
+    people.roles["bob"] = {"finance"}
+    engine.acting("bob").tasks.approve(tasks[1])
+    people.deputies["bob"] = "cat"
+    engine.acting("cat").tasks.approve(tasks[2])
+    people.deputies.clear()
+    with pytest.raises(ForbiddenError, match="may not"):
+        engine.acting("cat").tasks.approve(tasks[3])
+    people.roles["cat"] = {"boss"}
+    engine.acting("cat").run(runs[3].id).pause("x")
+    people.roles["cat"] = set()
+    with pytest.raises(ForbiddenError, match="may not"):
+        engine.acting("cat").run(runs[3].id).resume("x")
+
+
+def test_commands_of_the_engine_itself_ask_nobody(place: Place, people: Personnel) -> None:
+    """Whoever acts as the engine needs no answer of the host's."""
+    engine = office(place, people)
+    run = engine.start("paid")
+    before = people.looks
+    engine.run(run.id).pause("x")
+    engine.run(run.id).resume("x")
+    engine.run(run.id).signal("paid")
+    assert people.looks == before

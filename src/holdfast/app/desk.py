@@ -140,7 +140,7 @@ class Desk:
     @property
     def must_ask(self) -> bool:
         """Whether the host's directory has to be asked before the actor can act."""
-        return self.directory.may_hang and self.by.vouched is None and self.request.actor.kind != "system"
+        return self.directory.changes_unseen and self.by.vouched is None and self.request.actor.kind != "system"
 
     @property
     def may_hold_more(self) -> bool:
@@ -173,7 +173,7 @@ class Desk:
 
     def _vouched(self, known: Authority, now: datetime) -> Acting:
         """What a commit is told of the actor: of the host's directory, which it cannot ask itself, what that has said."""
-        if not self.directory.may_hang:
+        if not self.directory.changes_unseen:
             return self.by
         asked, actor = self.by.asked, known.actor
         brought = replace(asked.actor, roles=asked.actor.roles | actor.roles)

@@ -23,7 +23,7 @@ class Office:
             )
         self._service = service
         self.directory = directory or TableDirectory(service.store)
-        if self.directory.may_hang:
+        if self.directory.changes_unseen:
             shared = service.shared
             self.directory = WatchedDirectory(self.directory, shared.clock.now, shared.settings.people_timeout)
         self.resolvers = Resolvers()

@@ -2,7 +2,7 @@
 
 The engine's own directory counts its changes. As long as the version is the same, what was read before is still so: it is kept in
 memory, and the commit that relies on it checks the version. A directory from a file does not change. A directory of the host has no
-version, and is not asked here: it could keep a commit waiting.
+version, and is not asked here: it is asked for each command, before that is sent.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Access:
     @property
     def is_elsewhere(self) -> bool:
         """Whether the people are in a directory of the host, which is not asked here."""
-        return self._accesses.directory.may_hang
+        return self._accesses.directory.changes_unseen
 
     def is_empty(self) -> bool:
         """Whether the directory has nobody."""

@@ -8,7 +8,6 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError, StoreUnavailableError, brief
 from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.machine.runs.errands import Person
 from holdfast.people.directory import Directory, Look
@@ -131,19 +130,6 @@ def authority(directory: Directory, request: RequestContext, now: datetime) -> A
     actor = request.actor
     if actor.kind == "system" or directory.is_known_empty(request.tenant, now):
         return Authority(actor=actor)
-    try:
-        return _looked_up(directory, request, now)
-    except HoldfastError:
-        raise
-    except Exception as error:
-        if not directory.may_hang:
-            raise
-        told = f"the directory {directory.name} cannot be asked ({type(error).__name__}: {brief(str(error))}), and nothing was done"
-        raise StoreUnavailableError(f"{told}; try again when it answers") from error
-
-
-def _looked_up(directory: Directory, request: RequestContext, now: datetime) -> Authority:
-    actor = request.actor
     with directory.looking(request.tenant) as rows:
         look = Look(rows, now)
         known = look.person(actor.id)
@@ -155,7 +141,7 @@ def _looked_up(directory: Directory, request: RequestContext, now: datetime) -> 
                 PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to"
             )
         found = _known(look, actor)
-        if not directory.may_hang or known is None:
+        if not directory.changes_unseen or known is None:
             return found
         granted = look.roles([actor.id])[actor.id] if look.rows.has_grants() else None
         return replace(found, is_known=True, granted=None if granted is None else frozenset(granted))

@@ -27,8 +27,11 @@ class Directory(ABC):
     One of the host's own may hang: it is asked on threads that are kept for it, for as long as the setting `people_timeout` says.
     """
 
-    may_hang: ClassVar[bool] = True
+    may_hang: bool = True
     """Whether an answer may take longer than one of the engine's own database."""
+
+    changes_unseen: ClassVar[bool] = True
+    """Whether its people may change without the engine hearing of it. Then it is asked for every command, and nothing of it is remembered."""
 
     has_versions: ClassVar[bool] = False
     """Whether it is the engine's own database, which counts the changes of a tenant's people."""
@@ -70,6 +73,7 @@ class StaticDirectory(Directory):
     """People who do not change while the engine runs."""
 
     may_hang = False
+    changes_unseen = False
 
     def __init__(self, roster: Roster, *, tenant: str = DEFAULT_TENANT) -> None:
         self._look = _StaticLook(roster)

@@ -23,6 +23,7 @@ class TableDirectory(Directory):
     """
 
     may_hang = False
+    changes_unseen = False
     has_versions = True
 
     def __init__(self, store: Store) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from holdfast.errors import HoldfastError, brief
+from holdfast.errors import HoldfastError, StoreUnavailableError, brief
 from holdfast.kernel.people import DirectoryLook
 from holdfast.people.directory import Directory
 
@@ -30,10 +30,14 @@ class _Look(NamedTuple):
 
 
 class WatchedDirectory(Directory):
-    """A directory of the host's own. Whatever it raises, and how long it takes, is noted; the next answer forgets it."""
+    """A directory of the host's own. Whatever it raises, and how long it takes, is noted; the next answer forgets it.
+
+    Whoever asks it is told StoreUnavailableError: nobody acts whom it has not vouched for.
+    """
 
     def __init__(self, directory: Directory, now: Callable[[], datetime], patience: timedelta) -> None:
         self._directory = directory
+        self.may_hang = directory.may_hang
         self._now = now
         self._patience = patience.total_seconds()
         self._guard = threading.Lock()
@@ -60,7 +64,8 @@ class WatchedDirectory(Directory):
             raise
         except Exception as error:
             self._end(mark, error, begun)
-            raise
+            told = f"the directory {self.name} cannot be asked ({type(error).__name__}: {brief(str(error))}), and nothing was done"
+            raise StoreUnavailableError(f"{told}; try again when it answers") from error
         self._end(mark, None, begun)
 
     def is_known_empty(self, tenant: str, now: datetime) -> bool:
