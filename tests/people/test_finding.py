@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from holdfast import ConfigurationError, Engine, PeopleRequest, Settings
+from holdfast import ConfigurationError, Engine, PeopleRequest, Saga, Settings, ask
 from holdfast.machine.graphs.asks import Ask
 from people.asking import Inquirer
 from support.engines import AT_ONCE, Place
@@ -99,6 +100,73 @@ def test_holders_who_are_here_come_first_in_turn(place: Place) -> None:
     assert asked.names(role("in_turn")) == ["dan for bob"]
     people.absent("dan")
     assert asked.names(role("in_turn"))[0] in {"ann", "bob", "cat"}
+
+
+def picks(place: Place, **options: Any) -> list[tuple[str, list[str]]]:
+    """Rita starts four runs, whose question asks one of Rita, Bob and Cat in turn: how they stand, and who is asked."""
+    engine = place.engine()
+    engine.register(
+        Saga("x").human("check", ask="user:cat").human("q", ask=ask("role:fin", pick="in_turn"), **options).build()
+    )
+    for name in ("rita", "bob", "cat"):
+        engine.directory.put(name)
+        engine.directory.grant(name, "fin")
+    found = list[tuple[str, list[str]]]()
+    for _ in range(4):
+        run = engine.acting("rita").start("x")
+        engine.drain()
+        engine.acting("cat").tasks.approve(run.tasks()[0])
+        engine.drain()
+        found.append((run.describe().status, [each.name for each in engine.tasks.get(run.tasks()[1]).people]))
+    return found
+
+
+@pytest.mark.row("E-664", "E-684")
+def test_only_those_who_may_decide_take_turns(place: Place) -> None:
+    """Whoever started the run, or has decided the step that this one is distinct from, is passed over."""
+    found = picks(place, self_approval=False, distinct_from="check")
+    assert found == [("running", ["bob"])] * 4
+
+
+@pytest.mark.row("E-664", "E-684")
+def test_turns_go_round_among_those_who_may_decide(place: Place) -> None:
+    """Everybody else has their turn as before."""
+    found = picks(place, self_approval=False)
+    assert sorted(found) == [("running", ["bob"])] * 2 + [("running", ["cat"])] * 2
+
+
+def test_nobody_takes_the_turn_if_nobody_may_decide(place: Place) -> None:
+    """Then the run says so, and who may not."""
+    engine = place.engine()
+    engine.register(Saga("x").human("q", ask=ask("role:fin", pick="in_turn"), self_approval=False).build())
+    engine.directory.put("rita")
+    engine.directory.grant("rita", "fin")
+    run = engine.acting("rita").start("x")
+    engine.drain()
+    assert (run.describe().status, run.describe().reason) == ("dlq", "no_approver")
+    assert "'rita' may not decide this" in run.why().words
+    engine.directory.put("bob")
+    engine.directory.grant("bob", "fin")
+    engine.advance(minutes=1)
+    assert [each.name for each in engine.tasks.get(run.tasks()[0]).people] == ["bob"]
+
+
+def test_the_stand_in_who_is_asked_may_decide(place: Place) -> None:
+    """Of several who stand in for somebody who is away, one is asked whom four eyes do not keep out."""
+    engine = place.engine()
+    engine.register(Saga("x").human("check", ask="user:bob").human("q", ask="manager", distinct_from="check").build())
+    for name in ("rita", "ann", "bob", "cat"):
+        engine.directory.put(name)
+    engine.directory.set_manager("rita", "ann")
+    engine.directory.delegate("ann", "bob")
+    engine.directory.delegate("ann", "cat")
+    engine.directory.absent("ann")
+    run = engine.acting("rita").start("x")
+    engine.drain()
+    engine.acting("bob").tasks.approve(run.tasks()[0])
+    engine.drain()
+    assert [(each.name, each.stands_for) for each in engine.tasks.get(run.tasks()[1]).people] == [("cat", "ann")]
+    assert run.describe().status == "running"
 
 
 @pytest.mark.row("E-664")

@@ -6,7 +6,7 @@ The tables of the engine's database are another directory (`people/tables`); a h
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from pathlib import Path
@@ -162,10 +162,10 @@ class Crowd(msgspec.Struct, frozen=True):
         known = self.people.get(name)
         return known is None or known.is_active
 
-    def stand_in(self, name: str, *, role: str, definition: str, but: str = "") -> str:
-        """Who stands in for somebody in a matter; the one who is asked last of all, `but`, does not. Empty if nobody does."""
+    def stand_in(self, name: str, *, role: str, definition: str, but: Collection[str] = ()) -> str:
+        """Who stands in for somebody in a matter; those in `but` do not. Empty if nobody does."""
         for each in self.delegations.get(name, ()):
-            if each.covers(role=role, definition=definition) and each.receiver != but and self.is_here(each.receiver):
+            if each.covers(role=role, definition=definition) and each.receiver not in but and self.is_here(each.receiver):
                 return each.receiver
         return ""
 

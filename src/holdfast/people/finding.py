@@ -184,10 +184,9 @@ class _Search:
 
     def _can_decide(self, crowd: Crowd, holder: str, role: str) -> bool:
         """Whether somebody who has a role can decide, or who stands in for them."""
-        barred = self._errand.barred
-        if holder in barred or holder in self._decided:
+        if holder in self._errand.barred or holder in self._decided:
             return False
-        return crowd.is_active(holder) or self._stand_in(crowd, holder, role) not in {"", *barred}
+        return crowd.is_active(holder) or bool(self._stand_in(crowd, holder, role))
 
     def can_decide(self, person: Person, hands: Sequence[str]) -> bool:
         """Whether somebody can decide from a place that is asked, by the law by which they would be refused; it is written down how that was found."""
@@ -258,13 +257,16 @@ class _Search:
     def _present(self, names: Iterable[str], *, via: str, role: str = "", turn: int | None = None) -> list[Person]:
         """These people, without those who are deactivated; those who are away are replaced by who stands in for them.
 
-        In turn, it is one of those who are here; of those that somebody stands in for, if nobody is; of those who are away, if nobody does.
+        In turn, it is one of those who may decide and are here; of those that somebody stands in for, if nobody is; of those who are away,
+        if nobody does.
         """
         asked = list(dict.fromkeys(names))
         crowd = self.look.crowd(asked)
         here, replaced, away = list[Person](), list[Person](), list[Person]()
         for name in asked:
-            if crowd.is_here(name):
+            if turn is not None and name in self._errand.barred:
+                self._notes.append(f"{name!r} may not decide this")
+            elif crowd.is_here(name):
                 here.append(Person(name=name, via=via, role=role))
             elif other := self._stand_in(crowd, name, role):
                 replaced.append(Person(name=other, via=via, for_=name, role=role))
@@ -280,10 +282,10 @@ class _Search:
         return [first[turn % len(first)]] if first else []
 
     def _stand_in(self, crowd: Crowd, name: str, role: str) -> str:
-        """Who stands in for somebody; not the one who wants something of them, and nobody where people are asked in person."""
+        """Who stands in for somebody; none who may not decide, or wants something of them, and nobody where people are asked in person."""
         if self._errand.in_person:
             return ""
-        return crowd.stand_in(name, role=role, definition=self._definition, but=self._errand.requester)
+        return crowd.stand_in(name, role=role, definition=self._definition, but={self._errand.requester, *self._errand.barred})
 
 
 def _once(people: list[Person]) -> list[Person]:
