@@ -345,6 +345,77 @@ def test_a_delegated_task_ends_with_the_right_of_whoever_delegated_it(place: Pla
     assert run.tasks()[0].decided_by == "cat"
 
 
+def lent(place: Place, way: str) -> tuple[ManualEngine, Run[object], str, int]:
+    """Bob, who stands in for Ann, has handed her question to Cat: he was asked for her, or took her part. The last one is his delegation."""
+    engine = office(place, ask="user:ann") if way != "role" else office(place)
+    if way == "role":
+        engine.directory.revoke("bob", "finance")
+    holidays = engine.directory.delegate("ann", "bob")
+    if way == "asked":
+        engine.directory.absent("ann")
+        engine.register(Saga("manager").human("sign", ask="manager").build())
+        engine.directory.put("rita", manager="ann")
+        run = engine.acting("rita").start("manager")
+    else:
+        run = engine.start("ask")
+    engine.drain()
+    question = run.tasks()[0].step_id
+    engine.acting("bob").tasks.delegate(question, "cat")
+    assert [each.step_id for each in engine.acting("cat").tasks.list(mine=True)] == [question]
+    return engine, run, question, holidays
+
+
+@pytest.mark.parametrize("end", ["ended", "deactivated"])
+@pytest.mark.parametrize("way", ["named", "role", "asked"])
+def test_what_a_stand_in_handed_on_ends_with_the_delegation(place: Place, way: str, end: str) -> None:
+    """Whoever has it from a stand-in decides no longer than that one stands in. It leaves the inbox, and the run says that nobody can decide."""
+    engine, run, question, holidays = lent(place, way)
+    if end == "ended":
+        engine.directory.end_delegation(holidays)
+    else:
+        engine.directory.deactivate("bob")
+    cat = engine.acting("cat").tasks
+    assert cat.list(mine=True) == []
+    assert cat.counts().own == 0
+    for act in (lambda: cat.approve(question), lambda: cat.claim(question), lambda: cat.delegate(question, "ann")):
+        assert refusal(act) == "not_allowed"
+    engine.advance(minutes=1)
+    assert run.describe().reason == "no_approver"
+    if end == "ended":
+        engine.directory.delegate("ann", "bob")
+    else:
+        engine.directory.activate("bob")
+    engine.advance(minutes=1)
+    cat.approve(question)
+    decided = engine.tasks.get(question).decisions[0]
+    assert (decided.decided_by, decided.on_behalf_of) == ("cat", "ann")
+
+
+@pytest.mark.parametrize("way", ["named", "role"])
+def test_a_stand_in_hands_on_what_a_leaver_left(place: Place, way: str) -> None:
+    """A delegation holds although its giver was deactivated, and so does what is handed on by it."""
+    engine, _, question, _ = lent(place, way)
+    engine.directory.deactivate("ann")
+    engine.acting("cat").tasks.approve(question)
+    assert engine.tasks.get(question).decisions[0].decided_by == "cat"
+
+
+def test_what_somebody_in_between_takes_back_is_theirs_again(place: Place) -> None:
+    """Cat has it from Ann and hands it on to Bob; when she takes it back she decides for Ann, as before, and no longer than Ann could."""
+    engine = office(place, ask="user:ann")
+    _, question = asked(engine)
+    engine.acting("ann").tasks.delegate(question, "cat")
+    engine.acting("cat").tasks.delegate(question, "bob")
+    cat = engine.acting("cat").tasks
+    cat.reassign(question, "cat", reason="I have time after all")
+    engine.directory.deactivate("ann")
+    assert refusal(lambda: cat.approve(question)) == "not_allowed"
+    engine.directory.activate("ann")
+    cat.approve(question)
+    decided = engine.tasks.get(question).decisions[0]
+    assert (decided.decided_by, decided.on_behalf_of) == ("cat", "ann")
+
+
 # -- requests that are bound to a partition
 
 

@@ -6,8 +6,9 @@ none of theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 from holdfast.app.authorities import open_people
 from holdfast.app.desk import Desk
@@ -24,6 +25,7 @@ from holdfast.machine.graphs.graph import Graph, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.candidates import name_refusal, question_of
+from holdfast.machine.runs.entitlement import given_lapse
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.state import State
 from holdfast.people.authority import Authority
@@ -133,9 +135,9 @@ class _Inbox:
         return not authority.is_asked(open_people(self._reader, task.instance, task.step_number))
 
     def _has_lapsed(self, header: Header, task: HumanTask, op: Human) -> bool:
-        """Whether the actor was asked as holder of a role that they, or those for whom they would decide, do not have any more."""
+        """Whether the actor was asked as holder of a role, or in the place of others, and that is over: for them, or for whom they would decide."""
         authority = self._authority
-        if not _asks_roles(op) or (task.role and task.role in authority.actor.roles):
+        if not (_asks_roles(op) or task.stands_for) or (task.role and task.role in authority.actor.roles):
             return False
         people = open_people(self._reader, task.instance, task.step_number)
         if authority.is_asked(each for each in people if each.kind == "role"):
@@ -145,9 +147,14 @@ class _Inbox:
         step = state.open.get(task.step_number)
         if step is None:
             return False
-        seats = [each.person for each in question_of(routes, state, step).seats if each.is_free]
-        own = [each for each in seats if each.kind == "user" and each.name in roles]
-        return bool(own) and all(_is_over(self._desk, header, each, roles.get(each.for_ or each.name)) for each in own)
+        seats = [each for each in question_of(routes, state, step).seats if each.is_free]
+        own = [each for each in seats if each.person.kind == "user" and each.person.name in roles]
+        known = partial(_known, self._desk, header)
+        return bool(own) and all(
+            _is_over(known, each.person, roles.get(each.person.for_ or each.person.name))
+            or given_lapse(each, header.definition, known)
+            for each in own
+        )
 
     def _folded(self, instance: InstanceId) -> tuple[GraphIndex, State]:
         tracked = folded_workflow(self._desk, self._reader, instance)
@@ -169,15 +176,21 @@ def _asks_roles(op: Human) -> bool:
     return bool(op.role or op.chain) or any(each.by == "role" for each in op.all_asks)
 
 
-def _is_over(desk: Desk, header: Header, person: Person, roles: frozenset[str] | None) -> bool:
+def _is_over(known: Callable[[str], PersonFact | None], person: Person, roles: frozenset[str] | None) -> bool:
     """Whether the role is gone by which somebody was asked; `roles` are those that they have, None if nobody has looked."""
     if not person.role:
         return False
     if roles is not None:
         return person.role not in roles
-    known = desk.facts(header).get(person_fact(person.for_)).value
-    assert isinstance(known, PersonFact)
-    return known.is_kept and not known.is_elsewhere and person.role not in known.roles
+    found = known(person.for_)
+    return found is not None and person.role not in found.roles
+
+
+def _known(desk: Desk, header: Header, name: str) -> PersonFact | None:
+    """What the directory has of a person; None if it has nobody, or is the host's."""
+    found = desk.facts(header).get(person_fact(name)).value
+    assert isinstance(found, PersonFact)
+    return found if found.is_kept and not found.is_elsewhere else None
 
 
 def _touched(desk: Desk, reader: Reader, page: Sequence[HumanTask]) -> set[InstanceId]:

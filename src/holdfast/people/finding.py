@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -86,7 +86,7 @@ class Finder:
             search.look = Look(rows, self._sources.now())
             for place, each in enumerate(errand.people):
                 hands = errand.hands[place] if errand.hands else []
-                if not search.can_decide(each, hands):
+                if not search.can_decide(each, hands, errand.lent[place] if errand.lent else {}):
                     lost.append(each)
         return PeopleReviewed(step=errand.step, lost=lost, why=search.why)
 
@@ -188,38 +188,39 @@ class _Search:
             return False
         return crowd.is_active(holder) or bool(self._stand_in(crowd, holder, role))
 
-    def can_decide(self, person: Person, hands: Sequence[str]) -> bool:
+    def can_decide(self, person: Person, hands: Sequence[str], lent: Mapping[str, str]) -> bool:
         """Whether somebody can decide from a place that is asked, by the law by which they would be refused; it is written down how that was found."""
         if person.kind == "role":
             before = len(self.people)
             self.answer(Ask(by="role", of=person.name), None, None)
             return len(self.people) > before
-        lapse = "" if self.look.is_empty() else self._lapse(person, hands)
+        lapse = "" if self.look.is_empty() else self._lapse(person, hands, lent)
         said: Data = {"resolver": "user", "of": person.name, "pick": "any", "result": [] if lapse else [_shown(person)]}
         self.why.append(said | ({"notes": [lapse]} if lapse else {}))
         return not lapse
 
-    def _lapse(self, person: Person, hands: Sequence[str]) -> str:
+    def _lapse(self, person: Person, hands: Sequence[str], lent: Mapping[str, str]) -> str:
         """Why one who is asked by name cannot decide now; empty if they can, or somebody who stands in for them."""
         owner, role = person.for_ or person.name, person.role or _picked_by(person)
         if role and self.look.rows.has_grants() and owner not in self.look.holders(role):
             return f"{owner!r} does not have the role {role!r} any more"
-        crowd = self.look.crowd([person.name, *hands, *filter(None, [person.for_])])
-        for giver in hands:
+        crowd = self.look.crowd([person.name, *hands, *lent, *lent.values(), *filter(None, [person.for_])])
+        for giver in [*(each for each in hands if each not in lent), *lent.values()]:
             if not crowd.is_active(giver):
                 return f"{giver!r}, who has delegated it, is deactivated"
-        given = crowd.delegations.get(person.for_, ())
-        if (
-            person.for_
-            and not hands
-            and not any(
-                each.receiver == person.name and each.covers(role=role, definition=self._definition) for each in given
-            )
-        ):
-            return f"{person.name!r} does not stand in for {person.for_!r} any more"
+        pairs = lent if hands or not person.for_ else {person.for_: person.name}
+        for giver, other in pairs.items():
+            if not self._stands_in(crowd, giver, other, role):
+                return f"{other!r} does not stand in for {giver!r} any more"
         if crowd.is_active(person.name) or self._has_deputy(crowd, person.name):
             return ""
         return f"{person.name!r} is deactivated"
+
+    def _stands_in(self, crowd: Crowd, giver: str, other: str, role: str) -> bool:
+        return any(
+            each.receiver == other and each.covers(role=role, definition=self._definition)
+            for each in crowd.delegations.get(giver, ())
+        )
 
     def _has_deputy(self, crowd: Crowd, name: str) -> bool:
         """Whether somebody is here who stands in for a person in all that these are asked by name, and may decide."""

@@ -5,11 +5,15 @@ People are asked when a question is put, and decide later. What entitles them is
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.facts import PersonFact, person_fact
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs.candidates import candidates_of, claim_refusal, may_all, name_refusal, question_of
+from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.law import answer_refusal
 from holdfast.machine.runs.question import Question, Seat
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -47,11 +51,21 @@ def lapse_of(turn: Turn, seat: Seat, actor: Actor) -> str:
     owner = asked.for_ or asked.name
     if asked.role and not _has_role(turn, owner, asked.role, actor):
         return f"{owner!r} was asked as holder of the role {asked.role!r}, and does not have it any more"
+    return given_lapse(seat, turn.routes.graph.name, partial(_known, turn))
+
+
+def given_lapse(seat: Seat, definition: str, known: Callable[[str], PersonFact | None]) -> str:
+    """Why a place does not entitle any more that somebody has from others; empty if it does. `known` is what the directory has of a person."""
+    asked = seat.person
     for giver in seat.hands:
-        known = _known(turn, giver)
-        if known is not None and not known.is_active:
+        found = known(giver)
+        if giver not in seat.lent and found is not None and not found.is_active:
             return f"{giver!r} has delegated it, and is deactivated by now"
-    if asked.for_ and not seat.hands and not _stands_in(turn, seat):
+    for giver, other in seat.lent.items():
+        found = known(other)
+        if (found is not None and not found.is_active) or not _stands_in(asked, giver, other, definition, known):
+            return f"{other!r} has delegated it in the place of {giver!r}, and does not stand in for them any more"
+    if asked.for_ and not seat.hands and not _stands_in(asked, asked.for_, asked.name, definition, known):
         return f"{asked.name!r} was asked in the place of {asked.for_!r}, and does not stand in for them any more"
     return ""
 
@@ -95,14 +109,13 @@ def _has_role(turn: Turn, owner: str, role: str, actor: Actor) -> bool:
     return known is None or role in known.roles
 
 
-def _stands_in(turn: Turn, seat: Seat) -> bool:
-    asked = seat.person
-    known = _known(turn, asked.for_)
-    if known is None:
-        return True
-    return any(
-        each.to == asked.name and each.role in {"", asked.role} and each.definition in {"", turn.routes.graph.name}
-        for each in known.stand_ins
+def _stands_in(
+    asked: Person, giver: str, other: str, definition: str, known: Callable[[str], PersonFact | None]
+) -> bool:
+    found = known(giver)
+    return found is None or any(
+        each.to == other and each.role in {"", asked.role} and each.definition in {"", definition}
+        for each in found.stand_ins
     )
 
 

@@ -71,6 +71,8 @@ class ReviewPeople(_Errand, frozen=True, kw_only=True):
     """Who started the run; empty if the engine did."""
     hands: list[list[str]] = []
     """For each of them, those who have handed the question on to them, the first one first; empty if nobody has."""
+    lent: list[dict[str, str]] = []
+    """For each of them, who of those has done so in the place of another, by the name of that one; empty if nobody has."""
     barred: list[str] = []
     """Those who may not decide, whatever their roles are."""
     decided: list[str] = []

@@ -46,6 +46,8 @@ class Seat(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Whether they are asked because the others did not answer: nobody waits for them, and what they say counts for all."""
     hands: list[str] = []
     """Those who have handed it on, the first one first."""
+    lent: dict[str, str] = {}
+    """Who has handed it on in the place of another, by the name of that one: they have to stand in for them as long as it is to be decided from."""
 
     @property
     def is_free(self) -> bool:

@@ -41,6 +41,7 @@ def review_of(routes: GraphIndex, state: State, step: Step) -> ReviewPeople | No
         node=step.node,
         people=[each.person for each in free],
         hands=[each.hands for each in free] if any(each.hands for each in free) else [],
+        lent=[each.lent for each in free] if any(each.lent for each in free) else [],
         decided=[seat.decider for _, seat in question.asked if seat.given],
         requester=state.requester,
         barred=barred_names(routes, state, step),

@@ -159,7 +159,14 @@ def _handed(routes: GraphIndex, state: State, event: e.Handed) -> None:
         question.lost = [each for each in question.lost if each != event.seat]
         question.claimed_by = ""
         if isinstance(event, e.TaskDelegated):
-            heir.hands = [*before.hands, event.by]
+            heir.hands, heir.lent = [*before.hands, event.by], dict(before.lent)
+            if event.stand_in:
+                heir.lent[event.by] = event.stand_in
+            elif before.person.for_ and not before.hands:
+                heir.lent[before.person.for_] = event.by
+        elif event.person.for_ and event.person.name in before.hands:  # Somebody in between takes it back.
+            heir.hands = before.hands[: before.hands.index(event.person.name)]
+            heir.lent = {name: other for name, other in before.lent.items() if name in heir.hands}
     elif question.missing:
         question.missing -= 1
     question.seats.append(heir)

@@ -182,7 +182,9 @@ def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
     )
     refusal = _newcomer_refusal(task, heir)
     if refusal is None:
-        _hand(task, TaskDelegated(step=step.number, seat=seat, person=heir, by=by, reason=command.reason))
+        stand_in = "" if task.turn.moment.asked.actor.on_behalf_of or not task.actor.on_behalf_of else task.actor.id
+        told = TaskDelegated(step=step.number, seat=seat, person=heir, by=by, stand_in=stand_in, reason=command.reason)
+        _hand(task, told)
     return refusal
 
 

@@ -127,6 +127,9 @@ class _Handed(Happening, frozen=True, kw_only=True):
 class TaskDelegated(_Handed, frozen=True, kw_only=True):
     """One of those who are asked lets another decide in his place."""
 
+    stand_in: str = ""
+    """Who has done that in the place of `by`, by a delegation of the directory; empty if they did it themselves."""
+
 
 @message(name="task_reassigned")
 class TaskReassigned(_Handed, frozen=True, kw_only=True):
