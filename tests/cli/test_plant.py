@@ -9,7 +9,7 @@ import pytest
 
 from cli.flows import ORDERS
 from cli.stage import Stage
-from holdfast import Decider, Decision, load_processes
+from holdfast import Actor, Decider, Decision, load_processes
 from holdfast.authoring.definition import Definition
 from holdfast.cli.exits import Exit
 from holdfast.kernel.moment import Moment
@@ -96,6 +96,24 @@ def test_a_look_tells_what_is_held_back(stage: Stage) -> None:
     stage.holdfast("pauses", "pause", "--definition", "order", "--reason", "audit")
     found = findings(stage, Exit.DONE)
     assert (found["maintenance"], found["pauses"]) == ("note", "note")
+
+
+def test_a_look_tells_of_keys_whose_maker_has_left(stage: Stage) -> None:
+    """Such a key holds, and programs need it: it is worth a note, until it is revoked or its maker is back."""
+    people, keys = stage.engine.directory, stage.engine.keys
+    people.put("mal")
+    mal = stage.engine.acting(Actor(id="mal", capabilities=frozenset({"keys:manage", "execution:start"})))
+    made = mal.keys.create("nightly", actor="bot", capabilities=["execution:start"])
+    mal.keys.create("own", actor="mal")
+    keys.create("shop", actor="shop")
+    assert "keys of leavers" not in findings(stage, Exit.DONE)
+    people.deactivate("mal")
+    assert stage.engine.admin.identify(made.secret) is not None
+    assert findings(stage, Exit.DONE)["keys of leavers"] == "note"
+    told = stage.holdfast("doctor").stdout
+    assert f"· keys of leavers: {made.key.id} ('nightly' as 'bot', made by 'mal')\n    → " in told
+    keys.revoke(made.key)
+    assert "keys of leavers" not in findings(stage, Exit.DONE)
 
 
 def test_a_history_is_compared_with_what_is_stored(stage: Stage) -> None:

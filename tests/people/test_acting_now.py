@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from functools import partial
+from typing import Literal
 
 import msgspec
 import pytest
 
 from api.world import GENEROUS, Client, problem
-from holdfast import Actor, Calls, ForbiddenError, HoldfastError, RejectedError, RequestContext, Run, Saga, ask
+from holdfast import Actor, Calls, Capabilities, ForbiddenError, HoldfastError, RejectedError, RequestContext, Run, Saga, ask
 from holdfast.http import create_app
 from holdfast.testing import ManualEngine
 from support.engines import Place
@@ -414,6 +415,95 @@ def test_what_somebody_in_between_takes_back_is_theirs_again(place: Place) -> No
     cat.approve(question)
     decided = engine.tasks.get(question).decisions[0]
     assert (decided.decided_by, decided.on_behalf_of) == ("cat", "ann")
+
+
+# -- keys of people
+
+
+def ruled(place: Place, **options: object) -> ManualEngine:
+    """Mal may operate by a role of the directory; `bot` is a service account of it."""
+    resolver = Capabilities({"op": ["execution:*", "keys:manage", "keys:as-others", "batch:manage"], "fin": ["task:*"]})
+    engine = place.engine(capabilities=resolver, **options)
+    engine.register(Saga("ask").human("sign", role="fin").build())
+    engine.register(Saga("paid").wait_for("wait", signal="paid").build())
+    engine.directory.put("mal")
+    engine.directory.put("bot", kind="service")
+    engine.directory.grant("mal", "op")
+    return engine
+
+
+@pytest.mark.row("E-664")
+@pytest.mark.parametrize("kind", ["user", "service"])
+def test_a_key_has_no_more_than_the_person_it_acts_as(place: Place, kind: Literal["user", "service"]) -> None:
+    """What the person loses the key loses: to act, to read, and what it left to be done later. What they have again it has again."""
+    engine = ruled(place)
+    capabilities = ["execution:pause", "execution:read", "execution:resume", "batch:manage"]
+    made = engine.acting("mal").keys.create("k", actor="mal", kind=kind, roles=["op"], capabilities=capabilities)
+    run, other = engine.start("paid"), engine.start("paid")
+    path = f"/api/v1/executions/{run.id}"
+    with bearer(engine, made.secret) as client:
+        assert client.get(path).status_code == 200
+        assert client.post(f"{path}/pause", {"reason": "x"}).status_code == 204
+        assert client.post("/api/v1/batches", {"verb": "pause", "runs": [str(other.id)], "reason": "x"}).status_code == 202
+        engine.directory.revoke("mal", "op")
+        engine.drain()
+        assert other.describe().status == "running"
+        assert client.get(path).status_code == 403
+        assert client.post(f"{path}/resume", {"reason": "x"}).status_code == 403
+        engine.directory.grant("mal", "op")
+        assert client.post(f"{path}/resume", {"reason": "x"}).status_code == 204
+
+
+def test_a_commit_knows_what_the_person_of_a_key_has(place: Place) -> None:
+    """A server that remembers the key for a while does nothing more by it than the person may."""
+    engine = ruled(place)
+    made = engine.acting("mal").keys.create("k", actor="mal", roles=["op"], capabilities=["execution:pause"])
+    found = engine.admin.identify(made.secret)
+    assert found is not None
+    run = engine.start("paid")
+    mal = engine.acting(RequestContext(actor=found.bearer))
+    engine.directory.revoke("mal", "op")
+    assert refusal(lambda: mal.run(run.id).pause("x")) == "not_allowed"
+
+
+def test_a_role_that_a_key_says_counts_as_long_as_the_person_has_it(place: Place) -> None:
+    """Whoever lost the role decides nothing by their key either."""
+    engine = ruled(place)
+    engine.directory.grant("mal", "fin")
+    made = engine.acting("mal").keys.create("k", actor="mal", roles=["fin"])
+    run = engine.start("ask")
+    engine.drain()
+    found = engine.admin.identify(made.secret)
+    assert found is not None
+    engine.directory.revoke("mal", "fin")
+    mal = engine.acting(RequestContext(actor=found.bearer)).tasks
+    assert refusal(lambda: mal.approve(run.tasks()[0])) == "not_allowed"
+    later = engine.admin.identify(made.secret)
+    assert later is not None
+    assert (later.roles, later.capabilities) == ([], [])
+
+
+def test_keys_of_programs_and_of_people_elsewhere_keep_their_own(place: Place) -> None:
+    """A service account has what its key says, and so has whoever the directory does not have."""
+    engine = ruled(place)
+    run = engine.start("paid")
+    for actor in ("bot", "stranger"):
+        made = engine.acting("mal").keys.create("k", actor=actor, capabilities=["execution:pause", "execution:resume"])
+        found = engine.admin.identify(made.secret)
+        assert found is not None
+        calls = engine.acting(RequestContext(actor=found.bearer))
+        calls.run(run.id).pause("x")
+        calls.run(run.id).resume("x")
+
+
+def test_a_key_keeps_its_own_where_nobody_says_what_people_may(place: Place) -> None:
+    """Without capability resolvers the engine cannot look up what a person may do, so that the key says it."""
+    engine = office(place)
+    made = engine.keys.create("k", actor="cat", kind="user", capabilities=["execution:pause"])
+    found = engine.admin.identify(made.secret)
+    assert found is not None
+    run = engine.start("paid")
+    engine.acting(RequestContext(actor=found.bearer)).run(run.id).pause("x")
 
 
 # -- requests that are bound to a partition

@@ -24,6 +24,7 @@ from holdfast.kernel.names import MISLEADING, is_misleading
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.findings import empty_words
 from holdfast.people.authority import Authority, authority
+from holdfast.people.authorizing import bound
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities, with_front_end
 from holdfast.people.directory import Directory
 from holdfast.runtime.commit.cache import CachedInstance, folded
@@ -137,6 +138,10 @@ class Desk:
         """Whether roles and claims may have capabilities here."""
         return bool(self._resolvers)
 
+    def bound_to(self, bearer: Actor, granted: frozenset[str], tenant: str) -> Actor:
+        """The bearer of a key with no more than a person has who has these roles."""
+        return bound(bearer, granted, tenant, self._resolvers)
+
     @property
     def must_ask(self) -> bool:
         """Whether the host's directory has to be asked before the actor can act."""
@@ -179,7 +184,7 @@ class Desk:
         brought = replace(asked.actor, roles=asked.actor.roles | actor.roles)
         told = actor.roles - asked.actor.roles
         vouched = Vouched(at=now, roles=told, directory=self.directory.name)
-        vouched = replace(vouched, is_known=known.is_known, granted=known.granted)
+        vouched = replace(vouched, is_known=known.is_known, is_person=known.is_person, granted=known.granted)
         return self.by._replace(asked=replace(asked, actor=brought, vouched=vouched.roles), vouched=vouched)
 
     def known(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:

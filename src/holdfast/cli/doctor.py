@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Literal
 
 import click
 import msgspec
 
+from holdfast.app.access_views import ApiKey
 from holdfast.app.copying import copies_of
 from holdfast.app.engine import Engine
 from holdfast.app.faces.blocking import Calls
@@ -21,7 +23,7 @@ from holdfast.cli.output import cell, json_option, print_json
 from holdfast.cli.place import Place, placed
 from holdfast.cli.remedies import in_commands
 from holdfast.cli.restoring import compare
-from holdfast.errors import ConfigurationError
+from holdfast.errors import ConfigurationError, ForbiddenError, NotFoundError
 
 _MOST_TOLD = 5
 _MARKS = {"well": "✓", "note": "·", "problem": "✗"}
@@ -178,10 +180,34 @@ def _of_tenant(calls: Calls) -> Iterator[Finding]:
     letters = calls.dead_letters.count()
     yield _finding("dead letters", str(letters), problem="`holdfast dlq list` shows what gave up" if letters else "")
     if calls.request.partition:
-        return  # Pauses are those of the whole tenant.
+        return  # Pauses and people are those of the whole tenant.
+    yield from _of_leavers(calls)
     pauses = calls.pauses.list(limit=10)
     told = ", ".join(f"{each.id} ({each.definition or 'all'} by {each.paused_by})" for each in pauses) or "none"
     yield _finding("pauses", told, note="`holdfast pauses resume ID` ends one" if pauses else "")
+
+
+def _of_leavers(calls: Calls) -> Iterator[Finding]:
+    """Keys that hold although whoever made them is deactivated: those as a leaver end with them, and those of programs do not."""
+    found, after, now = list[ApiKey](), "", datetime.now(UTC)
+    try:
+        while page := calls.keys.list(after=after):
+            found += [each for each in page if each.holds(now) and each.actor != each.created_by]
+            after = page[-1].id
+        left = {name for name in {each.created_by for each in found} if _has_left(calls, name)}
+    except ForbiddenError:  # Keys are for whoever looks after them.
+        return
+    still = [each for each in found if each.created_by in left]
+    if still:
+        told = "; ".join(f"{each.id} ({each.name!r} as {each.actor!r}, made by {each.created_by!r})" for each in still)
+        yield _finding("keys of leavers", told, note="look whether they are still needed; `holdfast keys revoke ID` ends one")
+
+
+def _has_left(calls: Calls, name: str) -> bool:
+    try:
+        return not calls.directory.get(name).is_active
+    except NotFoundError:
+        return False
 
 
 def _of_others(engine: Engine, calls: Calls, *, is_asked: bool) -> Iterator[Finding]:

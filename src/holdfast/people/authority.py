@@ -56,6 +56,8 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
     stands_in_for: list[StandIn] = []
     is_known: bool = False
     """Whether the directory has the actor."""
+    is_person: bool = False
+    """Whether it has them as a person, and not as a service account."""
     granted: frozenset[str] | None = None
     """All roles that a directory of the host grants to the actor; None if it does not have the actor, or grants no roles at all."""
 
@@ -144,7 +146,8 @@ def authority(directory: Directory, request: RequestContext, now: datetime) -> A
         if not directory.changes_unseen or known is None:
             return found
         granted = look.roles([actor.id])[actor.id] if look.rows.has_grants() else None
-        return replace(found, is_known=True, granted=None if granted is None else frozenset(granted))
+        told = replace(found, is_known=True, is_person=known.kind == "user")
+        return replace(told, granted=None if granted is None else frozenset(granted))
 
 
 def has_lapsed(

@@ -27,7 +27,8 @@ def authorize(access: Access, asking: Asking, resolvers: Sequence[CapabilityReso
 
     Roles are those of the request and those that the directory grants. Capabilities are those of the request and those that resolvers
     and the front end give to these roles. What is done later in an actor's name has the roles of the directory if that has the actor and
-    grants roles, what resolvers give if there are any, and of a key what it says now.
+    grants roles, what resolvers give if there are any, and of a key what it says now. A key that acts as a person of the directory has no
+    more than that person.
     """
     request = replace(asking.request, tenant=asking.tenant)
     actor = request.actor
@@ -36,6 +37,8 @@ def authorize(access: Access, asking: Asking, resolvers: Sequence[CapabilityReso
     if not rows.is_active:
         raise forbidden(PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to")
     actor = _brought(access, asking, request, rows, is_resolved=bool(resolvers), now=now)
+    if actor.key:
+        actor = _as_person(access, asking, actor, rows, resolvers, now=now)
     granted = rows.roles(now)
     if asking.stands_in is not None:
         actor = _standing_in(access, actor, asking, now)
@@ -75,10 +78,41 @@ def _of_key(access: Access, actor: Actor) -> Actor:
     key = access.key(actor.key)
     assert key is not None  # It was checked.
     told = Actor(id=actor.id, roles=_names(key.roles), capabilities=_names(key.capabilities))
-    shared = {each for each in actor.capabilities if told.may(each)} | {
-        each for each in told.capabilities if actor.may(each)
-    }
-    return replace(actor, roles=actor.roles & told.roles, capabilities=frozenset(shared))
+    return replace(actor, roles=actor.roles & told.roles, capabilities=_shared(actor, told))
+
+
+def _as_person(
+    access: Access,
+    asking: Asking,
+    actor: Actor,
+    rows: PersonRows,
+    resolvers: Sequence[CapabilityResolver],
+    *,
+    now: datetime,
+) -> Actor:
+    """Returns the bearer of a key with no more than the person whom the key acts as, if that is a person of the directory."""
+    if asking.vouched is not None:
+        is_person, granted = asking.vouched.is_person, asking.vouched.granted
+    else:
+        is_person = rows.principal is not None and rows.principal.kind == "user"
+        granted = rows.roles(now) if is_person and access.grants_roles() else None
+    return bound(actor, granted, asking.tenant, resolvers) if is_person and granted is not None else actor
+
+
+def bound(actor: Actor, granted: frozenset[str], tenant: str, resolvers: Sequence[CapabilityResolver]) -> Actor:
+    """Returns the bearer of a key with no more than the holder of these roles has. Without resolvers nobody knows what roles may do."""
+    actor = replace(actor, roles=actor.roles & granted)
+    if not resolvers:
+        return actor
+    person = RequestContext(tenant=tenant, actor=Actor(id=actor.id, roles=granted))
+    return replace(actor, capabilities=_shared(actor, with_capabilities(resolvers, person).actor))
+
+
+def _shared(one: Actor, other: Actor) -> frozenset[str]:
+    """Returns the capabilities that both have."""
+    return frozenset(
+        {each for each in one.capabilities if other.may(each)} | {each for each in other.capabilities if one.may(each)}
+    )
 
 
 def _check_credential(access: Access, request: RequestContext, now: datetime) -> None:

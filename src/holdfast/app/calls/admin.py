@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import msgspec
 
@@ -12,6 +13,7 @@ from holdfast.app.calls.sessions import PREFIX
 from holdfast.app.desk import Desk, checked_after, checked_limit, checked_text
 from holdfast.app.incidents import directory_incidents, incidents_in
 from holdfast.app.operator_views import Backlog, GivenUp, IncidentInfo, MissingHandler, WorkerInfo, shown
+from holdfast.kernel.actor import Actor
 from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.kinds.task import WEBHOOK
 from holdfast.people.directory import Look
@@ -21,6 +23,7 @@ from holdfast.store.shapes import SHARED_TENANT, Maintenance
 _USE_NOTED = timedelta(minutes=1)
 """A key or a session that was used since then is not noted again."""
 _KEY = "key:"
+Credential = TypeVar("Credential", ApiKey, Session)
 
 
 class FutureAdmin:
@@ -105,6 +108,7 @@ class FutureAdmin:
     def identify(self, secret: str) -> Reply[ApiKey | None]:
         """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds, and its bearer is not deactivated.
 
+        One that acts as a person of the directory is told with no more roles and capabilities than that person has now.
         Its use is noted, about once a minute. How long it takes does not tell how much of the secret was right.
         """
         service = self._desk.service
@@ -119,12 +123,13 @@ class FutureAdmin:
             if not opens(stored, offered) or stored is None:
                 return None
             found = api_key(stored)
-            if not found.holds(now) or self._has_left(found.tenant, found.actor, now):
+            bearer = self._present(found.tenant, found.bearer, now) if found.holds(now) else None
+            if bearer is None:
                 return None
             since = now - _USE_NOTED
             if found.last_used_at is None or found.last_used_at < since:
                 service.operate(lambda parts: parts.access().note_use(identity, at=now, unless_since=since))
-            return found
+            return _of(found, bearer)
 
         return self._desk.read(find)
 
@@ -147,23 +152,31 @@ class FutureAdmin:
                 key = service.survey(lambda parts: parts.access().key(stored.credential.removeprefix(_KEY)))
                 if key is None or not api_key(key).holds(now):
                     return None
-            if self._has_left(stored.tenant, stored.actor, now):
+            found = session_of(stored)
+            bearer = self._present(stored.tenant, found.bearer, now)
+            if bearer is None:
                 return None
             if stored.last_used_at < now - _USE_NOTED:
                 since = now - _USE_NOTED
                 service.operate(lambda parts: parts.access().note_session(identity, at=now, unless_since=since))
-            return session_of(stored)
+            return _of(found, bearer)
 
         return self._desk.read(find)
 
-    def _has_left(self, tenant: str, name: str, now: datetime) -> bool:
-        """Whether the directory has deactivated somebody. A directory of the host's own is asked when they act."""
+    def _present(self, tenant: str, bearer: Actor, now: datetime) -> Actor | None:
+        """Whoever comes with a key or a session, with what still counts; None if they are deactivated. A directory that may hang is asked when they act."""
         directory = self._desk.directory
         if directory.may_hang or directory.is_known_empty(tenant, now):
-            return False
+            return bearer
         with directory.looking(tenant) as rows:
-            known = Look(rows, now).person(name)
-        return known is not None and not known.is_active
+            look = Look(rows, now)
+            known = look.person(bearer.id)
+            if known is None or not known.is_active:
+                return None if known is not None else bearer
+            if not bearer.key or known.kind != "user" or not rows.has_grants():
+                return bearer
+            granted = look.roles([bearer.id])[bearer.id]
+        return self._desk.bound_to(bearer, granted, tenant)
 
     def has_keys(self) -> Reply[bool]:
         """Whether any tenant has an API key that holds, so that anybody could come with one."""
@@ -194,6 +207,13 @@ class FutureAdmin:
             service.watch.tell(mode)
 
         return self._desk.act(switch)
+
+
+def _of(found: Credential, bearer: Actor) -> Credential:
+    """A key or a session with the roles and capabilities that its bearer has now."""
+    if bearer == found.bearer:
+        return found
+    return msgspec.structs.replace(found, roles=sorted(bearer.roles), capabilities=sorted(bearer.capabilities))
 
 
 def _without_own(worker: WorkerInfo) -> WorkerInfo:

@@ -61,6 +61,8 @@ class Vouched(msgspec.Struct, frozen=True, kw_only=True):
     """All roles that it grants to the actor; None if it does not have the actor, or grants no roles at all."""
     is_known: bool = False
     """Whether it has the actor."""
+    is_person: bool = False
+    """Whether it has them as a person, and not as a service account."""
 
 
 class Acting(NamedTuple):
