@@ -12,8 +12,20 @@ import msgspec
 import pytest
 
 from api.world import GENEROUS, Client, problem
-from holdfast import Actor, Calls, Capabilities, ForbiddenError, HoldfastError, RejectedError, RequestContext, Run, Saga, ask
+from holdfast import (
+    Actor,
+    Calls,
+    Capabilities,
+    ForbiddenError,
+    HoldfastError,
+    RejectedError,
+    RequestContext,
+    Run,
+    Saga,
+    ask,
+)
 from holdfast.http import create_app
+from holdfast.kernel.people import Delegation
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -346,7 +358,7 @@ def test_a_delegated_task_ends_with_the_right_of_whoever_delegated_it(place: Pla
     assert run.tasks()[0].decided_by == "cat"
 
 
-def lent(place: Place, way: str) -> tuple[ManualEngine, Run[object], str, int]:
+def lent(place: Place, way: str) -> tuple[ManualEngine, Run[object], str, Delegation]:
     """Bob, who stands in for Ann, has handed her question to Cat: he was asked for her, or took her part. The last one is his delegation."""
     engine = office(place, ask="user:ann") if way != "role" else office(place)
     if way == "role":
@@ -420,10 +432,10 @@ def test_what_somebody_in_between_takes_back_is_theirs_again(place: Place) -> No
 # -- keys of people
 
 
-def ruled(place: Place, **options: object) -> ManualEngine:
+def ruled(place: Place) -> ManualEngine:
     """Mal may operate by a role of the directory; `bot` is a service account of it."""
     resolver = Capabilities({"op": ["execution:*", "keys:manage", "keys:as-others", "batch:manage"], "fin": ["task:*"]})
-    engine = place.engine(capabilities=resolver, **options)
+    engine = place.engine(capabilities=resolver)
     engine.register(Saga("ask").human("sign", role="fin").build())
     engine.register(Saga("paid").wait_for("wait", signal="paid").build())
     engine.directory.put("mal")
@@ -444,7 +456,9 @@ def test_a_key_has_no_more_than_the_person_it_acts_as(place: Place, kind: Litera
     with bearer(engine, made.secret) as client:
         assert client.get(path).status_code == 200
         assert client.post(f"{path}/pause", {"reason": "x"}).status_code == 204
-        assert client.post("/api/v1/batches", {"verb": "pause", "runs": [str(other.id)], "reason": "x"}).status_code == 202
+        assert (
+            client.post("/api/v1/batches", {"verb": "pause", "runs": [str(other.id)], "reason": "x"}).status_code == 202
+        )
         engine.directory.revoke("mal", "op")
         engine.drain()
         assert other.describe().status == "running"

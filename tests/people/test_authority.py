@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from holdfast import Actor, Definition, Engine, ForbiddenError, RejectedError, Run, Saga
+from holdfast import Actor, Capabilities, Definition, Engine, Escalation, ForbiddenError, RejectedError, Run, Saga
 from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.machine.runs.errands import Person
 from holdfast.people.authority import Authority, Matter, StandIn, authority
@@ -494,3 +494,59 @@ def test_who_stands_in_for_the_requester_speaks_and_withdraws_for_them(place: Pl
     engine.acting("bob").tasks.withdraw(question, "found some", on_behalf_of="cat")
     told = run.history()[-1]
     assert (told.actor, told.on_behalf_of, run.describe().status) == ("bob", "cat", "aborted")
+
+
+@pytest.mark.parametrize("way", ["user:ann", "role:mgr"])
+def test_a_stand_in_has_what_the_question_takes(place: Place, way: str) -> None:
+    """A question that asks for a capability which Ann has by a role is decided by whoever stands in for her, by name as by role."""
+    engine = place.engine(capabilities=Capabilities({"mgr": ["o:approve"]}))
+    for name in ("ann", "cat"):
+        engine.directory.put(name)
+    engine.directory.grant("ann", "mgr")
+    holidays = engine.directory.delegate("ann", "cat")
+    engine.register(Saga("x").human("q", ask=way, capability="o:approve").build())
+    runs = [engine.start("x") for _ in range(2)]
+    engine.drain()
+    cat = engine.acting("cat").tasks
+    assert len(cat.list(mine=True)) == 2
+    cat.approve(runs[0].tasks()[0])
+    engine.directory.end_delegation(holidays)
+    with pytest.raises(ForbiddenError):
+        cat.approve(runs[1].tasks()[0])
+
+
+def test_a_stand_in_for_one_role_has_no_more_than_that(place: Place) -> None:
+    """A delegation of a role lends that role alone."""
+    engine = place.engine(capabilities=Capabilities({"mgr": ["o:approve"]}))
+    for name in ("ann", "cat"):
+        engine.directory.put(name)
+    for role in ("mgr", "fin"):
+        engine.directory.grant("ann", role)
+    engine.directory.delegate("ann", "cat", role="fin")
+    engine.register(Saga("x").human("q", ask="role:fin", capability="o:approve").build())
+    run = engine.start("x")
+    engine.drain()
+    with pytest.raises(ForbiddenError, match="o:approve"):
+        engine.acting("cat").tasks.approve(run.tasks()[0])
+
+
+def test_a_stand_in_escalates_for_somebody(place: Place) -> None:
+    """For one who is asked, or who wanted the run; `on_behalf_of` says for whom, as in all calls about one's own part."""
+    engine = place.engine()
+    for name in ("ann", "bob", "cat", "dir"):
+        engine.directory.put(name)
+    engine.directory.delegate("ann", "cat")
+    engine.directory.delegate("bob", "cat")
+    ladder = Escalation(timedelta(hours=1), to="user:dir")
+    engine.register(Saga("x").human("q", ask=["user:ann", "user:bob"], escalate=ladder).build())
+    runs = [engine.acting("bob").start("x") for _ in range(2)]
+    engine.drain()
+    cat, tasks = engine.acting("cat").tasks, [each.tasks()[0] for each in runs]
+    with pytest.raises(RejectedError, match="several"):
+        cat.escalate(tasks[0], "urgent")
+    cat.escalate(tasks[0], "urgent", on_behalf_of="ann")
+    cat.escalate(tasks[1], "urgent", on_behalf_of="bob")
+    told = [
+        (each.actor, each.on_behalf_of) for run in runs for each in run.history() if each.event_type == "task_escalated"
+    ]
+    assert told == [("cat", "ann"), ("cat", "bob")]

@@ -134,6 +134,17 @@ def test_who_stands_in_by_the_host_decides(place: Place, people: Personnel) -> N
     assert run.tasks()[0].decided_by == "cat"
 
 
+def test_who_stands_in_by_the_host_has_what_the_question_takes(place: Place, people: Personnel) -> None:
+    """Somebody who is asked by name is stood in for with the roles that they have."""
+    engine = office(place, people)
+    engine.register(Saga("named").human("sign", ask="user:ann", capability="o:approve").build())
+    people.deputies["ann"] = "cat"
+    run = engine.start("named")
+    engine.drain()
+    engine.acting("cat").tasks.approve(run.tasks()[0])
+    assert run.tasks()[0].decided_by == "cat"
+
+
 @pytest.mark.row("E-682")
 def test_nobody_acts_while_the_host_cannot_be_asked_and_it_is_an_incident(place: Place, people: Personnel) -> None:
     """Every command of a person fails and leaves nothing; incidents, `why` and health say so until the directory answers."""
@@ -171,7 +182,7 @@ def test_whatever_asks_the_host_says_that_it_cannot_be_asked(place: Place, peopl
     people.error = RuntimeError("ldap down")
     asks: list[Callable[[], object]] = [
         lambda: engine.acting("ann").tasks.list(mine=True),
-        lambda: engine.acting("ann").tasks.counts(),
+        engine.acting("ann").tasks.counts,
         lambda: engine.directory.roles_of("ann"),
         lambda: engine.directory.holders("finance"),
         lambda: engine.tasks.reassign(task, "bob", reason="she is busy"),

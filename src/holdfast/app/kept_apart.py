@@ -27,6 +27,7 @@ from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.candidates import name_refusal, question_of
 from holdfast.machine.runs.entitlement import given_lapse
 from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.lateness import is_over
 from holdfast.machine.runs.state import State
 from holdfast.people.authority import Authority
 from holdfast.store.reading import Reader
@@ -104,6 +105,7 @@ class _Inbox:
                 or (is_touched and self._is_kept_from(header.id, task))
                 or self._is_anothers(task, node.op)
                 or self._has_lapsed(header, task, node.op)
+                or (header.status == "paused" and self._is_over(header, task))
             )
         except (DefinitionError, UnknownEventError):
             return False
@@ -124,6 +126,12 @@ class _Inbox:
         routes, state = self._folded(instance)
         step = state.open.get(task.step_number)
         return step is not None and bool(name_refusal(routes, state, step, _names(self._desk.request.actor)))
+
+    def _is_over(self, header: Header, task: HumanTask) -> bool:
+        """Whether nobody can decide it any more, because its time is over while the run is paused."""
+        routes, state = self._folded(header.id)
+        step, now = state.open.get(task.step_number), self._desk.service.shared.clock.now()
+        return step is not None and is_over(routes, state, step, now)
 
     def _is_anothers(self, task: HumanTask, op: Human) -> bool:
         """Whether those who are asked have to decide themselves, and the actor only stands in for them."""

@@ -18,7 +18,7 @@ from holdfast.machine.remedies import Trials
 from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.law import OVERRIDE, REPAIR, RESUME
 from holdfast.machine.runs.state import State, Step
-from holdfast.machine.runs.task_times import can_go_higher, ends_next
+from holdfast.machine.runs.task_times import can_go_higher
 from holdfast.machine.runs.tasks import ADD_APPROVER, ESCALATE, REASSIGN
 from holdfast.store import resuming
 
@@ -72,8 +72,8 @@ class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
     role: str = ""
     """Who may: those with this role; empty means anybody who has the capability."""
     capability: str = ""
-    """What they must be allowed to do; several that are needed together are separated by commas."""
-    """What they need; empty means nothing."""
+    """What they must be allowed to do; several that are needed together are separated by commas, and empty means nothing. Those who are asked, and
+    whoever started the run, escalate a question without it, unless that ends it."""
 
 
 def resume_request(stored: resuming.ResumeRequest) -> ResumeRequest:
@@ -183,11 +183,11 @@ class _Options:
             yield self._option(cast("Action", each), number, step.node, capability=capability)
         past = {each.operation for each in m.past_question(self._trials, step)}
         if "override" in past:
-            yield self._option("override", number, step.node, capability=OVERRIDE)
+            yield self._option("override", number, step.node, capability=f"{RESUME}, {OVERRIDE}")
         higher = can_go_higher(op, step)
         if higher is not None and "escalate" in past:
-            capability = ESCALATE if ends_next(op, step) else ""
-            yield self._option("escalate", number, step.node, choices=(higher,), role=role, capability=capability)
+            # Whoever is asked, or wanted the run, escalates it without the capability, unless that ends it.
+            yield self._option("escalate", number, step.node, choices=(higher,), role=role, capability=ESCALATE)
 
     def _option(
         self,

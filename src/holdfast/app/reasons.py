@@ -249,8 +249,7 @@ class _Look:
         return Reason(kind="ended", words=f"{told} ({why})" if why else told, since=header.ended_at)
 
     def _held(self) -> Iterator[Reason]:
-        header, state = self._found.header, self._found.state
-        mode = self._found.maintenance
+        state, mode = self._found.state, self._found.maintenance
         if mode:
             yield Reason(
                 kind="maintenance",
@@ -268,7 +267,7 @@ class _Look:
                 until=hold.until,
             )
         if state.status == "paused" and state.reason not in OF_A_STEP:
-            by, found = self._paused_by(), m.about_run(self._trials)
+            (by, since), found = self._paused_by(), m.about_run(self._trials)
             told = Told(found).of_run()
             if state.reason == NO_APPROVER:
                 asked = [each for step in self._undecidable() for each in m.about_question(self._trials, step)]
@@ -276,11 +275,11 @@ class _Look:
                 told = Told(found).of_question()
             yield Reason(
                 kind="paused",
-                words=f"it has been paused by {by!r} since {header.paused_at} ({state.reason}): {trouble(state)}",
+                words=f"it has been paused by {by!r} since {since} ({state.reason}): {trouble(state)}",
                 waits_for="operator",
                 remedy=told,
                 remedies=remedies(found),
-                since=header.paused_at,
+                since=since,
             )
 
     def _undecidable(self) -> Iterator[Step]:
@@ -288,15 +287,14 @@ class _Look:
         state = self._found.state
         return (state.open[number] for number, each in state.questions.items() if each.trouble and number in state.open)
 
-    def _paused_by(self) -> str:
-        """Who paused it: the actor of the last pause, which is the engine itself if nobody wanted it to wait."""
-        state = self._found.state
+    def _paused_by(self) -> tuple[str, datetime | None]:
+        """Who paused it, and when: the actor of the last pause if they wanted it to wait, and otherwise the engine itself."""
+        header, state = self._found.header, self._found.state
+        pauses = [event for event in self._reader.events(header.id) if event.type == "workflow_paused"]
+        at = pauses[-1].at if pauses else header.paused_at
         if state.pause is not None and state.pause.by:
-            return state.pause.by
-        if state.reason != REQUESTED:
-            return SYSTEM.id
-        pauses = [event for event in self._reader.events(self._found.header.id) if event.type == "workflow_paused"]
-        return pauses[-1].actor if pauses else SYSTEM.id
+            return state.pause.by, at
+        return pauses[-1].actor if pauses and state.reason == REQUESTED else SYSTEM.id, at
 
     @property
     def _is_process(self) -> bool:

@@ -49,7 +49,7 @@ _CALLS: Final[dict[m.Operation, _Call]] = {
     "retry_compensation": _Call("dead_letters.retry_compensation", REPAIR),
     "signal": _Call("run.signal"),
     "decide": _Call("tasks.decide"),
-    "override": _Call("run.resume", OVERRIDE),
+    "override": _Call("run.resume", f"{RESUME}, {OVERRIDE}"),
     "escalate": _Call("tasks.escalate", ESCALATE),
     "reassign": _Call("tasks.reassign", REASSIGN),
     "add_approver": _Call("tasks.add_approver", ADD_APPROVER),

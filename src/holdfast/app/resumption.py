@@ -21,8 +21,8 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import PauseClock, ResumeTrigger
 from holdfast.machine.runs.commands import ExpirePause, ResumeWorkflow
-from holdfast.machine.runs.law import RESUME, resume_refusal
-from holdfast.machine.runs.refusals import Refusal
+from holdfast.machine.runs.law import OVERRIDE, RESUME, resume_refusal
+from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.runtime.loops.resuming import Resumption, Told
 from holdfast.runtime.replies import Reply
 from holdfast.store import resuming
@@ -82,8 +82,12 @@ def _later_refusal(desk: Desk, reader: Reader, request: resuming.ResumeRequest) 
     actor, facts = replace(told.request.actor, capabilities=frozenset({RESUME})), desk.facts(header)
     moment = Moment(now=now, instance=header.id, actor=actor, version=header.version, facts=facts)
     answer = tracked.program.answer(tracked.state, told.command, moment)
-    is_barred = isinstance(answer, Rejection) and answer.code in {Refusal.NOT_ALLOWED, Refusal.PROTECTED}
-    return cast("Rejection", answer) if is_barred else None
+    if not isinstance(answer, Rejection) or answer.code not in {Refusal.NOT_ALLOWED, Refusal.PROTECTED}:
+        return None
+    if answer.code == Refusal.NOT_ALLOWED and desk.looked_up().request.actor.may(OVERRIDE):
+        words = "a request that is left for later never goes past an open question; go past it with `resume` now, or have it decided"
+        return refused(Refusal.NOT_ALLOWED, words)
+    return answer
 
 
 def _stored(

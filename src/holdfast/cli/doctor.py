@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Literal
 
 import click
@@ -24,6 +23,7 @@ from holdfast.cli.place import Place, placed
 from holdfast.cli.remedies import in_commands
 from holdfast.cli.restoring import compare
 from holdfast.errors import ConfigurationError, ForbiddenError, NotFoundError
+from holdfast.runtime.clock import DatabaseClock
 
 _MOST_TOLD = 5
 _MARKS = {"well": "✓", "note": "·", "problem": "✗"}
@@ -189,7 +189,7 @@ def _of_tenant(calls: Calls) -> Iterator[Finding]:
 
 def _of_leavers(calls: Calls) -> Iterator[Finding]:
     """Keys that hold although whoever made them is deactivated: those as a leaver end with them, and those of programs do not."""
-    found, after, now = list[ApiKey](), "", datetime.now(UTC)
+    found, after, now = list[ApiKey](), "", DatabaseClock().now()
     try:
         while page := calls.keys.list(after=after):
             found += [each for each in page if each.holds(now) and each.actor != each.created_by]
@@ -200,7 +200,9 @@ def _of_leavers(calls: Calls) -> Iterator[Finding]:
     still = [each for each in found if each.created_by in left]
     if still:
         told = "; ".join(f"{each.id} ({each.name!r} as {each.actor!r}, made by {each.created_by!r})" for each in still)
-        yield _finding("keys of leavers", told, note="look whether they are still needed; `holdfast keys revoke ID` ends one")
+        yield _finding(
+            "keys of leavers", told, note="look whether they are still needed; `holdfast keys revoke ID` ends one"
+        )
 
 
 def _has_left(calls: Calls, name: str) -> bool:

@@ -149,8 +149,8 @@ class RemoteTasks(Missing):
     def ask(self, task: str, text: str, *, on_behalf_of: str = "") -> None:
         self._client.ask_back(task, text=text, on_behalf_of=on_behalf_of)
 
-    def escalate(self, task: str, reason: str = "") -> None:
-        self._client.escalate_task(task, reason=reason)
+    def escalate(self, task: str, reason: str = "", *, on_behalf_of: str = "") -> None:
+        self._client.escalate_task(task, reason=reason, on_behalf_of=on_behalf_of)
 
     def withdraw(self, task: str, reason: str = "") -> None:
         self._client.withdraw_task(task, reason=reason)

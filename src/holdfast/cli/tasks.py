@@ -271,11 +271,12 @@ def comment_on(place: Place, *, task: str, text: str, ask: bool, on_behalf_of: s
 @tasks.command("escalate", examples=[f"holdfast tasks escalate {_ID} --reason urgent"])
 @task_argument
 @reason_option
+@behalf_option
 @placed
-def escalate(place: Place, *, task: str, reason: str) -> None:
+def escalate(place: Place, *, task: str, reason: str, on_behalf_of: str) -> None:
     """Have a question escalate now."""
     with place.calls() as calls:
-        calls.tasks.escalate(task, reason)
+        calls.tasks.escalate(task, reason, on_behalf_of=on_behalf_of)
     click.echo(f"{task} is escalated")
 
 

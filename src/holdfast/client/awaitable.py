@@ -1342,14 +1342,16 @@ class AsyncCalls:
             )
         )
 
-    async def escalate_task(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> None:
+    async def escalate_task(
+        self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
+    ) -> None:
         """Have a question escalate now."""
         await self._line.ask(
             Request(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/escalate",
                 answer=type(None),
-                body=said({"reason": reason}, {"reason": ""}),
+                body=said({"on_behalf_of": on_behalf_of, "reason": reason}, {"on_behalf_of": "", "reason": ""}),
                 key=idempotency_key,
             )
         )

@@ -90,7 +90,8 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
         stands_in = self.standing_in(matter, definition=definition, on_behalf_of=on_behalf_of)
         if stands_in is None:
             return self.actor
-        return replace(self.actor, on_behalf_of=stands_in.name, roles=self.actor.roles | stands_in.roles)
+        lent = stands_in.roles or stands_in.lent
+        return replace(self.actor, on_behalf_of=stands_in.name, roles=self.actor.roles | lent)
 
     def standing_in(self, matter: Matter, *, definition: str = "", on_behalf_of: str = "") -> StandsIn | None:
         """For whom the actor decides on a question, by a delegation; None if for themselves. It raises what `deciding` does."""
@@ -109,7 +110,7 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
                 PeopleRefusal.SEVERAL_STOOD_IN_FOR,
                 f"{actor.id!r} stands in for several who are asked: {', '.join(sorted(found))}; say for whom with `on_behalf_of`",
             )
-        return next((StandsIn(name, frozenset(roles)) for name, roles in found.items()), None)
+        return next((StandsIn(name, frozenset(roles), self._lent(name)) for name, roles in found.items()), None)
 
     def is_one_of(self, people: Iterable[Person], *, definition: str = "") -> bool:
         """Whether the actor is one of these people, or stands in for one of them in workflows of this name."""
@@ -118,6 +119,9 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
             or any(each.role_for(person, definition) is not None for each in self.stands_in_for)
             for person in people
         )
+
+    def _lent(self, name: str) -> frozenset[str]:
+        return next((each.roles for each in self.stands_in_for if each.id == name), frozenset())
 
     def _not_standing_in(self, name: str) -> str:
         others = ", ".join(repr(each.id) for each in self.stands_in_for) or "nobody"

@@ -38,7 +38,7 @@ def authorize(access: Access, asking: Asking, resolvers: Sequence[CapabilityReso
         raise forbidden(PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to")
     actor = _brought(access, asking, request, rows, is_resolved=bool(resolvers), now=now)
     if actor.key:
-        actor = _as_person(access, asking, actor, rows, resolvers, now=now)
+        actor = _as_person(access, asking, actor, rows, resolvers=resolvers, now=now)
     granted = rows.roles(now)
     if asking.stands_in is not None:
         actor = _standing_in(access, actor, asking, now)
@@ -86,8 +86,8 @@ def _as_person(
     asking: Asking,
     actor: Actor,
     rows: PersonRows,
-    resolvers: Sequence[CapabilityResolver],
     *,
+    resolvers: Sequence[CapabilityResolver],
     now: datetime,
 ) -> Actor:
     """Returns the bearer of a key with no more than the person whom the key acts as, if that is a person of the directory."""
@@ -150,7 +150,7 @@ def _standing_in(access: Access, actor: Actor, asking: Asking, now: datetime) ->
     assert stands_in is not None
     giver = stands_in.name
     if access.is_elsewhere and asking.vouched is not None:  # The host's directory was asked for this very command.
-        return replace(actor, on_behalf_of=giver, roles=actor.roles | stands_in.roles)
+        return replace(actor, on_behalf_of=giver, roles=actor.roles | (stands_in.roles or stands_in.lent))
     held = [
         each
         for each in access.delegations_to(actor.id, now)
@@ -162,7 +162,8 @@ def _standing_in(access: Access, actor: Actor, asking: Asking, now: datetime) ->
     if not held or not stands_in.roles <= lent or not (stands_in.roles or is_whole):
         told = f"{actor.id!r} does not stand in for {giver!r} in this matter any more"
         raise forbidden(PeopleRefusal.NOT_STANDING_IN, f"{told}; somebody who is asked has to decide")
-    return replace(actor, on_behalf_of=giver, roles=actor.roles | stands_in.roles)
+    # Whoever is asked by name is stood in for with all that was lent: the question may take what they have by a role.
+    return replace(actor, on_behalf_of=giver, roles=actor.roles | (stands_in.roles or lent))
 
 
 def _check_needs(actor: Actor, needs: Sequence[str]) -> None:

@@ -165,7 +165,11 @@ class Crowd(msgspec.Struct, frozen=True):
     def stand_in(self, name: str, *, role: str, definition: str, but: Collection[str] = ()) -> str:
         """Who stands in for somebody in a matter; those in `but` do not. Empty if nobody does."""
         for each in self.delegations.get(name, ()):
-            if each.covers(role=role, definition=definition) and each.receiver not in but and self.is_here(each.receiver):
+            if (
+                each.covers(role=role, definition=definition)
+                and each.receiver not in but
+                and self.is_here(each.receiver)
+            ):
                 return each.receiver
         return ""
 

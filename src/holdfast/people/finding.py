@@ -286,7 +286,9 @@ class _Search:
         """Who stands in for somebody; none who may not decide, or wants something of them, and nobody where people are asked in person."""
         if self._errand.in_person:
             return ""
-        return crowd.stand_in(name, role=role, definition=self._definition, but={self._errand.requester, *self._errand.barred})
+        return crowd.stand_in(
+            name, role=role, definition=self._definition, but={self._errand.requester, *self._errand.barred}
+        )
 
 
 def _once(people: list[Person]) -> list[Person]:

@@ -278,7 +278,7 @@ def test_an_approval_can_be_approved_rejected_or_escalated(place: Place) -> None
     (task,) = engine.run(run).tasks()
     decide, override, escalate = engine.run(run).resume_options()
     assert (decide.action, decide.choices, decide.role) == ("decide", ("approved", "rejected"), "sales_manager")
-    assert (override.action, override.capability) == ("override", "execution:override")
+    assert (override.action, override.capability) == ("override", "execution:resume, execution:override")
     assert (escalate.action, escalate.choices) == ("escalate", ("role:director",))
     assert {each.step_id for each in (decide, override, escalate)} == {task.step_id}
     director = engine.acting(person("dora", "director"))
@@ -668,3 +668,27 @@ def test_an_approval_is_decided_although_its_run_is_not_paused_any_more(place: P
     engine.acting(person("ann")).tasks.approve(task.step_id)
     engine.drain()
     assert (run.tasks()[0].status, run.describe().status) == ("decided", "completed")
+
+
+def test_a_request_left_for_later_never_overrides(place: Place) -> None:
+    """Whoever may override is told so, and not that they lack what they have."""
+    engine, run = begun(place, rules(BLOCK, ALLOW))
+    with pytest.raises(ForbiddenError, match="never goes past an open question"):
+        engine.acting(BOSS).run(run).request_resume("later")
+    with pytest.raises(ForbiddenError, match="execution:override"):
+        engine.acting(OPERATOR).run(run).request_resume("later")
+
+
+def test_why_names_nobody_who_only_decided(place: Place) -> None:
+    """A run that is left to whoever lets it go on was not paused by the approver, and waits since it was decided."""
+    settings = Settings(auto_resume_after_approval=False, resume_worker_interval=None)
+    engine = place.engine(settings).register(load_rules(rules(BLOCK, ALLOW)))
+    run = engine.start("w").id
+    engine.drain()
+    engine.advance(hours=3)
+    approve(engine, run)
+    (reason,) = engine.run(run).why().reasons
+    assert (reason.kind, reason.since) == ("paused", engine.clock.now())
+    assert "'ask' is decided" in reason.words
+    assert MANAGER.id not in reason.words
+    assert MANAGER.id not in engine.run(run).describe().error

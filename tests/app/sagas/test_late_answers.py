@@ -179,3 +179,38 @@ def test_a_process_is_not_advanced_after_its_deadline(place: Place) -> None:
     assert _reason(lambda: engine.acting(SAM).processes.advance(instance.id, "approved")) == "expired"
     engine.drain()
     assert [each.name for each in engine.run(instance.id).steps()] == ["r", "late"]
+
+
+@pytest.mark.row("R-141")
+def test_nothing_is_done_to_a_question_whose_time_is_over(place: Place) -> None:
+    """Nobody can decide it, so that nobody is asked besides, nobody speaks for it, and it is in no inbox. The pause ends, and it takes its way."""
+    engine, found = _waiting(place, Saga("w").human("q", ask=["user:ann", "user:bob"], agree=2, timeout=HOUR))
+    ann, task = engine.acting("ann").tasks, found.tasks()[0]
+    ann.approve(task)
+    found.pause("hold", clock="run_on")
+    engine.advance(hours=2)
+    calls: list[Callable[[], object]] = [
+        lambda: ann.withdraw_decision(task, "no"),
+        lambda: ann.comment(task, "hello?"),
+        lambda: engine.tasks.add_approver(task, "eve"),
+        lambda: engine.tasks.reassign(task, "eve", who="bob"),
+        lambda: engine.tasks.escalate(task, "late"),
+        lambda: engine.tasks.withdraw(task, "late"),
+        lambda: engine.acting("bob").tasks.claim(task),
+    ]
+    assert [_reason(each) for each in calls] == ["expired"] * len(calls)
+    bob = engine.acting("bob").tasks
+    assert (bob.list(mine=True), bob.counts().own) == ([], 0)
+    found.resume()
+    engine.drain()
+    assert found.tasks()[0].status == "expired"
+
+
+def test_a_question_stays_where_clocks_stand_still(place: Place) -> None:
+    """Its time is not over."""
+    engine, found = _waiting(place, Saga("w").human("q", ask="user:bob", timeout=HOUR))
+    found.pause("hold", clock="stand_still")
+    engine.advance(hours=2)
+    bob = engine.acting("bob").tasks
+    assert len(bob.list(mine=True)) == 1
+    bob.comment(found.tasks()[0], "I am here")

@@ -596,3 +596,27 @@ def test_a_question_to_a_person_by_name_and_role_is_one_mail(place: Place) -> No
     assert [each.addresses for each in post.notices] == [("ann@example.com",)]
     engine.advance(hours=2)
     assert [each.subject.startswith("Reminder") for each in post.notices] == [False, True]
+
+
+@pytest.mark.parametrize("to", ["user:bob", "role:boss"])
+def test_whoever_left_is_told_by_no_channel(place: Place, to: str) -> None:
+    """Whatever the channel is, reminders do not reach deactivated people."""
+    post = Post()
+    engine = place.engine()
+    engine.channel("sms", post)
+    for name in ("ann", "bob"):
+        engine.directory.put(name)
+    engine.directory.grant("bob", "boss")
+    engine.register(
+        Saga("x").human("q", ask=["user:ann", to], agree="any", remind_every=timedelta(hours=1), notify="sms").build()
+    )
+    engine.start("x")
+    engine.drain()
+    assert sorted(each.to for each in post.notices) == ["ann", to.partition(":")[2]]
+    post.notices.clear()
+    engine.directory.deactivate("bob")
+    engine.advance(minutes=61)
+    assert [each.to for each in post.notices] == ["ann"]
+    engine.directory.activate("bob")
+    engine.advance(hours=1)
+    assert sorted(each.to for each in post.notices) == ["ann", "ann", to.partition(":")[2]]

@@ -13,6 +13,7 @@ import pytest
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, life, run, status, statuses, step, told
 from holdfast import (
     Actor,
+    Escalation,
     ForbiddenError,
     NotFoundError,
     PayloadError,
@@ -633,7 +634,7 @@ def test_the_options_say_what_can_be_done_and_by_whom(place: Place) -> None:
     asked = engine.run(instance).resume_options()
     assert [(each.action, each.choices, each.role, each.capability) for each in asked] == [
         ("decide", ("confirmed", "rejected"), "clerk", ""),
-        ("override", (), "", "execution:override"),
+        ("override", (), "", "execution:resume, execution:override"),
     ]
     decide(engine, instance, "ask", role="clerk")
     assert [(each.action, each.choices) for each in engine.run(instance).resume_options()] == [("signal", ("payment",))]
@@ -686,3 +687,17 @@ def test_the_history_tells_what_was_held(place: Place) -> None:
     assert paused["clock"] == "stand_still"
     assert [datetime.fromisoformat(str(each)) for each in paused["held"].values()] == [due]  # type: ignore[attr-defined]
     assert ("timer_cancelled", "") in [(each[0].removeprefix("$"), each[1]) for each in told(engine, instance)]
+
+
+def test_what_an_option_names_is_enough(place: Place) -> None:
+    """Somebody whom nobody asks can do it with exactly the capabilities that the option names."""
+    ladder = Escalation(timedelta(hours=1), to="user:dir")
+    engine = place.engine().register(Saga("x").human("q", ask="user:ann", escalate=ladder).build())
+    for action in ("escalate", "override"):
+        found = engine.run(run(engine, "x"))
+        [option] = [each for each in found.resume_options() if each.action == action]
+        stranger = engine.acting(Actor(id="olga", capabilities=frozenset(option.capability.split(", "))))
+        if action == "escalate":
+            stranger.tasks.escalate(option.step_id, "x")
+        else:
+            stranger.run(found.id).resume("x", override=True)

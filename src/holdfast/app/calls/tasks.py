@@ -331,13 +331,18 @@ class FutureTasks:
 
         return self._do(task, command)
 
-    def escalate(self, task: StepLike, reason: str = "") -> Reply[None]:
+    def escalate(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> Reply[None]:
         """Have a question escalate now, as it would by itself if nobody answered: by the next rung of its ladder, or to its last resort.
 
         Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`. So does everybody
         where the next rung ends the question by an outcome, which those may not who may not decide it.
         """
-        return self._do(task, lambda step: c.PutHigher(step=step, reason=checked_text(reason, "reason")))
+        return self._do(
+            task,
+            lambda step: c.PutHigher(step=step, reason=checked_text(reason, "reason")),
+            on_behalf_of,
+            may_speak,
+        )
 
     # -- what is said about it
 

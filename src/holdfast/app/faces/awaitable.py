@@ -1201,13 +1201,13 @@ class AsyncTasks:
         """Ask somebody else as well, a user or `role:<name>`. It takes the capability `task:add_approver`."""
         await self._futures.add_approver(task, person, weight=weight, reason=reason)
 
-    async def escalate(self, task: StepLike, reason: str = "") -> None:
+    async def escalate(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Have a question escalate now, as it would by itself if nobody answered: by the next rung of its ladder, or to its last resort.
 
         Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`. So does everybody
         where the next rung ends the question by an outcome, which those may not who may not decide it.
         """
-        await self._futures.escalate(task, reason)
+        await self._futures.escalate(task, reason, on_behalf_of=on_behalf_of)
 
     async def comment(self, task: StepLike, text: str, *, on_behalf_of: str = "") -> None:
         """Say something about a question, or answer one that was asked back: those who are asked can, and who wanted the run."""
@@ -2415,6 +2415,7 @@ class AsyncAdmin:
     async def identify(self, secret: str) -> ApiKey | None:
         """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds, and its bearer is not deactivated.
 
+        One that acts as a person of the directory is told with no more roles and capabilities than that person has now.
         Its use is noted, about once a minute. How long it takes does not tell how much of the secret was right.
         """
         return await self._futures.identify(secret)

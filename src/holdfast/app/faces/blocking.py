@@ -1197,13 +1197,13 @@ class Tasks:
         """Ask somebody else as well, a user or `role:<name>`. It takes the capability `task:add_approver`."""
         self._futures.add_approver(task, person, weight=weight, reason=reason).result()
 
-    def escalate(self, task: StepLike, reason: str = "") -> None:
+    def escalate(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Have a question escalate now, as it would by itself if nobody answered: by the next rung of its ladder, or to its last resort.
 
         Those who are asked can do so, and who wanted the run; anybody else needs the capability `task:escalate`. So does everybody
         where the next rung ends the question by an outcome, which those may not who may not decide it.
         """
-        self._futures.escalate(task, reason).result()
+        self._futures.escalate(task, reason, on_behalf_of=on_behalf_of).result()
 
     def comment(self, task: StepLike, text: str, *, on_behalf_of: str = "") -> None:
         """Say something about a question, or answer one that was asked back: those who are asked can, and who wanted the run."""
@@ -2403,6 +2403,7 @@ class Admin:
     def identify(self, secret: str) -> ApiKey | None:
         """The API key, of whichever tenant, that somebody came with; None unless there is one that still holds, and its bearer is not deactivated.
 
+        One that acts as a person of the directory is told with no more roles and capabilities than that person has now.
         Its use is noted, about once a minute. How long it takes does not tell how much of the secret was right.
         """
         return self._futures.identify(secret).result()

@@ -99,7 +99,7 @@ class AddApprover(Given, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Escalate(Given, frozen=True, kw_only=True):
+class Escalate(OnBehalf, frozen=True, kw_only=True):
     """Why a question escalates now."""
 
     reason: str = ""
@@ -277,7 +277,8 @@ async def add_approver(call: Call[NoQuery, AddApprover]) -> None:
 
 async def escalate_task(call: Call[NoQuery, Escalate]) -> None:
     """Have a question escalate now."""
-    await call.calls.tasks.escalate(_task(call.path["id"]), call.body.reason)
+    asked = call.body
+    await call.calls.tasks.escalate(_task(call.path["id"]), asked.reason, on_behalf_of=asked.on_behalf_of)
 
 
 async def comment_on_task(call: Call[NoQuery, Say]) -> None:

@@ -63,9 +63,9 @@ def given_lapse(seat: Seat, definition: str, known: Callable[[str], PersonFact |
             return f"{giver!r} has delegated it, and is deactivated by now"
     for giver, other in seat.lent.items():
         found = known(other)
-        if (found is not None and not found.is_active) or not _stands_in(asked, giver, other, definition, known):
+        if (found is not None and not found.is_active) or not _stands_in(asked, known(giver), other, definition):
             return f"{other!r} has delegated it in the place of {giver!r}, and does not stand in for them any more"
-    if asked.for_ and not seat.hands and not _stands_in(asked, asked.for_, asked.name, definition, known):
+    if asked.for_ and not seat.hands and not _stands_in(asked, known(asked.for_), asked.name, definition):
         return f"{asked.name!r} was asked in the place of {asked.for_!r}, and does not stand in for them any more"
     return ""
 
@@ -109,13 +109,10 @@ def _has_role(turn: Turn, owner: str, role: str, actor: Actor) -> bool:
     return known is None or role in known.roles
 
 
-def _stands_in(
-    asked: Person, giver: str, other: str, definition: str, known: Callable[[str], PersonFact | None]
-) -> bool:
-    found = known(giver)
-    return found is None or any(
+def _stands_in(asked: Person, giver: PersonFact | None, other: str, definition: str) -> bool:
+    return giver is None or any(
         each.to == other and each.role in {"", asked.role} and each.definition in {"", definition}
-        for each in found.stand_ins
+        for each in giver.stand_ins
     )
 
 

@@ -11,8 +11,9 @@ from datetime import datetime
 
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import Human
+from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.refusals import Refusal, refused
-from holdfast.machine.runs.state import Step
+from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.timers import DEADLINE, escalation_timer, step_timer
 from holdfast.machine.runs.turn import Turn
 
@@ -27,23 +28,31 @@ def late_refusal(turn: Turn, step: Step, what: str) -> Rejection | None:
 def is_late(turn: Turn, step: Step, at: str = "") -> bool:
     """Whether the time of an open step, or of the whole run, is over, or was when something happened. Where clocks stand still, it is not."""
     moment, pause = turn.moment, turn.state.pause
-    if moment.is_shifting or (pause is not None and pause.clock == "stand_still"):
-        return False
-    due = moment.pending_timers if pause is None else pause.held
-    if not due:
+    if moment.is_shifting:
         return False
     when = datetime.fromisoformat(at) if at else moment.now
-    return any(key in due and due[key] < when for key in _ends(turn, step))
+    if pause is not None:
+        return is_over(turn.routes, turn.state, step, when)
+    due = moment.pending_timers
+    return bool(due) and any(key in due and due[key] < when for key in _ends(turn.routes, turn.state, step))
 
 
-def _ends(turn: Turn, step: Step) -> Iterator[str]:
+def is_over(routes: GraphIndex, state: State, step: Step, when: datetime) -> bool:
+    """Whether the time of an open step of a run that is paused was over at an instant."""
+    pause = state.pause
+    if pause is None or pause.clock == "stand_still":
+        return False
+    return any(key in pause.held and pause.held[key] < when for key in _ends(routes, state, step))
+
+
+def _ends(routes: GraphIndex, state: State, step: Step) -> Iterator[str]:
     """The timers by which the step ends. One that only has others asked besides ends nothing."""
-    op = turn.routes.node(step.node).op
+    op = routes.node(step.node).op
     yield DEADLINE
     if not isinstance(op, Human):
         yield step_timer(step.number)
         return
-    if not (turn.state.escalates and op.last_resort and not step.level):
+    if not (state.escalates and op.last_resort and not step.level):
         yield step_timer(step.number)
     ladder = () if op.times is None else op.times.escalation
     if step.level < len(ladder) and ladder[step.level].outcome:

@@ -113,11 +113,19 @@ class Deliveries:
         found, is_left = self._addressed(name, notice, but)
         if not is_left:
             return ""
-        if getattr(channel, "needs_address", False) and not found.addresses:
-            self._send(self._channels[IN_APP], found)
-            return f"nobody knows an address of {found.kind} {found.to!r}; told in the application only"
+        if name != IN_APP and not found.addresses:
+            is_gone = self._has_left(found)
+            if is_gone or getattr(channel, "needs_address", False):
+                self._send(self._channels[IN_APP], found)
+                told = f"{found.kind} {found.to!r}; told in the application only"
+                return f"nobody is active any more of {told}" if is_gone else f"nobody knows an address of {told}"
         self._send(channel, found)
         return ""
+
+    def _has_left(self, notice: Notice) -> bool:
+        """Whether all are deactivated whom the directory knows of those who are meant."""
+        known = self.people(notice.tenant, notice.recipient)
+        return bool(known) and not any(each.is_active for each in known)
 
     def _notice(self, context: EffectContext, errand: Notify) -> Notice:
         words: Notify | FullWords = errand

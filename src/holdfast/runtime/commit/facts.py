@@ -48,6 +48,8 @@ class StandsIn(NamedTuple):
     name: str
     roles: frozenset[str] = frozenset()
     """The roles by which that one is asked; empty if by name."""
+    lent: frozenset[str] = frozenset()
+    """All of their roles, if they are asked by name: what a question takes they may have by one."""
 
 
 class Vouched(msgspec.Struct, frozen=True, kw_only=True):
