@@ -61,6 +61,8 @@ LEFT_OUT: Final = (
     "tests/examples",
 )
 """Tests that look at the sources, or at processes of their own, of which nothing is seen."""
+OF_DECLARATIONS: Final = "tests/app/test_declarations.py"
+"""Tests that import every module and look at what it declares: they come to whatever is run when a module is imported."""
 FIRST_SECONDS: Final = 30.0
 """So much time have the tests of the first round, as long as they took when the map was made."""
 REST_SECONDS: Final = 400.0
@@ -92,11 +94,11 @@ class Map:
             self._blocks[file_].append((first, last, int(tests, 16)))
 
     def reaching(self, mutant: Mutant) -> list[int]:
-        """The tests that come to the smallest block that the bug is in; to any of its module, for what is run when it is imported."""
+        """The tests that come to the smallest block that the bug is in; for what is run at import, to any of its module, or that look at every one."""
         blocks = self._blocks[mutant.file]
         around = [each for each in blocks if each[0] <= mutant.line <= each[1]]
         if not around:
-            found = 0
+            found = sum(1 << place for place, each in enumerate(self.tests) if each[0].startswith(OF_DECLARATIONS))
             for _, _, tests in blocks:
                 found |= tests
             return _numbers(found)
@@ -107,7 +109,8 @@ class Map:
         by_file: dict[str, list[int]] = defaultdict(list)
         for each in sorted(tests, key=lambda number: self.tests[number][1]):
             by_file[self.tests[each][0].partition("::")[0]].append(each)
-        return [each for row in zip_longest(*by_file.values()) for each in row if each is not None]
+        first = by_file.pop(OF_DECLARATIONS, [])
+        return [*first, *(each for row in zip_longest(*by_file.values()) for each in row if each is not None)]
 
 
 def _numbers(mask: int) -> list[int]:
