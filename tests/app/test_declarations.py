@@ -1,4 +1,4 @@
-"""What a value or a call means of which something is left out."""
+"""What the package declares: defaults, limits, routes."""
 
 from __future__ import annotations
 

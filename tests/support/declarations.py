@@ -1,4 +1,4 @@
-"""What a value or a call means of which something is left out: `tests/app/declarations.txt` lists it for the whole package.
+"""What the package declares: `tests/app/declarations.txt` lists what a value or a call means of which something is left out, limits, and routes.
 
     python tests/support/declarations.py     writes the list anew
 """
@@ -18,14 +18,25 @@ from types import ModuleType
 import msgspec
 
 import holdfast
+from holdfast.http.routes import ROUTES
+from holdfast.http.routing import Route
 
 LIST = Path(__file__).resolve().parent.parent / "app" / "declarations.txt"
+_ADDRESS = {"method", "path", "handler"}
+_LIMITS = ("MOST", "MAX", "LIMIT", "LONGEST", "LARGEST", "LEAST")
+"""Parts of the names of constants that are limits."""
 _FLAGS = ("frozen", "eq", "order", "array_like", "forbid_unknown_fields", "omit_defaults", "gc", "weakref")
 
 
 def declarations() -> list[str]:
-    """The lines of the list: one for each class of values, and one for each call that takes a number or a switch."""
-    return sorted({line for module in _modules() for line in _of(module)})
+    """The lines of the list: one for each class of values, each call that takes a number or a switch, each limit, and each route."""
+    return sorted({*(line for module in _modules() for line in _of(module)), *map(_of_route, ROUTES)})
+
+
+def _of_route(route: Route) -> str:
+    fields = ((each.name, getattr(route, each.name), each.default) for each in msgspec.structs.fields(route))
+    words = (f"{name}={_told(value)}" for name, value, default in fields if value != default and name not in _ADDRESS)
+    return f"{route.method} {route.path}: {', '.join(words)}"
 
 
 def _modules() -> Iterator[ModuleType]:
@@ -39,6 +50,8 @@ def _modules() -> Iterator[ModuleType]:
 
 def _of(module: ModuleType) -> Iterator[str]:
     for name, value in vars(module).items():
+        if any(each in name for each in _LIMITS) and isinstance(value, int | float | timedelta):
+            yield f"{module.__name__.removeprefix('holdfast.')}.{name} = {value!r}"
         if getattr(value, "__module__", None) != module.__name__:
             continue
         place = f"{module.__name__.removeprefix('holdfast.')}.{name}"
@@ -101,6 +114,8 @@ def _told(value: object) -> str:
         return f"{type(value).__name__}({', '.join(sorted(words) if isinstance(value, frozenset) else words)})"
     if value is None or isinstance(value, bool | int | float | str | dict | timedelta):
         return repr(value)
+    if isinstance(value, type) or typing.get_origin(value) is not None:
+        return str(value).removeprefix("<class '").removesuffix("'>")
     if isinstance(value, msgspec.Struct):
         return f"{type(value).__name__}()"
     return type(value).__name__
