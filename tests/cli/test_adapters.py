@@ -1,0 +1,165 @@
+"""What commands ask of a server: every call of an adapter asks, and every parameter of it makes a difference to what is asked."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from api.addresses import GHOST
+from holdfast.authoring.document import contract_names, ready_contract
+from holdfast.cli import remote
+from holdfast.client import Client
+from holdfast.errors import HoldfastError
+
+AT = datetime(2030, 1, 1, tzinfo=UTC)
+LOCAL = {
+    "timeout": "how long the caller waits",
+    "invariants.workflows.rules": "chosen from what the server finds",
+    "pauses.resume.version": "looked for among the pauses",
+    "pauses.resume.step": "looked for among the pauses",
+    "pauses.resume.tenant": "refused",
+}
+"""Parameters that the server is not asked by, and why."""
+GIVEN: dict[str, dict[str, Any]] = {
+    "audit.of": {"instance": GHOST},
+    "bodies.export": {"type": "invoice"},
+    "bodies.save": {"draft": "d-1"},
+    "bodies.scenarios": {"type": "invoice"},
+    "instances.delete": {"instance": GHOST},
+    "pauses.resume": {"definition": 7},
+    "tasks.decide_many": {"tasks": [("t", "1")]},
+}
+"""What calls are given that ask nothing, or something else, without it."""
+KEYS = ("command_id", "triggered_by_id", "idempotency_key")
+"""What goes into a header that is by chance for who does not say it."""
+
+
+class Recorder:
+    """A server that has nothing, and keeps what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, bytes, str]] = []
+        recorder = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                told = "".join(f"{name}: {each}\n" for name, each in self.headers.items() if name.lower() == "if-match")
+                recorder.asked.append((self.command, self.path, body, told))
+                recorder.key = self.headers.get("Idempotency-Key", "")
+                answer = b'{"type": "about:blank", "title": "none", "status": 404, "code": "not_found", "detail": "none"}'
+                self.send_response(404)
+                self.send_header("Content-Type", "application/problem+json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 - the words of the library
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing."""
+
+        self.key = ""
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
+        self.thread.start()
+
+    def close(self) -> None:
+        """End it."""
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture(scope="module")
+def recorder() -> Iterator[Recorder]:
+    """One for all calls."""
+    made = Recorder()
+    yield made
+    made.close()
+
+
+def subjects(client: Client) -> dict[str, object]:
+    """The adapters, by the names that commands have for them."""
+    calls = remote.RemoteCalls(client)
+    found = {name: each for name, each in vars(calls).items() if type(each).__name__.startswith("Remote")}
+    return {**found, "run": calls.run(GHOST), "calls": calls}
+
+
+def names() -> list[str]:
+    """All calls of all adapters."""
+    return sorted(
+        f"{subject}.{name}"
+        for subject, adapter in subjects(Client("http://127.0.0.1:1")).items()
+        for name, _ in inspect.getmembers(type(adapter), inspect.isfunction)
+        if not name.startswith("_") and name != "run"
+    )
+
+
+def value_of(parameter: inspect.Parameter, number: int) -> Any:
+    """A value for a parameter: another one for each number."""
+    hint = str(parameter.annotation)
+    if "datetime" in hint:
+        return AT + timedelta(days=number)
+    if "timedelta" in hint:
+        return timedelta(hours=number)
+    if "bool" in hint:
+        return not parameter.default if isinstance(parameter.default, bool) else bool(number % 2)
+    if "Sequence[int]" in hint:
+        return [number]
+    if re.search(r"\b(int|float)\b", hint) and "str" not in hint:
+        return number
+    if parameter.name in {"instance", "run", "parent", "cursor"} and "str" in hint and parameter.default in {None, parameter.empty}:
+        return f"{GHOST[:-1]}{number}"
+    if "runs" in parameter.name:
+        return [f"{GHOST[:-1]}{number}"]
+    if "Contract" in hint:
+        return ready_contract(contract_names()[number])
+    if re.search(r"[sS]equence\[Mapping", hint):
+        return [{f"key{number}": f"value{number}"}]
+    if re.search(r"tuple\[str, str\]", hint):
+        return [("t", str(number))]
+    if re.search(r"dict|Mapping", hint):
+        return {f"key{number}": f"value{number}"}
+    if "bytes" in hint:
+        return f'{{"a": {number}}}'.encode()
+    if re.search(r"[sS]equence|list|tuple|Iterable", hint):
+        return [f"word{number}"]
+    return f"word{number}"
+
+
+@pytest.mark.parametrize("name", names())
+def test_all_that_a_command_says_reaches_the_server(recorder: Recorder, name: str) -> None:
+    """With another value of any parameter the server is asked something else."""
+    subject, _, call = name.partition(".")
+    with Client(f"http://127.0.0.1:{recorder.server.server_port}") as client:
+        method = getattr(subjects(client)[subject], call)
+        parameters = [each for each in inspect.signature(method).parameters.values() if each.kind is not each.VAR_KEYWORD]
+        base = {each.name: value_of(each, 1) for each in parameters if each.default is each.empty} | GIVEN.get(name, {})
+        first = asked(recorder, method, base)
+        assert first, "it asks nothing"
+        for each in parameters:
+            if {each.name, f"{name}.{each.name}"} & LOCAL.keys() or is_item(each):
+                continue
+            other = asked(recorder, method, {**base, each.name: value_of(each, 2)})
+            assert other != first or (each.name in KEYS and recorder.key == value_of(each, 2)), each.name
+
+
+def is_item(parameter: inspect.Parameter) -> bool:
+    """Whether a page begins behind an item of the page before, which tests of lists give."""
+    return parameter.name == "after" and re.search(r"[A-Z]\w+ \| None", str(parameter.annotation)) is not None
+
+
+def asked(recorder: Recorder, method: Any, given: dict[str, Any]) -> list[tuple[str, str, bytes, str]]:
+    """What a call asks."""
+    recorder.asked.clear()
+    with pytest.raises(HoldfastError):
+        method(**given)
+    return list(recorder.asked)
