@@ -123,6 +123,9 @@ def test_people_are_written_down_and_shown(based: Holdfast) -> None:
     based("directory", "end-absence", str(data["absences"][0]["id"]))
     assert based.json("directory", "show", "ann")["delegations"] == []
     assert _people(based, "--holders-of", "finance") == ["ann"]
+    based("directory", "grant", "bob", "finance")
+    assert _people(based, "--holders-of", "finance", "--limit", "1") == ["ann"]
+    assert _people(based, "--holders-of", "finance", "--after", "ann") == ["bob"]
     assert _people(based, "--limit", "1") == ["ann"]
     assert _people(based, "--after", "ann") == ["bob"]
     assert "no longer has" in based("directory", "revoke", "ann", "finance").stdout
@@ -179,6 +182,7 @@ def test_auditors_list_changes_and_acts(stage: Stage) -> None:
     stage.holdfast("pause", run, "--reason", "look first", *olga)
     told = stage.holdfast("audit", "--subject", "person", "--name", "bob", "--by", "olga").stdout
     assert ("olga" in told, "deactivate" in told, "left" in told) == (True, True, True)
+    assert "olga for" not in told
     first = stage.holdfast.json("audit", "--subject", "person", "--limit", "1")
     assert [each["action"] for each in first["items"]] == ["deactivate"]
     rest = stage.holdfast.json("audit", "--subject", "person", "--after", str(first["next"]))["items"]
@@ -187,5 +191,11 @@ def test_auditors_list_changes_and_acts(stage: Stage) -> None:
     (act,) = stage.holdfast.json("audit", run, "--after", str(page["next"]))["items"]
     assert (act["actor"], act["action"], act["reason"]) == ("olga", "pause", "look first")
     assert "look first" in stage.holdfast("audit", run, "--as", "audra", "--can", "audit:read").stdout
+    stage.holdfast("resume", run, *olga)
+    for each in ("ann", "dan"):
+        stage.holdfast("directory", "put", each, *olga)
+    stage.holdfast("directory", "delegate", "ann", "dan", "--until", "2090-01-01T00:00:00Z", *olga)
+    stage.holdfast("decide", f"{run}:1", "confirmed", "--as", "dan", "--on-behalf-of", "ann")
+    assert "dan for ann" in stage.holdfast("audit", run).stdout
     assert "audit:read" in stage.holdfast("audit", "--as", "eve", code=Exit.FORBIDDEN).stderr
     assert "INSTANCE" in stage.holdfast("audit", run, "--by", "olga", code=Exit.WRONG).stderr

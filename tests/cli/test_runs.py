@@ -88,7 +88,9 @@ def test_lists_are_narrowed(stage: Stage) -> None:
 def test_lists_are_paged(stage: Stage) -> None:
     """A page says what the next one begins behind; all pages together are the list."""
     runs = [stage.begun("import", row="x") for _ in range(3)]
-    for group in ([], ["--paused"]):
+    for run in runs:
+        stage.engine.run(run).request_resume()
+    for group in ([], ["--paused"], ["--resumable"]):
         first = stage.holdfast.json("list", *group, "--limit", "2")
         second = stage.holdfast.json("list", *group, "--limit", "2", "--after", first["next"])
         assert sorted(ids(first) + ids(second)) == sorted(runs)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from cli.calling import Holdfast
+from holdfast.cli import main
 from holdfast.cli.exits import Exit
 from holdfast.cli.templates import names
-from support.repository import ROOT
 
 
 def test_all_templates_are_listed(holdfast: Holdfast) -> None:
@@ -107,22 +106,46 @@ def test_what_cannot_happen_is_told(holdfast: Holdfast, options: list[str], code
     assert told in holdfast("template", "run", "order_approval", *options, code=code).stderr
 
 
-def test_on_a_terminal_it_is_asked_what_happens() -> None:
-    """Events and the fields of their forms, until it has ended; a mistake is told, and asked again."""
+def typed(monkeypatch: pytest.MonkeyPatch, text: str, *words: str) -> None:
+    """Call the command at a terminal, where somebody types a text and then ends it."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "holdfast.cli", "template", "run", "order_approval", "--input", '{"order_id": "o-1"}'],
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )
-    os.close(theirs)
-    os.write(ours, b"nonsense\n\napproved\nlooks good\n")
-    told, wrong = process.communicate(timeout=60)
+    os.write(ours, f"{text}\x04".encode())
+    with os.fdopen(theirs) as terminal, pytest.raises(SystemExit) as ended:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        main(["template", "run", *words])
     os.close(ours)
-    assert process.returncode == Exit.DONE, wrong
+    assert ended.value.code == Exit.DONE
+
+
+def test_on_a_terminal_it_is_asked_what_happens(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Events and the fields of their forms, until it has ended; a mistake is told, and asked again."""
+    text = "nonsense\n\napproved\nlooks good\n"
+    typed(monkeypatch, text, "order_approval", "--input", '{"order_id": "o-1"}')
+    told, wrong = capsys.readouterr()
     assert "cannot be answered by 'nonsense'" in wrong
     assert told.splitlines()[-1] == "orders.approval is completed: approved"
     assert "looks good" in told
+
+
+def test_on_a_terminal_fields_are_asked_for_by_their_titles(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is no text is written as JSON; a field that is left empty is not given."""
+    acts = ("--do", 'investigate={"priority": "high"}', "--do", "evidence.received")
+    typed(monkeypatch, "approved\n\n500\n", "dispute_resolution", *acts)
+    told, _ = capsys.readouterr()
+    assert "  Refund in cents: " in told
+    assert "  Reason: " in told
+    assert "{'refund_cents': 500}" in told or '{"refund_cents": 500}' in told
+
+
+def test_on_a_terminal_a_step_without_a_form_asks_for_the_event_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing else is asked for, and who does not want to go on says so."""
+    typed(monkeypatch, "approved\n\n", "settlement")
+    told, wrong = capsys.readouterr()
+    assert wrong == ""
+    assert told.splitlines()[-1].startswith("finance.settlement is suspended at await_bank")
