@@ -72,6 +72,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         people:
           ann: {mnager: bob, kind: robot, active: maybe, roles: finance, email: ann}
           7: {}
+          "": {}
           bob: {roles: [{role: x, begins: soon}], attributes: []}
         delegations:
           - {from: ann, too: bob}
@@ -86,6 +87,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         "people.ann.active",
         "people.ann.roles: give a list of roles",
         "people: an id is text, in quotes if need be, not 7",
+        "people: an id is text, in quotes if need be, not ''",
         "people.bob.roles[0].begins: give a date",
         "people.bob.attributes",
         "delegations[0]: unknown key 'too'; did you mean 'to'?",

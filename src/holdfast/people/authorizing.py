@@ -159,7 +159,7 @@ def _standing_in(access: Access, actor: Actor, asking: Asking, now: datetime) ->
     theirs = access.person(giver, now).roles(now)
     lent = {role for role in theirs for each in held if each.role in {"", role}}
     is_whole = any(not each.role for each in held)
-    if not held or not stands_in.roles <= lent or not (stands_in.roles or is_whole):
+    if not stands_in.roles <= lent or not (stands_in.roles or is_whole):
         told = f"{actor.id!r} does not stand in for {giver!r} in this matter any more"
         raise forbidden(PeopleRefusal.NOT_STANDING_IN, f"{told}; somebody who is asked has to decide")
     # Whoever is asked by name is stood in for with all that was lent: the question may take what they have by a role.

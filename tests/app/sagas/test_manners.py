@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast import Actor, Escalation, ForbiddenError, NotFoundError, Notice, PayloadError, Saga
-from holdfast.people.notices.manners import manners_of
+from holdfast.kernel.people import Principal
+from holdfast.people.notices.manners import PREFERENCES, Wants, manners_of, wants_of
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -118,6 +119,22 @@ def test_people_do_without_a_channel_but_not_without_what_is_mandatory(place: Pl
     for wrong in ({"language": "klingon!"}, {"language": 7}, {"off": "letter"}, {"off": [7]}, {"off": ["x" * 9999]}):
         with pytest.raises(PayloadError):
             calls.prefer("ann", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("said", "wants"),
+    [
+        ({"language": "de", "off": ["letter"]}, Wants("de", frozenset({"letter"}))),
+        ({"language": 7, "off": ("letter", ["x"], 7, None)}, Wants("", frozenset({"letter"}))),
+        ({"off": "letter"}, Wants()),
+        (["letter"], Wants()),
+        (None, Wants()),
+    ],
+)
+def test_wishes_that_cannot_be_read_are_none(said: object, wants: Wants) -> None:
+    """A directory may say anything of a person: what is no wish is left out, and those beside it count."""
+    assert wants_of(Principal(id="ann", attributes={PREFERENCES: said})) == wants
+    assert wants_of(None) == Wants()
 
 
 @pytest.mark.parametrize(
