@@ -143,6 +143,19 @@ def test_a_run_that_has_not_started_yet_is_stopped_for_another_when_it_has(place
     proved(engine)
 
 
+def test_a_run_that_has_not_started_yet_is_left_alone_by_one_that_waits(place: Place) -> None:
+    """A fire that is put off until another has ended stops nothing, also if the start of that one is on its way."""
+    engine = opened(place)
+    engine.schedules.put("s", "slow", every=DAY, overlap="buffer_one")
+    engine.schedules.trigger("s", command_id="1")
+    engine.schedules.trigger("s", command_id="2")
+    assert [each.status for each in engine.schedules.fires("s")] == ["buffered", "starting"]
+    engine.drain()
+    assert [each.status for each in engine.schedules.fires("s")] == ["buffered", "started"]
+    assert [each.status for each in engine.runs.list().items] == ["running"]
+    proved(engine)
+
+
 def test_a_schedule_that_is_put_while_it_is_paused_stays_paused(place: Place) -> None:
     """Another plan for a paused schedule starts nothing until the schedule is resumed, and then counts."""
     engine = opened(place)

@@ -86,6 +86,15 @@ def test_what_has_no_counterpart_keeps_a_document_where_it_is(
     assert case.at == ["first"]
 
 
+@pytest.mark.row("EO-11")
+def test_what_was_decided_for_the_gate_to_come_needs_its_counterpart() -> None:
+    """An approval that the gate will ask for keeps the document where it is, also if the document has gone on from there."""
+    case = knowing(invoice(OLD), invoice({APPROVE_SLOT: chain(approval("second", who="user:carl"))}, version="2"))
+    assert (case.decide("first", ANN), case.at) == ("", ["second"])
+    assert "'first', which has no counterpart" in switched(case)
+    assert case.at == ["second"]
+
+
 BOSS = Actor(id="ann", roles=frozenset({"boss"}))
 
 

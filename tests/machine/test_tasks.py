@@ -215,6 +215,23 @@ def test_others_are_looked_for() -> None:
     refolded(host)
 
 
+def test_what_is_found_out_about_people_too_late_changes_nothing() -> None:
+    """When a question is decided, still looks for people, or nobody could look, it stays as it is."""
+    lost = [Person(name="ann"), Person(name="bob")]
+    for host in (running(human(*USERS)), running(human(Ask(by="manager")))):
+        before = len(host.history)
+        assert isinstance(host.tell(c.PeopleReviewed(step=1, lost=lost, error="no directory")), Ignored)
+        assert isinstance(host.tell(c.PeopleReviewed(step=9, lost=lost)), Ignored)
+        assert len(host.history) == before
+    assert isinstance(host.tell(c.PeopleReviewed(step=1, lost=lost)), Ignored)
+    host = running(human(*USERS))
+    for actor in (ANN, BOB):
+        decide(host, actor)
+    assert isinstance(host.tell(c.PeopleReviewed(step=1, lost=lost)), Ignored)
+    assert status(host) == "completed"
+    refolded(host)
+
+
 @pytest.mark.row("E-682")
 @pytest.mark.parametrize(
     "found",

@@ -463,10 +463,10 @@ def check_names(kind: str, data: object) -> None:
         raise PayloadError(hidden_told(hidden), reason=Refusal.INVALID_FORM)
 
 
-def version_age(version: str) -> tuple[tuple[int, int, str], ...]:
-    """Orders versions as people do: numbers by value, words by the alphabet."""
+def version_age(version: str) -> tuple[tuple[bool, int | str], ...]:
+    """Orders versions as people do: numbers by value, words by the alphabet and before numbers."""
     parts = re.findall(r"\d+|[^\d.]+", version)
-    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)
+    return tuple((part.isdecimal(), int(part) if part.isdecimal() else part) for part in parts)
 
 
 def unknown_hint(name: str, known: Iterable[str], are: str) -> str:

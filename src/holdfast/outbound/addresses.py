@@ -109,7 +109,7 @@ def _meant(address: Ip) -> tuple[Ip, ...]:
 
 
 def _why_tunnelled(address: Ip) -> str:
-    if address.version == _UNICAST.version and (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+    if (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
         return "a tunnelled" if _why(IPv4Address(int(address) & 0xFFFFFFFF)) else ""
     return ""
 

@@ -370,6 +370,7 @@ def test_a_person_decides_once(place: Place, *, is_over: bool) -> None:
     assert refused(engine, instance, lambda: decide(engine, instance, EVE)) == "not_allowed"  # Strangers learn nothing.
     (event,) = history(engine, instance, "approved" if is_over else "task_decided")
     assert (event.actor, event.data["comment"], event.timestamp) == ("ann", "fine", at)
+    assert "guards" not in event.data  # The ways have none.
 
 
 @pytest.mark.row("E-679")

@@ -578,3 +578,30 @@ def test_a_history_is_read_in_pages(place: Place) -> None:
     assert [*first, *rest] == whole
     assert status(engine, instance) == "running"
     assert whole[-1].timestamp - whole[0].timestamp == timedelta(0)
+
+
+def test_a_page_of_a_history_is_read_alone_if_nothing_before_it_matters(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What happened earlier is read only for steps whose handlers were called before the page, and for those that gave up."""
+    stage = Stage()
+    saga = Saga("waits").step("one", stage.does("one")).wait_for("w", signal="go").step("two", stage.does("two")).build()
+    engine = place.engine().register(saga)
+    instance = run(engine, "waits")
+    engine.run(instance).signal("go")
+    engine.drain()
+    whole = engine.run(instance).history()
+    begins = {each.step_name: each.sequence for each in reversed(whole) if each.step_name}
+    with engine._desk.reader.look() as reader:
+        kind = type(reader)
+    read, asked = kind.events, []
+
+    def counted(self: object, *given: object, **more: object) -> object:
+        asked.append(more)
+        return read(self, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kind, "events", counted)
+    assert engine.run(instance).history(after=begins["w"]) == [each for each in whole if each.sequence > begins["w"]]
+    assert len(asked) == 1
+    assert engine.run(instance).history(after=begins["one"])[0].step_name == "one"
+    assert len(asked) == 3

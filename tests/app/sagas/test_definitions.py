@@ -24,6 +24,7 @@ from holdfast import (
     event,
     task,
 )
+from holdfast.app.definitions import version_age
 from holdfast.authoring.definition import definition_of
 from holdfast.machine.graphs.compiler import graph_bytes, graph_data
 from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
@@ -594,3 +595,12 @@ def test_what_is_refused_after_all_is_not_stored(place: Place) -> None:
         engine.definitions.publish(msgspec.structs.replace(good, graph=spoilt))
     assert engine.definitions.list() == []
     assert engine.register(good).definitions.list()[0].hash == good.graph.hash
+
+
+def test_versions_are_ordered_as_people_do() -> None:
+    """Numbers by value, words by the alphabet and before numbers, part by part; a longer version comes after its beginning."""
+    rising = ["", "1", "1-rc1", "1-rc2", "1.0", "1.0.1", "1.2", "1.10", "2-beta", "2.0", "10"]
+    assert sorted(reversed(rising), key=version_age) == rising
+    assert version_age("1.01") == version_age("1.1")
+    assert version_age("a") < version_age("0")
+    assert version_age("²") < version_age("0")  # No number that Python could read.

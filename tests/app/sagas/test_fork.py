@@ -125,6 +125,22 @@ def test_branches_are_taken_over_as_they_were(place: Place) -> None:
     assert stage.contexts("end")[0].input == {"a": {"n": 1}, "word": "word"}
 
 
+def test_a_fork_of_a_run_that_was_held_goes_on_where_that_was_to_go(place: Place) -> None:
+    """What was answered while the run was paused is not asked again, and what follows is done."""
+    stage = Stage()
+    engine = place.engine().register(shop(stage))
+    origin = run(engine, "shop", {"amount": 5})
+    engine.run(origin).pause("look first")
+    engine.tasks.approve(step(engine, origin, "ask"))
+    engine.drain()
+    assert (status(engine, origin), stage.calls) == ("paused", ["charge"])
+    forked = engine.acting(OLGA).run(origin).fork(engine.run(origin).history()[-1].sequence, reason=WHY)
+    engine.drain()
+    assert (status(engine, forked.id), status(engine, origin)) == ("completed", "paused")
+    assert stage.calls == ["charge", "ship"]
+    assert statuses(engine, forked.id) == {"charge": "completed", "ask": "completed", "ship": "completed"}
+
+
 def test_timers_of_a_fork_begin_anew(place: Place) -> None:
     """A wait takes its whole time again, a deadline too, and a start that was put off begins at once."""
     saga = Saga("s", deadline=2 * HOUR).wait("pause", HOUR).build()

@@ -110,7 +110,8 @@ def _tell(turn: Turn, step: Step | Executed, stop: type[CancelWorkflow | AbortWo
 def _is_detached(turn: Turn, step: Step | Executed) -> bool:
     """Whether the other workflow is no part of this one."""
     op = turn.routes.node(step.node).op
-    return isinstance(op, Call) and op.detached
+    assert isinstance(op, Call)
+    return op.detached
 
 
 def child_ended(turn: Turn, step: Step, command: EndChild) -> None:

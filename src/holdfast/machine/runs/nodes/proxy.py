@@ -41,10 +41,9 @@ class ProxyKind(Kind):
 
 def _is_sent_back(turn: Turn, token: Token, slot: str) -> bool:
     """Whether the end of the slot was reached with void approvals, which are asked for anew: a gate has found them, or the way out where none follows."""
-    came_from = turn.routes.node(token.node).op if token.node else None
     approvals = document_of(turn.state).approvals.values()
     is_void = any(each.verdict == "void" and turn.routes.node(each.node).region == slot for each in approvals)
-    return isinstance(came_from, Gate | Proxy) and is_void
+    return is_void and isinstance(turn.routes.node(token.node).op, Gate | Proxy)
 
 
 def _is_void(turn: Turn, slot: str) -> bool:
