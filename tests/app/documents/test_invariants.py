@@ -73,6 +73,14 @@ def approved(engine: ManualEngine, name: str) -> str:
     return run
 
 
+def cancelled(engine: ManualEngine, name: str) -> str:
+    """One that was cancelled, a while after it was written."""
+    run = drafted(engine, name)
+    engine.advance(seconds=60)
+    asking(engine, BOB).documents.transition("invoice", name, "cancel")
+    return run
+
+
 def amended(engine: ManualEngine, name: str) -> str:
     """One that takes the place of another."""
     submitted(engine, f"{name}-old")
@@ -184,6 +192,11 @@ DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]
     ),
     "another status": ({"WF-15"}, submitted, _sql("update {}documents set status = 'active' where instance = ?")),
     "another place": ({"WF-15"}, submitted, _sql("update {}instances set status = 'completed' where id = ?")),
+    "an end that the row does not tell": (
+        {"WF-15"},
+        cancelled,
+        _sql("update {}instances set status = 'running', reason = '', ended_at = null where id = ?"),
+    ),
     "a document without its row": ({"WF-15"}, submitted, _sql("delete from {}documents where instance = ?")),
     "a join twice": ({"WF-16"}, approved, _copied_step("meet")),
     "a zombie": (
@@ -388,6 +401,7 @@ REPAIRED = [
     "a call twice",
     "another status",
     "another place",
+    "an end that the row does not tell",
     "a document without its row",
     "a join twice",
     "a zombie",

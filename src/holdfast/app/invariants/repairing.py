@@ -98,7 +98,7 @@ def _right(evidence: Evidence, walk: Walk, desk: Desk) -> Header:
         status=status.word,
         reason=status.reason,
         commits=len({each.cause for each in evidence.events}),
-        ended_at=(evidence.header.ended_at or evidence.events[-1].at) if status.is_terminal else None,
+        ended_at=(evidence.header.ended_at or max(each.at for each in evidence.events)) if status.is_terminal else None,
         updated_at=desk.service.shared.clock.now(),
     )
 
