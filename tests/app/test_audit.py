@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -30,6 +33,10 @@ OWN_LINE = {
     r.CancelBranch,
 }
 """Commands whose own events are lines of the audit of a document."""
+TOLD_IN = Path(__file__).with_name("told-acts.txt")
+TOLD = frozenset(TOLD_IN.read_text(encoding="utf-8").splitlines())
+"""What the audit tells of each act: the action, and the values before and after. Who reads an audit relies on it."""
+CHANCE = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{12,}\b|\d{4}-\d\d-\d\d[T ][\d:.]+(\+00:00|Z)?")
 NO_DOCUMENT = {c.CancelWorkflow, c.AbortWorkflow, r.ForkWorkflow}
 """Commands that no document takes."""
 
@@ -70,6 +77,7 @@ def test_an_act_is_one_entry_that_names_all_of_it(place: Place, name: str) -> No
     (entry,) = entries
     assert (entry.actor, entry.on_behalf_of) == (ADM.id, ADM.on_behalf_of)
     assert entry.before != entry.after
+    assert told_as(name, entry) in TOLD, f"write what it tells to {TOLD_IN.name} if that is right"
     assert (found.instance is None) == (found.where == "change")
     if found.where == "change":
         assert isinstance(entry, Change)
@@ -80,6 +88,19 @@ def test_an_act_is_one_entry_that_names_all_of_it(place: Place, name: str) -> No
         # A gate that a transition passes has a line of its own, in the name of the requester.
         (line,) = [each for each in lines if each.place == "call" and not each.what.startswith("passed ")]
         assert (line.whom, line.why) == (ADM.on_behalf_of, why)
+
+
+def told_as(name: str, entry: AuditEntry | Change) -> str:
+    """What an entry tells of a change, without ids, hashes and instants."""
+    values = json.dumps([entry.before, entry.after], default=str, sort_keys=True)
+    told = json.dumps(json.loads(values, object_hook=_in_order), sort_keys=True)
+    return f"{name}: {entry.action} {CHANCE.sub('*', told)}"
+
+
+def _in_order(fields: dict[str, object]) -> dict[str, object]:
+    """Roles have no order."""
+    roles = fields.get("roles")
+    return {**fields, "roles": sorted(roles)} if isinstance(roles, list) else fields
 
 
 def _instances(engine: ManualEngine) -> list[Header]:

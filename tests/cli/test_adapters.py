@@ -54,7 +54,9 @@ class Recorder:
                 told = "".join(f"{name}: {each}\n" for name, each in self.headers.items() if name.lower() == "if-match")
                 recorder.asked.append((self.command, self.path, body, told))
                 recorder.key = self.headers.get("Idempotency-Key", "")
-                answer = b'{"type": "about:blank", "title": "none", "status": 404, "code": "not_found", "detail": "none"}'
+                answer = (
+                    b'{"type": "about:blank", "title": "none", "status": 404, "code": "not_found", "detail": "none"}'
+                )
                 self.send_response(404)
                 self.send_header("Content-Type", "application/problem+json")
                 self.send_header("Content-Length", str(len(answer)))
@@ -116,7 +118,11 @@ def value_of(parameter: inspect.Parameter, number: int) -> Any:
         return [number]
     if re.search(r"\b(int|float)\b", hint) and "str" not in hint:
         return number
-    if parameter.name in {"instance", "run", "parent", "cursor"} and "str" in hint and parameter.default in {None, parameter.empty}:
+    if (
+        parameter.name in {"instance", "run", "parent", "cursor"}
+        and "str" in hint
+        and parameter.default in {None, parameter.empty}
+    ):
         return f"{GHOST[:-1]}{number}"
     if "runs" in parameter.name:
         return [f"{GHOST[:-1]}{number}"]
@@ -141,7 +147,9 @@ def test_all_that_a_command_says_reaches_the_server(recorder: Recorder, name: st
     subject, _, call = name.partition(".")
     with Client(f"http://127.0.0.1:{recorder.server.server_port}") as client:
         method = getattr(subjects(client)[subject], call)
-        parameters = [each for each in inspect.signature(method).parameters.values() if each.kind is not each.VAR_KEYWORD]
+        parameters = [
+            each for each in inspect.signature(method).parameters.values() if each.kind is not each.VAR_KEYWORD
+        ]
         base = {each.name: value_of(each, 1) for each in parameters if each.default is each.empty} | GIVEN.get(name, {})
         first = asked(recorder, method, base)
         assert first, "it asks nothing"

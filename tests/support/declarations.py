@@ -1,6 +1,6 @@
 """What the package declares: `tests/app/declarations.txt` lists what a value or a call means of which something is left out, limits, and routes.
 
-    python tests/support/declarations.py     writes the list anew
+python tests/support/declarations.py     writes the list anew
 """
 
 from __future__ import annotations

@@ -102,7 +102,11 @@ def test_what_is_out_of_use_is_not_put_back_by_compiling_it_again(
         of(engine, CLERK).documents.create("invoice", GIVEN, id="I-1")
     operator.workflows.lift("invoice", "1-org", "it is mended")
     assert [each.workflow_version for each in acme.bodies.recompile()] == ["2-org"]
-    (change,) = [each for each in of(engine, Actor(id="audra", capabilities=frozenset({"audit:read"}))).audit.changes() if each.action == "recompile"]
+    (change,) = [
+        each
+        for each in of(engine, Actor(id="audra", capabilities=frozenset({"audit:read"}))).audit.changes()
+        if each.action == "recompile"
+    ]
     assert (change.subject, change.name, change.before, change.after) == ("body", "invoice", {}, {"workflow": "2-org"})
 
 

@@ -585,7 +585,9 @@ def test_a_page_of_a_history_is_read_alone_if_nothing_before_it_matters(
 ) -> None:
     """What happened earlier is read only for steps whose handlers were called before the page, and for those that gave up."""
     stage = Stage()
-    saga = Saga("waits").step("one", stage.does("one")).wait_for("w", signal="go").step("two", stage.does("two")).build()
+    saga = (
+        Saga("waits").step("one", stage.does("one")).wait_for("w", signal="go").step("two", stage.does("two")).build()
+    )
     engine = place.engine().register(saga)
     instance = run(engine, "waits")
     engine.run(instance).signal("go")
