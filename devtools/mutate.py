@@ -98,11 +98,16 @@ class Map:
         blocks = self._blocks[mutant.file]
         around = [each for each in blocks if each[0] <= mutant.line <= each[1]]
         if not around:
-            found = sum(1 << place for place, each in enumerate(self.tests) if each[0].startswith(OF_DECLARATIONS))
+            found = sum(1 << each for each in self.of_declarations)
             for _, _, tests in blocks:
                 found |= tests
             return _numbers(found)
         return _numbers(min(around, key=lambda each: each[1] - each[0])[2])
+
+    @property
+    def of_declarations(self) -> list[int]:
+        """The tests that import every module."""
+        return [place for place, each in enumerate(self.tests) if each[0].startswith(OF_DECLARATIONS)]
 
     def ordered(self, tests: Iterable[int]) -> list[int]:
         """Those of each file in turn, the short ones first: a bug is mostly noticed by many tests of one file."""
@@ -189,7 +194,7 @@ def _files(package: str) -> Iterator[Path]:
 
 
 def equivalents() -> dict[tuple[str, str, str], str]:
-    """Bugs that nobody can notice, by file, what stands there and what would stand there instead; and why."""
+    """Bugs that nobody can notice, by file (`*` for all), what stands there and what would stand there instead; and why."""
     found: dict[tuple[str, str, str], str] = {}
     if not EQUIVALENT.exists():
         return found
@@ -198,6 +203,15 @@ def equivalents() -> dict[tuple[str, str, str], str]:
             file, before, after, reason = line.split(" | ", 3)
             found[file, before, after] = reason
     return found
+
+
+def marked_line(mutant: Mutant) -> str:
+    """The line that a bug is planted into, with what it replaces marked; empty if that is several lines."""
+    (first, begin), (last, end) = mutant.start, mutant.end
+    if first != last:
+        return ""
+    line = (ROOT / mutant.file).read_text(encoding="utf-8").splitlines()[first - 1].encode()
+    return f"{line[:begin].decode()}‹{line[begin:end].decode()}›{line[end:].decode()}"
 
 
 def in_one_line(text: str) -> str:
@@ -296,13 +310,21 @@ class Trial:
     def _equivalents(self) -> dict[tuple[str, str, str], str]:
         return equivalents()
 
+    def _why_equivalent(self, mutant: Mutant) -> str:
+        """Why nobody can notice a bug; empty if somebody can. A place inside of a line is marked, as in `limit=size + ‹1›`."""
+        marked, after = marked_line(mutant), in_one_line(mutant.after)
+        for (file, before, instead), reason in self._equivalents.items():
+            is_there = before in marked if "‹" in before else before == in_one_line(mutant.before)
+            if file in {"*", mutant.file} and instead == after and is_there:
+                return reason
+        return ""
+
     def _judged(self, mutant: Mutant) -> Verdict:
-        key = (mutant.file, in_one_line(mutant.before), in_one_line(mutant.after))
-        if key in self._equivalents:
-            return Verdict(mutant, "equivalent", self._equivalents[key])
-        tests = self._map.ordered(self._map.reaching(mutant))
-        if not tests:
-            return Verdict(mutant, "unreached")
+        reason = self._why_equivalent(mutant)
+        if reason:
+            return Verdict(mutant, "equivalent", reason)
+        reaching = self._map.ordered(self._map.reaching(mutant))
+        tests = reaching or self._map.of_declarations  # What runs only when a module is imported is of no test.
         copy, began, tried = self._copies.get(), time.monotonic(), 0
         try:
             for some in self._rounds(tests):
@@ -313,7 +335,7 @@ class Trial:
                     return Verdict(mutant, "caught", by, tried, time.monotonic() - began)
         finally:
             self._copies.put(copy)
-        return Verdict(mutant, "survived", "", tried, time.monotonic() - began)
+        return Verdict(mutant, "survived" if reaching else "unreached", "", tried, time.monotonic() - began)
 
     def _rounds(self, tests: Sequence[int]) -> Iterator[list[int]]:
         """The tests that are run first, and then the others."""

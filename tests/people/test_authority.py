@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import pytest
 
 from holdfast import Actor, Capabilities, Definition, Engine, Escalation, ForbiddenError, RejectedError, Run, Saga
 from holdfast.kernel.actor import SYSTEM, RequestContext
+from holdfast.kernel.people import DirectoryLook
 from holdfast.machine.runs.errands import Person
 from holdfast.people.authority import Authority, Matter, StandIn, authority
+from holdfast.people.tables import TableDirectory
 from holdfast.testing import ManualEngine
 from support.engines import Live, Place
 
@@ -155,6 +158,46 @@ def test_whoever_stands_in_for_several_says_for_whom(place: Place) -> None:
         bob.tasks.decide(question, "confirmed", on_behalf_of="dan")
     assert nobody.value.reason == "not_standing_in"
     bob.tasks.decide(question, "confirmed", on_behalf_of="cat")
+
+
+def test_a_delegation_of_one_workflow_counts_in_that_one(place: Place) -> None:
+    """Whoever stands in for somebody in the workflow that asks decides there; in another one it does not count."""
+    engine = office(place)
+    engine.directory.delegate("ann", "bob", definition="expense")
+    engine.directory.delegate("ann", "cat", definition="travel")
+    _, question = asked(engine)
+    with pytest.raises(ForbiddenError):
+        engine.acting("cat").tasks.approve(question)
+    engine.acting("bob").tasks.approve(question)
+    assert deciders(engine, question) == [("bob", "ann")]
+
+
+def test_that_a_tenant_grants_roles_is_asked_until_it_does(place: Place) -> None:
+    """That it does is never asked again; that it does not is believed for a moment."""
+
+    class Counting(TableDirectory):
+        asked = 0
+
+        @contextmanager
+        def looking(self, tenant: str) -> Iterator[DirectoryLook]:
+            self.asked += 1
+            with super().looking(tenant) as look:
+                yield look
+
+    engine, directory = place.engine(), Counting(place.store)
+
+    def grants() -> tuple[bool, int]:
+        return directory.grants_roles("default", place.clock.now()), directory.asked
+
+    assert [grants(), grants()] == [(False, 1), (False, 1)]
+    engine.directory.put("ann")
+    engine.directory.grant("ann", "finance")
+    assert grants() == (False, 1)
+    place.clock.move(timedelta(seconds=1))
+    assert [grants(), grants()] == [(True, 2), (True, 2)]
+    assert directory.grants_roles("other", place.clock.now()) is False
+    directory.note_change("other")
+    assert (directory.grants_roles("other", place.clock.now()), directory.asked) == (False, 4)
 
 
 def both(place: Place, **options: object) -> tuple[ManualEngine, Run[object], str]:

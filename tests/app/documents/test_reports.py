@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from random import Random
 from statistics import mean, median_low
@@ -60,6 +61,16 @@ def walked(engine: ManualEngine) -> tuple[object, ...]:
     return len(runs), cycles, took, answers, asked, reworked
 
 
+def outcomes(engine: ManualEngine) -> dict[str, dict[str, int]]:
+    """What each person has decided, and how often."""
+    found: dict[str, Counter[str]] = {}
+    for row in engine.documents.list("invoice", limit=100).items:
+        for task in engine.run(row.instance).tasks():
+            if task.decided_by:
+                found.setdefault(task.decided_by, Counter())[task.decision] += 1
+    return {name: dict(each) for name, each in found.items()}
+
+
 @pytest.mark.row("EO-34")
 def test_a_report_says_what_the_histories_say(place: Place) -> None:
     """Cycle time, time at each node, load by person and rework are those of a plain walk over every run."""
@@ -82,6 +93,7 @@ def test_a_report_says_what_the_histories_say(place: Place) -> None:
     assert {each.person: (each.decided, round(each.took.mean, 6)) for each in told.people if each.decided} == {
         name: (len(seconds), round(mean(seconds), 6)) for name, seconds in answers.items()
     }
+    assert {each.person: each.outcomes for each in told.people if each.decided} == outcomes(engine)
     assert sum(each.open for each in told.people) == sum(asked.values())
     assert [each.total for each in told.steps] == sorted((each.total for each in told.steps), reverse=True)
     bounded(engine, told)

@@ -114,6 +114,13 @@ def test_documents_are_moved_to_another_version(place: Place) -> None:
     better = operator.workflows.move("invoice", "1-org", "2-org", nodes=names, reason="a board", dry_run=True)
     assert [each.is_moved for each in better.items] == [True, True]
     assert [mine.get("invoice", each).workflow_version for each in ("I-1", "I-2")] == ["1-org", "1-org"]
+    first = operator.workflows.move("invoice", "1-org", "2-org", reason="a board", dry_run=True, limit=1)
+    second = operator.workflows.move(
+        "invoice", "1-org", "2-org", reason="a board", dry_run=True, limit=1, cursor=str(first.next)
+    )
+    assert [each.id for each in (*first.items, *second.items)] == [each.id for each in plan.items]
+    both = operator.workflows.move("invoice", "1-org", "2-org", reason="a board", dry_run=True, limit=2)
+    assert (both.items, both.next, plan.next) == (plan.items, both.items[-1].instance, None)
     done = operator.workflows.move("invoice", "1-org", "2-org", nodes=names, reason="a board")
     assert [each.is_moved for each in done.items] == [True, True]
     assert operator.workflows.move("invoice", "1-org", "2-org", nodes=names, reason="again").items == []
