@@ -211,7 +211,7 @@ def marked_line(mutant: Mutant) -> str:
     if first != last:
         return ""
     line = (ROOT / mutant.file).read_text(encoding="utf-8").splitlines()[first - 1].encode()
-    return f"{line[:begin].decode()}‹{line[begin:end].decode()}›{line[end:].decode()}"
+    return f"{line[:begin].decode()}⟦{line[begin:end].decode()}⟧{line[end:].decode()}"
 
 
 def in_one_line(text: str) -> str:
@@ -311,10 +311,10 @@ class Trial:
         return equivalents()
 
     def _why_equivalent(self, mutant: Mutant) -> str:
-        """Why nobody can notice a bug; empty if somebody can. A place inside of a line is marked, as in `limit=size + ‹1›`."""
+        """Why nobody can notice a bug; empty if somebody can. A place inside of a line is marked, as in `limit=size + ⟦1⟧`."""
         marked, after = marked_line(mutant), in_one_line(mutant.after)
         for (file, before, instead), reason in self._equivalents.items():
-            is_there = before in marked if "‹" in before else before == in_one_line(mutant.before)
+            is_there = before in marked if "⟦" in before else before == in_one_line(mutant.before)
             if file in {"*", mutant.file} and instead == after and is_there:
                 return reason
         return ""

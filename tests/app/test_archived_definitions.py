@@ -55,7 +55,12 @@ def test_who_took_a_version_out_of_use_is_told(place: Place) -> None:
     with pytest.raises(NotFoundError):
         acme.definitions.archive("own", 7, reason="there is none")
     changes = engine.as_tenant("acme").audit.changes(subject="definition", name="own")
-    assert [each.action for each in changes] == ["archive", "restore", "archive", "publish"]  # What was so is no change.
+    assert [each.action for each in changes] == [
+        "archive",
+        "restore",
+        "archive",
+        "publish",
+    ]  # What was so is no change.
     (_, own) = acme.definitions.archived()
     assert (own.archived_at, own.archived_why) == (place.clock.now(), "again")
     with pytest.raises(PayloadError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -37,6 +37,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "tasks.decide_many": {"tasks": [("t", "1")]},
 }
 """What calls are given that ask nothing, or something else, without it."""
+RUNS = ("instance", "run", "parent", "cursor")
 KEYS = ("command_id", "triggered_by_id", "idempotency_key")
 """What goes into a header that is by chance for who does not say it."""
 
@@ -65,7 +66,7 @@ class Recorder:
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 - the words of the library
 
-            def log_message(self, format: str, *args: object) -> None:
+            def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
         self.key = ""
@@ -105,40 +106,32 @@ def names() -> list[str]:
     )
 
 
+VALUES: list[tuple[str, Callable[[int], object]]] = [
+    (r"datetime", lambda number: AT + timedelta(days=number)),
+    (r"timedelta", lambda number: timedelta(hours=number)),
+    (r"Sequence\[int\]", lambda number: [number]),
+    (r"^(?!.*str).*\b(int|float)\b", lambda number: number),
+    (r"Contract", lambda number: ready_contract(contract_names()[number])),
+    (r"[sS]equence\[Mapping", lambda number: [{f"key{number}": f"value{number}"}]),
+    (r"tuple\[str, str\]", lambda number: [("t", str(number))]),
+    (r"dict|Mapping", lambda number: {f"key{number}": f"value{number}"}),
+    (r"bytes", lambda number: f'{{"a": {number}}}'.encode()),
+    (r"[sS]equence|list|tuple|Iterable", lambda number: [f"word{number}"]),
+    (r"", lambda number: f"word{number}"),
+]
+"""What is given for a parameter, by its type."""
+
+
 def value_of(parameter: inspect.Parameter, number: int) -> Any:
     """A value for a parameter: another one for each number."""
-    hint = str(parameter.annotation)
-    if "datetime" in hint:
-        return AT + timedelta(days=number)
-    if "timedelta" in hint:
-        return timedelta(hours=number)
+    hint, run = str(parameter.annotation), f"{GHOST[:-1]}{number}"
     if "bool" in hint:
         return not parameter.default if isinstance(parameter.default, bool) else bool(number % 2)
-    if "Sequence[int]" in hint:
-        return [number]
-    if re.search(r"\b(int|float)\b", hint) and "str" not in hint:
-        return number
-    if (
-        parameter.name in {"instance", "run", "parent", "cursor"}
-        and "str" in hint
-        and parameter.default in {None, parameter.empty}
-    ):
-        return f"{GHOST[:-1]}{number}"
+    if parameter.name in RUNS and "str" in hint and parameter.default in {None, parameter.empty}:
+        return run
     if "runs" in parameter.name:
-        return [f"{GHOST[:-1]}{number}"]
-    if "Contract" in hint:
-        return ready_contract(contract_names()[number])
-    if re.search(r"[sS]equence\[Mapping", hint):
-        return [{f"key{number}": f"value{number}"}]
-    if re.search(r"tuple\[str, str\]", hint):
-        return [("t", str(number))]
-    if re.search(r"dict|Mapping", hint):
-        return {f"key{number}": f"value{number}"}
-    if "bytes" in hint:
-        return f'{{"a": {number}}}'.encode()
-    if re.search(r"[sS]equence|list|tuple|Iterable", hint):
-        return [f"word{number}"]
-    return f"word{number}"
+        return [run]
+    return next(make(number) for pattern, make in VALUES if re.search(pattern, hint))
 
 
 @pytest.mark.parametrize("name", names())
@@ -153,6 +146,7 @@ def test_all_that_a_command_says_reaches_the_server(recorder: Recorder, name: st
         base = {each.name: value_of(each, 1) for each in parameters if each.default is each.empty} | GIVEN.get(name, {})
         first = asked(recorder, method, base)
         assert first, "it asks nothing"
+        assert not [path for _, path, _, _ in first if re.search(r"=(&|$)", path)], "what is not said is not asked"
         for each in parameters:
             if {each.name, f"{name}.{each.name}"} & LOCAL.keys() or is_item(each):
                 continue

@@ -110,9 +110,10 @@ def typed(monkeypatch: pytest.MonkeyPatch, text: str, *words: str) -> None:
     """Call the command at a terminal, where somebody types a text and then ends it."""
     ours, theirs = pty.openpty()
     os.write(ours, f"{text}\x04".encode())
-    with os.fdopen(theirs) as terminal, pytest.raises(SystemExit) as ended:
+    with os.fdopen(theirs) as terminal:
         monkeypatch.setattr(sys, "stdin", terminal)
-        main(["template", "run", *words])
+        with pytest.raises(SystemExit) as ended:
+            main(["template", "run", *words])
     os.close(ours)
     assert ended.value.code == Exit.DONE
 

@@ -13,8 +13,8 @@ from holdfast.app.fact_source import EngineFacts
 from holdfast.people import access
 from holdfast.people.refusals import PeopleRefusal
 from holdfast.runtime.commit.facts import Asking, StandsIn
-from holdfast.store.port import Parts
 from holdfast.store.facts import FactLook
+from holdfast.store.port import Parts
 from holdfast.testing import ManualEngine
 from support.engines import Place
 

@@ -1,6 +1,6 @@
-"""What the package declares: `tests/app/declarations.txt` lists what a value or a call means of which something is left out, limits, and routes.
+"""What the package declares, in lines: what a value or a call means of which something is left out, limits, and routes.
 
-python tests/support/declarations.py     writes the list anew
+Run as a program it writes them to `tests/app/declarations.txt`, with which a test compares them.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _fields(kind: type) -> Iterator[str]:
             elif each.default_factory is not dataclasses.MISSING:
                 yield f"{each.name}={_told(each.default_factory())}"
     elif typing.is_typeddict(kind):
-        yield from (f"{key} is needed" for key in sorted(kind.__required_keys__))
+        yield from (f"{key} is needed" for key in sorted(getattr(kind, "__required_keys__", ())))
     elif issubclass(kind, tuple):
         yield from (f"{key}={_told(default)}" for key, default in getattr(kind, "_field_defaults", {}).items())
 
@@ -100,7 +100,7 @@ def _of_methods(place: str, kind: type) -> Iterator[str]:
             yield from _of_function(f"{place}.{name}", called)
 
 
-def _of_function(place: str, function: typing.Any) -> Iterator[str]:  # noqa: ANN401 - anything that is called
+def _of_function(place: str, function: typing.Any) -> Iterator[str]:
     parameters = inspect.signature(function).parameters.values()
     words = [f"{each.name}={each.default!r}" for each in parameters if isinstance(each.default, bool | int | float)]
     if words:

@@ -286,7 +286,7 @@ class Library:
 
     def triggered(self, tenant: str, event: str) -> list[Graph]:
         """The workflows that an event starts for a tenant, each in its newest version; its own stand before shared ones of the same name."""
-        newest: dict[str, tuple[bool, tuple[tuple[int, int, str], ...], str]] = {}
+        newest: dict[str, tuple[bool, tuple[tuple[bool, int | str], ...], str]] = {}
         for each in self._stored.triggered(tenant, event):
             rank = (each.tenant != SHARED_TENANT, version_age(each.version), each.version)
             newest[each.name] = max(rank, newest.get(each.name, rank))

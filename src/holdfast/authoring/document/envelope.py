@@ -160,11 +160,10 @@ def _with_rework(edges: list[Edge]) -> list[Edge]:
     for edge in edges:
         if not edge.rework:
             out.setdefault(edge.source, []).append(edge)
-    is_open: set[str] = set()
+    is_open = {START}
     done: set[str] = set()
     back: set[str] = set()
     trail = [(START, iter(out.get(START, ())))]
-    is_open.add(START)
     while trail:
         name, following = trail[-1]
         onward = next(following, None)
