@@ -647,6 +647,7 @@ def test_the_keys_of_an_answer_are_not_repeated_at_length(server: Server) -> Non
     ("options", "why"),
     [
         ({"secrets": {"kye": "env:X"}}, "has no security scheme 'kye'.*did you mean 'key'"),
+        ({"secrets": {"zzz": "env:X"}}, "has no security scheme 'zzz'.*; it has .*login, token"),
         ({"timeout": 0}, "timeout must be a number"),
         ({"timeout": "fast"}, "timeout must be a number"),
         ({"redirects": 99}, "redirects must be a number"),

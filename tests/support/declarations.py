@@ -9,6 +9,7 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
+import re
 import typing
 from collections.abc import Iterator
 from datetime import timedelta
@@ -25,6 +26,7 @@ LIST = Path(__file__).resolve().parent.parent / "app" / "declarations.txt"
 _ADDRESS = {"method", "path", "handler"}
 _LIMITS = ("MOST", "MAX", "LIMIT", "LONGEST", "LARGEST", "LEAST")
 """Parts of the names of constants that are limits."""
+_BOUND = re.compile(r"\b(?:ge|gt|le|lt|min_length|max_length)=[^,)]+")
 _FLAGS = ("frozen", "eq", "order", "array_like", "forbid_unknown_fields", "omit_defaults", "gc", "weakref")
 
 
@@ -74,9 +76,10 @@ def _flags(kind: type) -> Iterator[str]:
 
 
 def _fields(kind: type) -> Iterator[str]:
-    """The fields that may be left out, each with what it is then; of a class of options, those that may not."""
+    """The fields that may be left out, each with what it is then, and bounds; of a class of options, those that may not."""
     if issubclass(kind, msgspec.Struct):
         for field in msgspec.structs.fields(kind):
+            yield from (f"{field.name} {bound}" for bound in _BOUND.findall(repr(field.type)))
             if not field.required:
                 has_maker = field.default_factory is not msgspec.NODEFAULT
                 yield f"{field.name}={_told(field.default_factory() if has_maker else field.default)}"
