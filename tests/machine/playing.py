@@ -427,6 +427,7 @@ def _resume(play: Play, rng: Random) -> c.ResumeWorkflow:
         data=None if given is None else {"x": given},
         override=rng.random() < 0.2,
         step=rng.choice((None, None, 1, *asked)),
+        past_wait=rng.choice((None, True, False)),
     )
 
 

@@ -477,9 +477,12 @@ class Reference:
         capabilities = ["execution:resume", *(["execution:override"] if is_override else [])]
         if not all(_may(self.actor, each) for each in capabilities):
             return self._bar("not_allowed")
-        waits = self._resting_places() if command.trigger == "manual" else []
+        waits = self._resting_places() if command.trigger == "manual" and command.past_wait else []
         asked = [step for step in self.steps if self.is_asked(step)] if is_override and not waits else waits
         wanted = [step for step in asked if command.step in {None, step.number}]
+        awaits_event = any(isinstance(self._op(step), g.WaitEvent | g.WaitEvents) for step in wanted)
+        if awaits_event and not _may(self.actor, "execution:override"):
+            return self._bar("not_allowed")
         if (is_override or waits) and len(wanted) != 1 and (wanted or command.step is not None):
             return self._bar("not_waiting")
         passed = wanted[0] if wanted else None

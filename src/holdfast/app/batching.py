@@ -20,7 +20,9 @@ from holdfast.kernel.decider import TERMINAL
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.batches.words import BATCH, Item, LookAtItems, NoteOutcomes, Order, Outcome, TryItems
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.pauses import REQUESTED
 from holdfast.machine.runs.refusals import Refusal
+from holdfast.machine.runs.status import WAITING
 from holdfast.runtime.handlers import EffectContext
 from holdfast.store.shapes import Header
 
@@ -70,7 +72,8 @@ class Batching:
             found = _looked(desk, asked.order, item)
             is_gone = asked.order.verb == "requeue" and isinstance(error, NotFoundError)
             is_ours = is_gone and (item.source in _CERTAIN or context.attempt > 1)
-            if is_ours or (found.status == "done" and not is_gone):
+            is_so = found.status == "done" and asked.order.verb != "resume"  # Nobody else's pause was ended by that.
+            if is_ours or (is_so and not is_gone):
                 return found
             return Outcome(number=item.number, status="refused", detail=str(error))
         return _looked(desk, asked.order, item)
@@ -105,7 +108,7 @@ class Batching:
             "cancel": c.CancelWorkflow(reason=reason),
             "abort": c.AbortWorkflow(reason=reason),
             "pause": c.PauseWorkflow(reason=reason),
-            "resume": c.ResumeWorkflow(reason=reason, trigger="manual", trigger_id=f"{asked.id}/{item.number}"),
+            "resume": c.ResumeWorkflow(reason=reason, trigger_id=f"{asked.id}/{item.number}", past_wait=False),
         }[asked.order.verb]
         desk.command(desk.address(instance=run), command, nothing, comment=reason, may_create=False).result()
 
@@ -146,10 +149,10 @@ def _standing(order: Order, header: Header, number: int) -> Outcome:
     wanted = _WANTED.get(order.verb)
     if wanted is not None:
         is_done = status == wanted
-    elif order.verb == "pause":
-        is_done = status == "paused"
     else:
-        is_done = status != "paused" or header.reason != "requested"
+        is_done = (status == "paused" and header.reason == REQUESTED) == (order.verb == "pause")
+    if order.verb == "resume" and status == "paused" and header.reason not in {REQUESTED, *WAITING}:
+        return Outcome(number=number, status="failed", detail=f"it waits for an operator: {header.reason}")
     if is_done:
         return Outcome(number=number, status="done")
     if has_ended:

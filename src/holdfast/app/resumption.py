@@ -121,6 +121,7 @@ def _requested(request: resuming.ResumeRequest) -> Told:
         trigger_id=request.triggered_by_id if is_named else str(request.id),
         data=None if request.trigger_data is None else msgspec.json.decode(request.trigger_data),
         request=str(request.id),
+        asked_at=request.requested_at,
     )
     kept = request_of(request.context)
     actor = kept.actor

@@ -139,13 +139,16 @@ def show_process(place: Place, *, run: str, as_json: bool) -> None:
 )
 @run_argument
 @reason_option
+@click.option("--expected-version", type=int, help="The version that you saw; to leave a wait, you have to say it.")
 @click.option("--wait", type=Duration(), default="0s", help="How long to wait for automatic steps that follow.")
 @json_option
 @placed
-def resume_process(place: Place, *, run: str, reason: str, wait: timedelta, as_json: bool) -> None:
-    """Let a suspended process go on: a step that failed is tried again."""
+def resume_process(
+    place: Place, *, run: str, reason: str, expected_version: int | None, wait: timedelta, as_json: bool
+) -> None:
+    """Let a suspended process go on: a step that failed is tried again, and a wait is left if you say which version you saw."""
     with place.calls() as calls:
-        told = calls.processes.resume(run, reason, patience=wait)
+        told = calls.processes.resume(run, reason, expected_version=expected_version, patience=wait)
     print_standing(told, as_json=as_json)
 
 

@@ -227,5 +227,14 @@ class RemoteProcesses(Missing):
             wait=seconds_of(patience),
         )
 
-    def resume(self, instance: str, reason: str = "", *, patience: timedelta | float = 0) -> ProcessInstance:
-        return self._client.resume_process(instance, reason=reason, wait=seconds_of(patience))
+    def resume(
+        self,
+        instance: str,
+        reason: str = "",
+        *,
+        expected_version: int | None = None,
+        patience: timedelta | float = 0,
+    ) -> ProcessInstance:
+        return self._client.resume_process(
+            instance, reason=reason, if_version=expected_version, wait=seconds_of(patience)
+        )

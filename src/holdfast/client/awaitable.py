@@ -777,9 +777,15 @@ class AsyncCalls:
         )
 
     async def resume_process(
-        self, id: UUID | str, *, wait: float = 5.0, reason: str = "", idempotency_key: str = ""
+        self,
+        id: UUID | str,
+        *,
+        wait: float = 5.0,
+        reason: str = "",
+        idempotency_key: str = "",
+        if_version: int | None = None,
     ) -> ProcessInstance:
-        """Let a suspended process go on: a step that failed is tried again."""
+        """Let a suspended process go on: a step that failed is tried again. To leave a wait, `If-Match` has to make sure of the version."""
         return await self._line.ask(
             Request(
                 method="POST",
@@ -788,6 +794,7 @@ class AsyncCalls:
                 query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"reason": reason}, {"reason": ""}),
                 key=idempotency_key,
+                version=if_version,
             )
         )
 

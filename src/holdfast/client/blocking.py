@@ -767,9 +767,15 @@ class Calls:
         )
 
     def resume_process(
-        self, id: UUID | str, *, wait: float = 5.0, reason: str = "", idempotency_key: str = ""
+        self,
+        id: UUID | str,
+        *,
+        wait: float = 5.0,
+        reason: str = "",
+        idempotency_key: str = "",
+        if_version: int | None = None,
     ) -> ProcessInstance:
-        """Let a suspended process go on: a step that failed is tried again."""
+        """Let a suspended process go on: a step that failed is tried again. To leave a wait, `If-Match` has to make sure of the version."""
         return self._line.ask(
             Request(
                 method="POST",
@@ -778,6 +784,7 @@ class Calls:
                 query=said({"wait": wait}, {"wait": 5.0}),
                 body=said({"reason": reason}, {"reason": ""}),
                 key=idempotency_key,
+                version=if_version,
             )
         )
 

@@ -459,7 +459,7 @@ def test_a_timeout_is_told(place: Place, caplog: pytest.LogCaptureFixture) -> No
 @pytest.mark.row("P-039", "C-24")
 @pytest.mark.parametrize("wait", [{"duration": "9d"}, {"event": "paid"}, {"event": "paid", "key": "workflow.order"}])
 def test_a_wait_can_be_resumed_by_hand(place: Place, wait: dict[str, str]) -> None:
-    """Whoever may resume lets it go on as if it had waited long enough; what it waited for has no effect any more."""
+    """Whoever may, and says that they saw it wait, lets it go on as if it had waited long enough; what it waited for has no effect any more."""
     engine = place.engine()
     step = {"id": "pause", "type": "wait", **wait}
     published(engine, process(step, person("ask"), *ends("done"), ways="pause completed ask,ask sent done"))
@@ -467,7 +467,8 @@ def test_a_wait_can_be_resumed_by_hand(place: Place, wait: dict[str, str]) -> No
     engine.drain()
     assert stood(engine, instance) == ("suspended", "pause")
     assert refusal(asking(engine, BOB).processes.resume, instance) == "FORBIDDEN"
-    assert engine.processes.resume(instance, "the customer has called").status == "active"
+    seen = engine.processes.get(instance).instance.version
+    assert engine.processes.resume(instance, "the customer has called", expected_version=seen).status == "active"
     assert stood(engine, instance) == ("active", "ask")
     engine.publish("paid", "o-1")
     engine.advance(days=10)

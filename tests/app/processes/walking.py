@@ -88,7 +88,7 @@ class Machine:
         if self.stands()[0] == "active":
             raise RejectedError(reason="INVALID_TRANSITION", message="it is active")
         dead = next(iter(state.dead), None)
-        self._tell(c.ResumeWorkflow() if dead is None else c.RequeueStep(step=dead, reason="again"))
+        self._tell(c.ResumeWorkflow(past_wait=state.status != "paused") if dead is None else c.RequeueStep(step=dead, reason="again"))
 
     def cancel(self) -> None:
         """The command."""
@@ -162,7 +162,8 @@ class Whole:
 
     def resume(self) -> None:
         """The call."""
-        self._engine.processes.resume(self.instance)
+        seen = self._engine.processes.get(self.instance).instance.version
+        self._engine.processes.resume(self.instance, expected_version=seen)
         self._engine.drain()
 
     def cancel(self) -> None:

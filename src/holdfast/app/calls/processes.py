@@ -186,14 +186,22 @@ class FutureProcesses:
         return self._landed(followed(self._desk.look(check), stop, Reply()), identity, 0)
 
     def resume(
-        self, instance: InstanceLike, reason: str = "", *, patience: timedelta | float = PATIENCE
+        self,
+        instance: InstanceLike,
+        reason: str = "",
+        *,
+        expected_version: int | None = None,
+        patience: timedelta | float = PATIENCE,
     ) -> Reply[ProcessInstance]:
-        """Let a suspended instance go on: a step that failed is tried again, and one that waits is left as if it had waited long enough.
+        """Let a suspended instance go on: a pause ends, a step that failed is tried again, and one that waits is left as if it had waited long enough.
 
-        It takes the capability `execution:resume`. One that is active is refused (`INVALID_TRANSITION`).
+        It takes the capability `execution:resume`, and `execution:override` to leave a wait for an event. A wait is left only by whoever says
+        by `expected_version` that they saw it: the same call twice would do two things otherwise. An active instance is refused
+        (`INVALID_TRANSITION`).
         """
         try:
             seconds, identity, why = _seconds(patience), checked_instance(instance), checked_text(reason, "reason")
+            _checked_version(expected_version)
         except HoldfastError as error:
             return failed(error)
 
@@ -204,9 +212,15 @@ class FutureProcesses:
             if found.is_active:
                 told = "the instance is active; only a suspended one is resumed"
                 raise RejectedError(reason=p.ProcessCode.INVALID_TRANSITION, message=told)
+            _check_version(found, expected_version)
+            seen = None if expected_version is None else found.header.version
+            if found.state.status != "paused":
+                p.check_resuming(self._desk, found)
+                _check_seen(found, seen)
+                return c.ResumeWorkflow(reason=why, past_wait=True, seen=seen)
             dead = next(iter(found.state.dead), None)
             if dead is None or found.state.pause is not None:
-                return c.ResumeWorkflow(reason=why)
+                return c.ResumeWorkflow(reason=why, past_wait=False, seen=seen)
             p.check_resuming(self._desk, found)
             return c.RequeueStep(step=dead, reason=why)
 
@@ -415,6 +429,14 @@ def _check_version(found: p.Known, expected: int | None) -> None:
     if expected is not None and expected != found.version:
         told = f"it has version {found.version} by now, not {expected}; look at it again"
         raise RejectedError(reason=p.ProcessCode.VERSION_CONFLICT, message=told)
+
+
+def _check_seen(found: p.Known, seen: int | None) -> None:
+    """Nobody goes past a wait by accident, such as by the second click on a button that ends a pause."""
+    if seen is None:
+        step = "" if found.step is None else found.step.node
+        told = f"it is not paused: it waits at {step!r}. To leave that wait, say by expected_version which version you saw"
+        raise PayloadError(told)
 
 
 def _not_active(found: p.Known) -> RejectedError:

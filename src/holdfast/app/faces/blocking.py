@@ -502,13 +502,20 @@ class Processes:
         return self._futures.cancel(instance, reason, expected_version=expected_version).result()
 
     def resume(
-        self, instance: InstanceLike, reason: str = "", *, patience: timedelta | float = PATIENCE
+        self,
+        instance: InstanceLike,
+        reason: str = "",
+        *,
+        expected_version: int | None = None,
+        patience: timedelta | float = PATIENCE,
     ) -> ProcessInstance:
-        """Let a suspended instance go on: a step that failed is tried again, and one that waits is left as if it had waited long enough.
+        """Let a suspended instance go on: a pause ends, a step that failed is tried again, and one that waits is left as if it had waited long enough.
 
-        It takes the capability `execution:resume`. One that is active is refused (`INVALID_TRANSITION`).
+        It takes the capability `execution:resume`, and `execution:override` to leave a wait for an event. A wait is left only by whoever says
+        by `expected_version` that they saw it: the same call twice would do two things otherwise. An active instance is refused
+        (`INVALID_TRANSITION`).
         """
-        return self._futures.resume(instance, reason, patience=patience).result()
+        return self._futures.resume(instance, reason, expected_version=expected_version, patience=patience).result()
 
     def list(
         self,

@@ -174,8 +174,13 @@ async def cancel_process(call: Call[NoQuery, Reasoned]) -> Answer:
 
 
 async def resume_process(call: Call[PatienceQuery, Reasoned]) -> Answer:
-    """Let a suspended process go on: a step that failed is tried again."""
-    return _changed(await call.calls.processes.resume(call.run_id, call.body.reason, patience=_patience(call)))
+    """Let a suspended process go on: a step that failed is tried again. To leave a wait, `If-Match` has to make sure of the version."""
+    expected = call.expected_version
+    with _Condition(expected):
+        found = await call.calls.processes.resume(
+            call.run_id, call.body.reason, expected_version=expected, patience=_patience(call)
+        )
+    return _changed(found)
 
 
 def _patience(call: Call[PatienceQuery, Any]) -> float:
@@ -259,6 +264,7 @@ ROUTES: tuple[Route, ...] = (
         query=PatienceQuery,
         body=Reasoned,
         answer=ProcessInstance,
+        takes_condition=True,
         example={"reason": "repaired"},
     ),
 )

@@ -36,7 +36,7 @@ DOCUMENT_COMMANDS: tuple[type[DocumentCommand], ...] = get_args(DocumentCommand)
 LATE = Ignored(reason="nobody waits for this any more")
 
 _STARTS = (c.StartWorkflow, ForkWorkflow, CreateDocument)
-_SEEING = (c.AnswerStep, c.AdvanceProcess, c.CancelWorkflow)
+_SEEING = (c.AnswerStep, c.AdvanceProcess, c.CancelWorkflow, c.ResumeWorkflow)
 """What may be asked by somebody who says which state of the run they have seen."""
 _QUESTIONS = (c.AnswerStep, *TASK_COMMANDS)
 """What is done to questions."""

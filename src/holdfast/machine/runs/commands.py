@@ -202,6 +202,12 @@ class ResumeWorkflow(_Command, frozen=True, kw_only=True):
     """Whether a question that is open is taken as approved, without those who were asked."""
     step: int | None = None
     """The step whose question that is; None means the only one."""
+    past_wait: bool | None = None
+    """Whether it goes past what the run waits for. None: only where a run counts as paused by its wait, as rules do."""
+    seen: int | None = None
+    """How many events the run had when whoever asks looked at it; None means that it does not matter."""
+    asked_at: datetime | None = None
+    """When it was asked for, if that was before: what the run has waited for only since then is not meant."""
     request: str = ""
     """Id of the request, if it was written down before; it gets one otherwise."""
 

@@ -41,8 +41,8 @@ def resume_refusal(graph: Graph, actor: Actor) -> Rejection | None:
 
 
 def override_refusal(graph: Graph, actor: Actor) -> Rejection | None:
-    """Why an actor may not go past a question that others were asked."""
-    return _without(actor, OVERRIDE, f"override an open question of {graph.name!r}")
+    """Why an actor may not go past what others are to say: a question, or an event that a process waits for."""
+    return _without(actor, OVERRIDE, f"override what {graph.name!r} waits for")
 
 
 def answer_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor) -> Rejection | None:

@@ -6,7 +6,7 @@ gives up meanwhile has no consequences yet. Decisions of people are taken. All o
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -147,7 +147,7 @@ def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
     station = _station(turn, command) if command.trigger == "manual" else None
     if isinstance(station, Rejection):
         return station
-    refusal = _unresumable(turn, command, station)
+    refusal = _unresumable(turn, command, station) or _not_meant(turn, command, station)
     if refusal is not None:
         return refusal
     event = _resumed(turn, command)
@@ -178,6 +178,18 @@ def _unresumable(turn: Turn, command: ResumeWorkflow, station: Step | None) -> A
         if not fits(turn.routes, data, station.node, answer_found(turn.routes, station.node, answer)):
             return too_large(turn.routes, f"the answer to {station.node!r}")
     return None
+
+
+def _not_meant(turn: Turn, command: ResumeWorkflow, station: Step | None) -> Rejection | None:
+    """Why a request of before does not count: the pause or the wait that it was about is over, and another one has begun."""
+    pause, asked = turn.state.pause, command.asked_at
+    since = pause.at if pause is not None else None
+    if station is not None and station.asked_at:
+        since = datetime.fromisoformat(station.asked_at)
+    if asked is None or since is None or since <= asked:
+        return None
+    told = f"the pause that this was asked for has ended, and another one began at {since.isoformat()}; resume that, if it is to end too"
+    return refused(Refusal.NOT_PAUSED, told)
 
 
 def _resumed(turn: Turn, command: ResumeWorkflow) -> WorkflowResumed:
@@ -314,7 +326,7 @@ def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:
 
 def _station(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
     """The step that somebody wants to go past: a question, or what a run waits for that counts as paused by it. None if there is none."""
-    waits, state = stations(turn) or resting_places(turn), turn.state
+    waits, state = _waits(turn, command), turn.state
     if not command.override and not waits:
         return None
     asked = waits or [each for each in state.open.values() if _is_question(turn, each)]
@@ -322,7 +334,7 @@ def _station(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
         told = "an approval of a document counts by whoever decides it on the version that is asked about, and nobody goes past it"
         return refused(Refusal.PROTECTED, told)
     wanted = [each for each in asked if command.step in {None, each.number}]
-    if command.override or any(_is_question(turn, each) for each in wanted):
+    if command.override or any(_is_for_others(turn, each) for each in wanted):
         barred = override_refusal(turn.routes.graph, turn.moment.actor)
         if barred is not None:
             return barred
@@ -340,6 +352,19 @@ def _station(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
     if state.status != "paused":
         return refused(Refusal.NOT_PAUSED, "it is not paused, and no question is open that a resume could go past")
     return None
+
+
+def _waits(turn: Turn, command: ResumeWorkflow) -> list[Step]:
+    """What the run waits for that a command goes past: rules count as paused by it, a process is led past it by whoever says so, and others never are."""
+    if command.past_wait:
+        return resting_places(turn)
+    return stations(turn) if command.past_wait is None else []
+
+
+def _is_for_others(turn: Turn, step: Step) -> bool:
+    """Whether somebody else was to say that a step is left: people who are asked, or in a process whoever tells of the event."""
+    is_event = turn.routes.graph.kind == "process" and turn.kind(step).wait_kind == "event"
+    return is_event or _is_question(turn, step)
 
 
 def _is_question(turn: Turn, step: Step) -> bool:

@@ -28,6 +28,8 @@ _AWAITED = {
     "child": "waiting_for_workflow",
 }
 """Why a run is paused that waits, by what it waits for."""
+WAITING = frozenset(_AWAITED.values())
+"""Reasons of a run that counts as paused because it waits, and needs no operator."""
 
 _RESUMING = Status("running", "resuming")
 _RESTING = Status("running", "round_completed")
