@@ -57,13 +57,15 @@ def _told(item: Item, status: str, detail: str = "") -> Outcome:
 
 
 def _work(reader: Reader, header: Header, item: Item, letters: list[DeadLetter]) -> tuple[str, str]:
-    if _is_finished(reader, header, item):
-        return "done", ""
     calls = {each.number for each in _calls(reader, header, item)} if item.source == "step" else {item.number_of}
     again = [each for each in letters if (each.source, each.name) == (item.source, item.name) and each.number in calls]
     if again:
         return "failed", f"it gave up again: {again[-1].error}"
-    if header.status in TERMINAL and item.source == "step":
+    if _is_finished(reader, header, item):
+        return "done", ""
+    # A run that halted on its way back has ended already, and undoes all the same what is put back to work.
+    is_over = item.source == "step" or (item.source == "compensation" and not reader.work(header.id)[0])
+    if header.status in TERMINAL and is_over:
         return "failed", f"its run ended as {header.status}"
     return "accepted", "it was put back to work and is not done yet"
 
@@ -71,9 +73,10 @@ def _work(reader: Reader, header: Header, item: Item, letters: list[DeadLetter])
 def _is_finished(reader: Reader, header: Header, item: Item) -> bool:
     if item.source == "step":
         return any(each.status == "completed" for each in _calls(reader, header, item))
-    effects, _ = reader.work(header.id)
     if item.source == "compensation":
-        return header.status in TERMINAL or not effects
+        undone = [each for each in reader.rows(STEPS, header.id) if each.compensates == item.number_of]
+        return any(each.status == "completed" for each in undone)
+    effects, _ = reader.work(header.id)
     return all(each.number != item.number_of for each in effects)
 
 

@@ -1,0 +1,97 @@
+"""What a batch says of an item is true: what gave up again is not done, and what was refused is not so already."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from app.processes.acting import ends, process, registered
+from holdfast import Saga
+from holdfast.app.batch_views import Batch
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+broken: set[str] = set()
+
+
+def _work(name: str) -> None:
+    if name in broken:
+        raise ValueError(f"{name} is down")
+
+
+def followed(engine: ManualEngine, batch: Batch) -> list[tuple[str, str]]:
+    """What became of the items in the end."""
+    engine.advance(seconds=5)
+    found = engine.batches.get(batch.id)
+    told = [(each.status, each.detail) for each in engine.batches.items(batch.id)]
+    assert found.is_clean == all(each[0] == "done" for each in told)
+    return told
+
+
+def _compensation(engine: ManualEngine) -> str:
+    trade = Saga("trade").step("pay", lambda: None).on_failure("refund", lambda: _work("bank"), attempts=1)
+    engine.register(trade.step("ship", lambda: _work("ship"), attempts=1).build())
+    broken.add("ship")
+    engine.start("trade")
+    return "trade"
+
+
+def _lone_branch(engine: ManualEngine) -> str:
+    """Two compensations, of which the first gives up: the other one is tried behind it."""
+    trade = Saga("pair").step("one", lambda: None).on_failure("undo_one", lambda: None, attempts=1)
+    trade = trade.step("two", lambda: None).on_failure("undo_two", lambda: _work("bank"), attempts=1)
+    engine.register(trade.step("ship", lambda: _work("ship"), attempts=1).build())
+    broken.add("ship")
+    engine.start("pair")
+    return "pair"
+
+
+def _notification(engine: ManualEngine) -> str:
+    engine.handle("tell", lambda: _work("bank"))
+    tell = {"id": "tell", "type": "notification", "operation": "tell", "retry": {"attempts": 1}}
+    registered(engine, process(tell, *ends("done"), ways="tell completed done"))
+    engine.processes.start("w", {})
+    return "w"
+
+
+@pytest.mark.row("EO-32")
+@pytest.mark.parametrize("verb", ["requeue", "retry"])
+@pytest.mark.parametrize("begun", [_compensation, _lone_branch, _notification])
+def test_what_gave_up_again_has_failed_and_what_was_done_is_done(
+    place: Place, begun: object, verb: Literal["requeue", "retry"]
+) -> None:
+    """That is asked of the compensation or the message itself, and not of the end of its run."""
+    broken.clear()
+    broken.add("bank")
+    engine = place.engine()
+    name = begun(engine)  # type: ignore[operator]
+    engine.drain()
+    assert engine.dead_letters.count() == 1
+    runs = [each.id for each in engine.runs.list(definition=name).items]
+    about = {"definition": name} if verb == "requeue" else {"runs": runs}
+    batch = engine.batches.begin(verb, reason="again", **about)  # type: ignore[arg-type]
+    [(status, detail)] = followed(engine, batch)
+    assert (status, "it gave up again" in detail, engine.dead_letters.count()) == ("failed", True, 1)
+    broken.discard("bank")
+    batch = engine.batches.begin(verb, reason="the bank is back", **about)  # type: ignore[arg-type]
+    assert followed(engine, batch) == [("done", "")]
+    assert engine.dead_letters.count() == 0
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume"])
+def test_what_waits_for_an_operator_is_neither_paused_nor_resumed(
+    place: Place, verb: Literal["pause", "resume"]
+) -> None:
+    """A run whose step gave up refuses both, and the batch says so, with the reason."""
+    broken.clear()
+    broken.add("bank")
+    engine = place.engine().register(Saga("lone", dlq=True).step("pay", lambda: _work("bank"), attempts=1).build())
+    engine.start("lone")
+    engine.drain()
+    batch = engine.batches.begin(verb, definition="lone", reason="x")
+    [(status, detail)] = followed(engine, batch)
+    assert status == "refused"
+    assert ("operator" if verb == "pause" else "requeued first") in detail
+
+
