@@ -8,10 +8,11 @@ from functools import cached_property
 from holdfast.app.desk import Desk
 from holdfast.app.operator_views import Hold, PauseInfo
 from holdfast.app.references import checked_decider, checked_definition
-from holdfast.errors import ForbiddenError, NotFoundError
+from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.actor import RequestContext
 from holdfast.kernel.decider import Decider
 from holdfast.kernel.decision import NOT_ALLOWED
+from holdfast.machine.graphs.graph import Call, Human, Node, Notice
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.limits import check_key
 from holdfast.runtime.pauses import holds_call
@@ -70,9 +71,29 @@ def check_known(desk: Desk, scope: Scope) -> None:
 
 def _check_step(desk: Desk, scope: Scope, versions: Sequence[str]) -> None:
     tenant = desk.tenant if scope.tenant == ALL_TENANTS else scope.tenant
-    nodes = {name for each in versions for name in desk.registry.library.graph(tenant, scope.definition, each).nodes}
-    if scope.step not in nodes:
-        raise NotFoundError("step", scope.step, hint=f"{scope.definition!r} has: {', '.join(sorted(nodes))}")
+    graphs = [desk.registry.library.graph(tenant, scope.definition, each) for each in versions]
+    nodes = [node for graph in graphs for node in graph.nodes.values()]
+    found = [each for each in nodes if each.id == scope.step]
+    if not found:
+        known = ", ".join(sorted({each.id for each in nodes}))
+        raise NotFoundError("step", scope.step, hint=f"{scope.definition!r} has: {known}")
+    if not any(_is_held(each) for each in nodes if scope.is_about(each.id)):
+        raise PayloadError(_unheld(found[-1]))
+
+
+def _is_held(node: Node) -> bool:
+    """Whether a pause of a step holds what it does: a call, that which undoes it included. A run that it starts is of another definition."""
+    is_calling = node.op.call is not None or node.compensation is not None or isinstance(node.op, Notice)
+    return is_calling and not isinstance(node.op, Call)
+
+
+def _unheld(node: Node) -> str:
+    """Why a pause of a step would hold nothing, and what to pause instead."""
+    if isinstance(node.op, Call):
+        other = node.op.definition
+        return f"{node.id!r} starts a run of {other!r}, which no pause of a step holds: pause {other!r}, whose runs do nothing then"
+    does = "asks people, whose answers are taken" if isinstance(node.op, Human) else f"is a {node.op.word}, which calls nothing"
+    return f"a pause of {node.id!r} would hold nothing: it {does}; pause the step behind it that calls something, or the definition"
 
 
 def _is_decider(desk: Desk, scope: Scope) -> bool:
@@ -142,7 +163,7 @@ class Paused:
         languages = self._desk.service.shared.languages
         return sum(
             pause.covers(each.tenant, each.definition, each.definition_version)
-            and step_of(languages, each) == scope.step
+            and scope.is_about(step_of(languages, each))
             for each in found
         )
 

@@ -306,7 +306,8 @@ def descriptor_of(
     node, step = graph.nodes[instance.current_step], found.step
     actor = desk.looked_up().request.actor if step is None else decider(reader, found.header, step.number)
     trail = _latest(found)
-    is_asking = step is not None and isinstance(node.op, Human)
+    # The call that follows from an answer is of the same step, and asks nobody any more.
+    is_asking = step is not None and isinstance(found.routes.node(step.node).op, Human)
     barred = answer_refusal(found.routes, found.state, step, actor) if step is not None and is_asking else None
     is_open = is_asking and found.is_active
     may_choose = is_open and barred is None

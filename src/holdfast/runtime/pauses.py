@@ -47,7 +47,7 @@ class Standing:
 
 def holds_call(pauses: Sequence[Pause], step: str) -> bool:
     """Whether one of the pauses, all of which are about the instance, holds a call of this step."""
-    return any(each.scope.step in {"", step} for each in pauses)
+    return any(each.scope.is_about(step) for each in pauses)
 
 
 def holds_timers(pauses: Sequence[Pause]) -> tuple[Pause, ...]:

@@ -31,7 +31,11 @@ class Scope(NamedTuple):
     definition: str = ""
     version: str = ""
     step: str = ""
-    """Calls of this step alone; timers are of no step."""
+    """Calls of this step alone, and of what follows from it under its name; timers are of no step."""
+
+    def is_about(self, step: str) -> bool:
+        """Whether it is about the calls of a step. The name of a step stands for those that follow from it too: `review` for `review/approved`."""
+        return not self.step or step == self.step or step.startswith(f"{self.step}/")
 
     def __str__(self) -> str:
         """In words."""

@@ -166,8 +166,8 @@ def _effects(
     changed = []
     for each in found:
         about = holding(pauses, each.tenant, each.definition, each.definition_version)
-        steps = {pause.scope.step for pause in about}
-        is_held = "" in steps or bool(steps and step_of(each) in steps)
+        step = step_of(each) if any(pause.scope.step for pause in about) else ""
+        is_held = any(pause.scope.is_about(step) for pause in about)
         if is_held and each.held_at is None:
             changed.append(ChangedEffect(each.instance, each.number, each.rank, now))
         elif not is_held and each.held_at is not None:
