@@ -9,15 +9,16 @@ import msgspec
 
 from holdfast.app.calls.documents import FutureDocuments
 from holdfast.app.calls.start import Birth, started
-from holdfast.app.desk import Desk, checked_id
+from holdfast.app.desk import Desk, checked_id, nothing
 from holdfast.app.errands import Errands
 from holdfast.app.schedule_plans import OPTIONS, READABLE, made_document_id
-from holdfast.errors import HoldfastError, RejectedError
+from holdfast.errors import ForbiddenError, HoldfastError, RejectedError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import later
 from holdfast.kernel.ids import InstanceId
+from holdfast.machine.runs.commands import CancelWorkflow
 from holdfast.machine.runs.refusals import Refusal
-from holdfast.machine.schedules.words import SCHEDULE, NoteStart, StartScheduled
+from holdfast.machine.schedules.words import SCHEDULE, NoteStart, NoteStop, StartScheduled, StopScheduled
 from holdfast.runtime.handlers import EffectContext
 
 _FIRST = 10
@@ -30,6 +31,7 @@ class Scheduling:
     def __init__(self, desk: Desk, errands: Errands) -> None:
         self._desk = desk
         errands.add(StartScheduled, self.start)
+        errands.add(StopScheduled, self.stop)
 
     def start(self, context: EffectContext, asked: StartScheduled) -> NoteStart:
         """Start the workflow. It may be asked for again: the schedule has named the run, so that there is one, whoever starts it."""
@@ -60,6 +62,22 @@ class Scheduling:
                 raise
             return NoteStart(id=asked.id, number=asked.number, error=str(error))
         return NoteStart(id=asked.id, number=asked.number)
+
+    def stop(self, context: EffectContext, asked: StopScheduled) -> NoteStop:
+        """Have a run end, on behalf of whoever wants another one in its place, if they may cancel it now."""
+        place = {"tenant": context.tenant, "partition": context.partition, "trace": context.trace}
+        desk = self._desk.acting(later(asked.stopper, asked.terms, **place))
+        command = CancelWorkflow(reason=asked.reason, by_parent=True)
+        told = NoteStop(id=asked.id, number=asked.number, waiting=asked.waiting)
+        address = desk.address(instance=InstanceId(UUID(asked.run)))
+        try:
+            desk.command(address, command, nothing, comment=asked.reason, may_create=False).result()
+        except ForbiddenError as error:
+            return msgspec.structs.replace(told, error=str(error))
+        except HoldfastError as error:
+            if error.retryable:
+                raise
+        return told
 
     def _create(self, desk: Desk, asked: StartScheduled, data: dict[str, object], told: str) -> NoteStart:
         """Create the document of a time; one that is there already is that of this very time if it says so."""

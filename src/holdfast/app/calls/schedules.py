@@ -186,7 +186,7 @@ class FutureSchedules:
             self._kept.check(MANAGE_SCHEDULES, "change schedules")
             name, policy = self._kept.named(schedule), checked_overlap(overlap)
             header, state = self._found(name)
-            self._check_starter(state)
+            self._check_starter(state, policy)
             if state.plan is not None and state.plan.is_document:
                 check_overlap_of_documents(policy)
             outcome = self._kept.send(name, w.TriggerSchedule(id=name, overlap=policy), command_id)
@@ -272,15 +272,16 @@ class FutureSchedules:
     def _found(self, name: str) -> tuple[Header, w.ScheduleState]:
         return self._kept.found(name)
 
-    def _check_starter(self, state: w.ScheduleState) -> None:
-        """ForbiddenError unless whoever has a schedule start something now could start that without it."""
+    def _check_starter(self, state: w.ScheduleState, overlap: Overlap | None = "allow_all") -> None:
+        """ForbiddenError unless whoever has a schedule start something now could start that without it, and stop what that takes the place of."""
         plan, desk = state.plan, self._desk.looked_up()
         if plan is None:
             return
         if plan.is_document:
             check_creator(desk, plan.workflow)
         else:
-            check_right(desk, *desk.registry.library.find(desk.tenant, plan.workflow, plan.version))
+            which = desk.registry.library.find(desk.tenant, plan.workflow, plan.version)
+            check_right(desk, *which, stops=(overlap or plan.overlap) == "cancel_running")
 
     def _startable(self, desk: Desk, name: str, plan: Plan, *, overlap: Overlap | None, document_id: object) -> Plan:
         """The plan as it is kept: whoever puts it may start its workflow, or create its documents."""
@@ -288,7 +289,7 @@ class FutureSchedules:
         workflow, pinned = library.find(desk.tenant, plan.workflow, plan.version)
         if library.graph(desk.tenant, workflow, pinned).kind == "envelope":
             return document_plan(desk, plan, name, overlap=overlap, document_id=document_id)
-        check_right(desk, workflow, pinned)
+        check_right(desk, workflow, pinned, stops=plan.overlap == "cancel_running")
         if document_id:
             told = f"{workflow!r} is started and creates no document; leave `document_id` out"
             raise PayloadError(told, reason="invalid_schedule")

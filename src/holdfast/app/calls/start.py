@@ -20,7 +20,7 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.kernel.settling import settled
 from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.law import start_refusal
+from holdfast.machine.runs.law import start_refusal, stop_refusal
 from holdfast.runtime.commit.submissions import Outcome, View
 from holdfast.runtime.replies import Reply
 from holdfast.store.shapes import Address, ReceiptKey, within
@@ -154,10 +154,15 @@ def _sent(desk: Desk, asked: _Said, answer: Callable[[Outcome], T], view: View |
     )
 
 
-def check_right(desk: Desk, name: str, version: str) -> None:
-    """Whoever may not start a workflow learns nothing from the key of somebody who has: the receipt of a start answers before the machine does."""
+def check_right(desk: Desk, name: str, version: str, *, stops: bool = False) -> None:
+    """Whoever may not start a workflow learns nothing from the key of somebody who has: the receipt of a start answers before the machine does.
+
+    With `stops`, whoever may not stop its runs is refused too.
+    """
     program = desk.registry.library.program(desk.tenant, name, version)
     barred = None if program is None else start_refusal(graph_of(program), desk.request.actor)
+    if program is not None and barred is None and stops:
+        barred = stop_refusal(graph_of(program), desk.request.actor)
     if barred is not None:
         raise ForbiddenError(reason=barred.code, message=barred.message)
 

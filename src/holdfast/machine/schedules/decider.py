@@ -15,7 +15,7 @@ from holdfast.kernel.rows import Record
 from holdfast.machine.runs.commands import EndChild
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.schedules import words as w
-from holdfast.machine.schedules.firing import TICK, Turn
+from holdfast.machine.schedules.firing import TICK, Stopper, Turn
 from holdfast.machine.schedules.rows import records_of, standing_of
 
 MOST_BACKFILLS: Final = 10
@@ -26,7 +26,7 @@ _BY_ITSELF: Final = frozenset({"time", "catch_up"})
 _UNDER_WAY: Final = frozenset({"starting", "started"})
 
 
-class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartScheduled]):
+class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.ScheduleEffect]):
     """Decides about one schedule."""
 
     type: ClassVar[str] = w.SCHEDULE
@@ -49,8 +49,10 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.StartSchedu
             return Status("paused", "requested", state.pause.at)
         return RUNNING if state.next_at is not None or state.plan is None else Status("paused", "over")
 
-    def effect_failed(self, effect: w.StartScheduled, failure: Failure) -> w.Command:
-        """It could not even be found out whether the workflow can be started."""
+    def effect_failed(self, effect: w.ScheduleEffect, failure: Failure) -> w.Command:
+        """It could not even be found out whether the workflow can be started, or stopped."""
+        if isinstance(effect, w.StopScheduled):
+            return w.NoteStop(id=effect.id, number=effect.number, waiting=effect.waiting, error=failure.error)
         return w.NoteStart(id=effect.id, number=effect.number, error=failure.error)
 
     def evolve(self, state: w.ScheduleState, event: w.Event) -> w.ScheduleState:
@@ -111,11 +113,13 @@ def _keep(state: w.ScheduleState, fire: w.Fire) -> None:
 def _evolve_fire(state: w.ScheduleState, event: w.FireTold | w.FireMoved | w.FireStopped) -> None:
     if isinstance(event, w.FireTold):
         state.count = event.fire.number
+        if event.fire.status == "buffered":
+            state.stopper, state.stopper_terms = event.stopper, event.terms
         if event.fire.why in _BY_ITSELF:
             state.last_at = event.fire.until or event.fire.at
         _keep(state, event.fire)
     elif isinstance(event, w.FireStopped):
-        state.running[event.number] = replace(state.running[event.number], is_stopping=True)
+        state.running[event.number] = replace(state.running[event.number], is_stopping=not event.is_refused)
     else:
         fire = state.running.pop(event.number, None)
         if fire is None:
@@ -188,7 +192,9 @@ def _delete(turn: Turn, command: w.DeleteSchedule) -> Answer | None:
 
 def _trigger(turn: Turn, command: w.TriggerSchedule) -> None:
     assert turn.state.plan is not None
-    turn.fire(turn.moment.now, "manual", command.overlap or turn.state.plan.overlap)
+    asked = turn.moment.asked
+    by = Stopper(late_actor(asked), late_terms(asked, turn.moment.actor.roles))
+    turn.fire(turn.moment.now, "manual", command.overlap or turn.state.plan.overlap, by)
 
 
 def _stop_backfills(turn: Turn, _command: w.StopBackfills) -> Answer | None:
@@ -211,11 +217,16 @@ def _note_start(turn: Turn, command: w.NoteStart) -> Answer | None:
     return turn.note_start(command)
 
 
+def _note_stop(turn: Turn, command: w.NoteStop) -> Answer | None:
+    turn.note_stop(command)
+    return None
+
+
 def _note_end(turn: Turn, command: EndChild) -> Answer | None:
     return turn.note_end(command.step, command.status, command.error or command.reason)
 
 
-_ALWAYS = (w.PutSchedule, w.NoteStart, EndChild)
+_ALWAYS = (w.PutSchedule, w.NoteStart, w.NoteStop, EndChild)
 """What is heard whether there is a schedule or not: it is made, and what it started comes to its end."""
 _TABLE: dict[type, Callable[..., Answer | None]] = {
     w.PutSchedule: _put,
@@ -228,5 +239,6 @@ _TABLE: dict[type, Callable[..., Answer | None]] = {
     w.PassTime: _pass_time,
     w.GoOn: _go_on,
     w.NoteStart: _note_start,
+    w.NoteStop: _note_stop,
     EndChild: _note_end,
 }

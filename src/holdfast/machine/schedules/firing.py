@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Final
-from uuid import UUID
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Message, Timer
-from holdfast.kernel.ids import InstanceId
+from holdfast.kernel.actor import NO_TERMS, Actor, Terms
+from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Timer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.rows import Record, merge
 from holdfast.kernel.schedule_records import FireStatus, Why
-from holdfast.machine.runs.commands import CancelWorkflow
 from holdfast.machine.runs.errands import OWN_HANDLER
 from holdfast.machine.schedules import words as w
 from holdfast.machine.schedules.plan import MOST_AT_ONCE, Clockwork, Overlap, Plan
@@ -34,6 +32,13 @@ _REPLACED = "a schedule starts another run in its place"
 Evolve = Callable[[w.ScheduleState, w.Event], w.ScheduleState]
 
 
+class Stopper(NamedTuple):
+    """On whose behalf runs are stopped, and on which terms; the engine itself, if nobody is named."""
+
+    actor: Actor | None = None
+    terms: Terms = NO_TERMS
+
+
 class Turn:
     """What one command comes to."""
 
@@ -45,7 +50,6 @@ class Turn:
         self._effects: list[Effect] = []
         self._timers: dict[str, Timer] = {}
         self._cancelled: list[str] = []
-        self._messages: list[Message] = []
         self._records: list[Record] = []
 
     @property
@@ -73,7 +77,6 @@ class Turn:
             effects=tuple(self._effects),
             timers=tuple(self._timers.values()),
             cancelled_timers=tuple(self._cancelled),
-            messages=tuple(self._messages),
             records=tuple(merge([*self._records, standing_of(self.state)])),
         )
 
@@ -108,14 +111,15 @@ class Turn:
             self._tell(replace(self._new(first, "missed"), until=last, detail=told))
         late = now - plan.grace
         for time in due.times:
-            self.fire(time, "catch_up" if self.clockwork.begins(time) < late else "time", plan.overlap)
+            why: Why = "catch_up" if self.clockwork.begins(time) < late else "time"
+            self.fire(time, why, plan.overlap, Stopper(state.owner, state.terms))
         self.emit(w.ScheduleMoved(next_at=due.following))
         self.set_tick()
 
     # -- fires
 
-    def fire(self, time: datetime, why: Why, overlap: Overlap) -> None:
-        """Start the workflow for a time, unless a run that has not ended stands against it."""
+    def fire(self, time: datetime, why: Why, overlap: Overlap, by: Stopper) -> None:
+        """Start the workflow for a time, unless a run that has not ended stands against it, which may be stopped on behalf of somebody."""
         state = self.state
         others = [each for each in state.running.values() if not each.backfill]
         fire = self._new(time, "starting", why)
@@ -127,24 +131,35 @@ class Turn:
             told = f"the run of {others[0].at.isoformat()} has not ended"
             self._tell(replace(fire, status="skipped", detail=told))
         else:
-            self._buffer(fire, others if overlap == "cancel_running" else [])
+            self._buffer(fire, others if overlap == "cancel_running" else [], by)
 
-    def _buffer(self, fire: w.Fire, stopped: list[w.Fire]) -> None:
+    def _buffer(self, fire: w.Fire, stopped: list[w.Fire], by: Stopper) -> None:
         """Begin when no other runs; those in whose place it is to begin are told to end."""
         if self.state.buffered is not None:
             before = self.state.buffered.number
             self.emit(w.FireMoved(number=before, status="skipped", detail="a later one took its place"))
-        self._tell(replace(fire, status="buffered", detail="stops" if stopped else ""))
+        by = by if stopped else Stopper()
+        waiting = replace(fire, status="buffered", detail="stops" if stopped else "")
+        self.emit(w.FireTold(fire=waiting, stopper=by.actor, terms=by.terms))
         for each in stopped:
             self._stop(each)
 
     def _stop(self, fire: w.Fire) -> None:
-        """Have a run end; one that is not there yet is stopped when it is."""
+        """Have a run end, on behalf of whoever wants another one in its place; one that is not there yet is stopped when it is."""
+        state, waiting = self.state, self.state.buffered
+        assert waiting is not None
         if fire.status == "started" and not fire.is_stopping:
             self.emit(w.FireStopped(number=fire.number))
-            command = CancelWorkflow(reason=_REPLACED, by_parent=True)
-            run = InstanceId(UUID(fire.run))
-            self._messages.append(Message(decider=fire.workflow, command=command, instance=run))
+            stop = w.StopScheduled(
+                id=state.id,
+                number=fire.number,
+                waiting=waiting.number,
+                run=fire.run,
+                reason=_REPLACED,
+                stopper=state.stopper,
+                terms=state.stopper_terms,
+            )
+            self._effects.append(Effect(body=stop, handler=OWN_HANDLER))
 
     def _new(self, time: datetime, status: FireStatus, why: Why = "time") -> w.Fire:
         assert self.state.plan is not None
@@ -196,6 +211,16 @@ class Turn:
         if self.state.buffered is not None and self.state.buffered.detail and not fire.backfill:
             self._stop(self.state.running[number])
         return None
+
+    def note_stop(self, command: w.NoteStop) -> None:
+        """A run was told to end; or it goes on, and nothing begins in its place, because whoever wanted that may not stop it."""
+        if not command.error:
+            return
+        if command.number in self.state.running:
+            self.emit(w.FireStopped(number=command.number, is_refused=True))
+        waiting = self.state.buffered
+        if waiting is not None and waiting.number == command.waiting:
+            self.emit(w.FireMoved(number=waiting.number, status="refused", detail=command.error))
 
     def note_end(self, number: int, status: str, error: str) -> Answer | None:
         """The run of a time has ended."""

@@ -64,9 +64,10 @@ def state_of(row: StoredSchedule) -> w.ScheduleState:
 
 
 def _standing(state: w.ScheduleState) -> bytes:
-    # What the owner may do is a set, which no two processes write in the same order, and nobody looks for it here.
+    # What an actor may do is a set, which no two processes write in the same order, and nobody looks for it here.
     owner = None if state.owner is None else Actor(id=state.owner.id)
-    return _encode(msgspec.structs.replace(state, plan=None, owner=owner, terms=NO_TERMS))
+    kept = msgspec.structs.replace(state, plan=None, owner=owner, terms=NO_TERMS)
+    return _encode(msgspec.structs.replace(kept, stopper=None, stopper_terms=NO_TERMS))
 
 
 def _id(run: str) -> UUID | None:

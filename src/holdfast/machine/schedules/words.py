@@ -18,7 +18,6 @@ SCHEDULE: Final = "$schedule"
 SCHEDULE_KIND: Final = "schedule"
 """What their instances are called."""
 
-
 class _Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What is said to a schedule, of it, and by it."""
 
@@ -105,6 +104,17 @@ class NoteStart(_Word, frozen=True, kw_only=True):
     """Whether somebody else has created a document with this id before."""
 
 
+class NoteStop(_Word, frozen=True, kw_only=True):
+    """The engine has told a run to end, or could not, and says why."""
+
+    id: str
+    number: int
+    """Whose run it is."""
+    waiting: int
+    """What was to begin in its place."""
+    error: str = ""
+
+
 Command: TypeAlias = (
     PutSchedule
     | PauseSchedule
@@ -116,6 +126,7 @@ Command: TypeAlias = (
     | PassTime
     | GoOn
     | NoteStart
+    | NoteStop
     | EndChild
 )
 
@@ -175,6 +186,9 @@ class FireTold(_Word, frozen=True, kw_only=True):
     """A time has come, and this became of it."""
 
     fire: Fire
+    stopper: Actor | None = None
+    """On whose behalf other runs are told to end for it, if they are; None means the engine itself."""
+    terms: Terms = NO_TERMS
 
 
 @message(name="fire_moved")
@@ -195,6 +209,8 @@ class FireStopped(_Word, frozen=True, kw_only=True):
     """Its run was told to end, because another one is to take its place."""
 
     number: int
+    is_refused: bool = False
+    """Whether it goes on, because whoever wanted that may not stop it."""
 
 
 @message(name="backfill_moved")
@@ -232,6 +248,22 @@ class StartScheduled(_Word, frozen=True, kw_only=True):
     plan: Plan
     owner: Actor | None = None
     terms: Terms = NO_TERMS
+
+
+class StopScheduled(_Word, frozen=True, kw_only=True):
+    """The effect: have the run of a time end, so that another one can begin."""
+
+    id: str
+    number: int
+    waiting: int
+    """What is to begin in its place."""
+    run: str
+    reason: str
+    stopper: Actor | None = None
+    terms: Terms = NO_TERMS
+
+
+ScheduleEffect: TypeAlias = StartScheduled | StopScheduled
 
 
 # -- where it stands
@@ -300,6 +332,9 @@ class ScheduleState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Those whose run has not ended, by number."""
     buffered: Fire | None = None
     """The one that begins when no other runs."""
+    stopper: Actor | None = None
+    """On whose behalf others are told to end for that one, if they are."""
+    stopper_terms: Terms = NO_TERMS
     backfills: dict[int, Backfill] = {}
 
     def copied(self) -> ScheduleState:
