@@ -24,7 +24,7 @@ def followed(engine: ManualEngine, batch: Batch) -> list[tuple[str, str]]:
     """What became of the items in the end."""
     engine.advance(seconds=5)
     found = engine.batches.get(batch.id)
-    told = [(each.status, each.detail) for each in engine.batches.items(batch.id)]
+    told: list[tuple[str, str]] = [(each.status, each.detail) for each in engine.batches.items(batch.id)]
     assert found.is_clean == all(each[0] == "done" for each in told)
     return told
 
@@ -70,11 +70,11 @@ def test_what_gave_up_again_has_failed_and_what_was_done_is_done(
     assert engine.dead_letters.count() == 1
     runs = [each.id for each in engine.runs.list(definition=name).items]
     about = {"definition": name} if verb == "requeue" else {"runs": runs}
-    batch = engine.batches.begin(verb, reason="again", **about)  # type: ignore[arg-type]
+    batch = engine.batches.begin(verb, reason="again", **about)
     [(status, detail)] = followed(engine, batch)
     assert (status, "it gave up again" in detail, engine.dead_letters.count()) == ("failed", True, 1)
     broken.discard("bank")
-    batch = engine.batches.begin(verb, reason="the bank is back", **about)  # type: ignore[arg-type]
+    batch = engine.batches.begin(verb, reason="the bank is back", **about)
     assert followed(engine, batch) == [("done", "")]
     assert engine.dead_letters.count() == 0
 
@@ -93,5 +93,3 @@ def test_what_waits_for_an_operator_is_neither_paused_nor_resumed(
     [(status, detail)] = followed(engine, batch)
     assert status == "refused"
     assert ("operator" if verb == "pause" else "requeued first") in detail
-
-

@@ -92,7 +92,11 @@ def _unheld(node: Node) -> str:
     if isinstance(node.op, Call):
         other = node.op.definition
         return f"{node.id!r} starts a run of {other!r}, which no pause of a step holds: pause {other!r}, whose runs do nothing then"
-    does = "asks people, whose answers are taken" if isinstance(node.op, Human) else f"is a {node.op.word}, which calls nothing"
+    does = (
+        "asks people, whose answers are taken"
+        if isinstance(node.op, Human)
+        else f"is a {node.op.word}, which calls nothing"
+    )
     return f"a pause of {node.id!r} would hold nothing: it {does}; pause the step behind it that calls something, or the definition"
 
 

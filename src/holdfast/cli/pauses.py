@@ -29,10 +29,10 @@ LISTING: Columns[PauseInfo] = {
 }
 
 scope_options = (
-    click.option("--definition", default="", help="A workflow; all of the tenant's if none is named."),
-    click.option("--version", default="", help="One version of it."),
-    click.option("--step", default="", help="One step of it."),
-    click.option("--of-tenant", "of", default="", help="Another tenant, or * for all."),
+    click.option("--definition", help="A workflow; all of the tenant's if none is named."),
+    click.option("--version", help="One version of it."),
+    click.option("--step", help="One step of it."),
+    click.option("--of-tenant", "of", help="Another tenant, or * for all."),
 )
 
 
@@ -95,10 +95,10 @@ def show_pause(place: Place, *, pause: int, as_json: bool) -> None:
 def begin(  # noqa: PLR0913 - the options of a command
     place: Place,
     *,
-    definition: str,
-    version: str,
-    step: str,
-    of: str,
+    definition: str | None,
+    version: str | None,
+    step: str | None,
+    of: str | None,
     whole_tenant: bool,
     reason: str,
     clock: Literal["run_on", "stand_still"],
@@ -107,7 +107,7 @@ def begin(  # noqa: PLR0913 - the options of a command
     as_json: bool,
 ) -> None:
     """Begin nothing more of a workflow, of one version or one step of it, or of a whole tenant."""
-    if not (definition or version or step or of or whole_tenant):
+    if {definition, version, step, of} == {None} and not whole_tenant:
         raise ConfigurationError(
             "this would hold back everything of the tenant; name a workflow by --definition, or say --whole-tenant"
         )
@@ -130,7 +130,15 @@ def begin(  # noqa: PLR0913 - the options of a command
 @json_option
 @placed
 def finish(
-    place: Place, *, pause: int | None, definition: str, version: str, step: str, of: str, reason: str, as_json: bool
+    place: Place,
+    *,
+    pause: int | None,
+    definition: str | None,
+    version: str | None,
+    step: str | None,
+    of: str | None,
+    reason: str,
+    as_json: bool,
 ) -> None:
     """End a pause: by its number, or of the very scope that is named."""
     with place.calls() as calls:

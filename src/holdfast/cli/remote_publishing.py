@@ -136,11 +136,11 @@ class RemotePauses(Missing):
 
     def pause(
         self,
-        definition: str = "",
+        definition: str | None = None,
         *,
-        version: str = "",
-        step: str = "",
-        tenant: str = "",
+        version: str | None = None,
+        step: str | None = None,
+        tenant: str | None = None,
         reason: str = "",
         clock: PauseClock = "run_on",
         until: datetime | timedelta | None = None,
@@ -151,12 +151,18 @@ class RemotePauses(Missing):
         )
 
     def resume(
-        self, definition: str | int = "", *, version: str = "", step: str = "", tenant: str = "", reason: str = ""
+        self,
+        definition: str | int | None = None,
+        *,
+        version: str | None = None,
+        step: str | None = None,
+        tenant: str | None = None,
+        reason: str = "",
     ) -> PauseInfo:
         _check_own(tenant)
         if isinstance(definition, int):
             return self._client.end_pause(definition, reason=reason)
-        wanted = (definition, version, step)
+        wanted = (definition or "", version or "", step or "")
         for each in whole(lambda cursor, size: self._client.list_pauses(cursor=cursor, limit=size)):
             if (each.definition, each.version, each.step) == wanted and each.tenant != "*":
                 return self._client.end_pause(each.id, reason=reason)
@@ -177,6 +183,6 @@ class RemotePauses(Missing):
         return self._client.get_pause(pause)
 
 
-def _check_own(tenant: str) -> None:
+def _check_own(tenant: str | None) -> None:
     if tenant:
         raise ConfigurationError(_OTHERS)

@@ -88,7 +88,11 @@ class Machine:
         if self.stands()[0] == "active":
             raise RejectedError(reason="INVALID_TRANSITION", message="it is active")
         dead = next(iter(state.dead), None)
-        self._tell(c.ResumeWorkflow(past_wait=state.status != "paused") if dead is None else c.RequeueStep(step=dead, reason="again"))
+        self._tell(
+            c.ResumeWorkflow(past_wait=state.status != "paused")
+            if dead is None
+            else c.RequeueStep(step=dead, reason="again")
+        )
 
     def cancel(self) -> None:
         """The command."""

@@ -31,16 +31,16 @@ class FuturePauses:
 
     def pause(
         self,
-        definition: DefinitionLike | AnyKind = "",
+        definition: DefinitionLike | AnyKind | None = None,
         *,
-        version: str | int = "",
-        step: str = "",
-        tenant: str = "",
+        version: str | int | None = None,
+        step: str | None = None,
+        tenant: str | None = None,
         reason: str = "",
         clock: PauseClock = "run_on",
         until: datetime | timedelta | None = None,
     ) -> Reply[PauseInfo]:
-        """Begin nothing more of a definition, of one version or one step of it; of the whole tenant if none is named.
+        """Begin nothing more of a definition, of one version or one step of it; of the whole tenant if none is named. An empty name is refused, because it names nothing.
 
         Handlers that run finish, and what follows from them is held; commands, signals, answers and starts are taken, and what they ask
         for is held. Timers keep their instants and fire afterwards if they are due (`clock="run_on"`), or get the time back that
@@ -51,6 +51,7 @@ class FuturePauses:
 
         def begin() -> PauseInfo:
             self._check("pause", tenant)
+            _check_written(definition=definition, version=version, step=step, tenant=tenant)
             scope = self._scope(definition, version, step, tenant)
             check_known(self._desk, scope)
             now = self._desk.service.shared.clock.now()
@@ -77,7 +78,7 @@ class FuturePauses:
                 lambda done: change if is_new(*done) else None,
                 begun,
                 may_repeat=True,
-                check=lambda desk: permitted(desk.request, "pause", tenant),
+                check=lambda desk: permitted(desk.request, "pause", tenant or ""),
             )
             if not _is_same(stands, asked, until):
                 raise _differs(stands)
@@ -88,11 +89,11 @@ class FuturePauses:
 
     def resume(
         self,
-        definition: DefinitionLike | AnyKind | PauseLike = "",
+        definition: DefinitionLike | AnyKind | PauseLike | None = None,
         *,
-        version: str | int = "",
-        step: str = "",
-        tenant: str = "",
+        version: str | int | None = None,
+        step: str | None = None,
+        tenant: str | None = None,
         reason: str = "",
     ) -> Reply[PauseInfo]:
         """End the pause of the very scope that is named, as `pause` names it, or a pause that is given itself or by its number.
@@ -105,6 +106,7 @@ class FuturePauses:
 
         def end() -> PauseInfo:
             why = checked_text(reason, "reason")
+            _check_written(definition=definition, version=version, step=step, tenant=tenant)
             number = None
             if isinstance(definition, int | PauseInfo):
                 scope, number = self._scope_of(definition, version, step, tenant), checked_pause(definition)
@@ -164,9 +166,9 @@ class FuturePauses:
         check_unbound(self._desk, "pauses")
         return Paused(self._desk)
 
-    def _check(self, what: str, tenant: str) -> None:
+    def _check(self, what: str, tenant: str | None) -> None:
         check_unbound(self._desk, "pauses")
-        permitted(self._desk.looked_up().request, what, tenant)
+        permitted(self._desk.looked_up().request, what, tenant or "")
 
     def _whose(self, tenant: str) -> str:
         if not tenant or tenant == self._desk.tenant:
@@ -177,7 +179,7 @@ class FuturePauses:
     def _may_see(self, pause: Pause) -> bool:
         return self._desk.request.actor.kind == "system" or _concerns(pause, self._desk.tenant)
 
-    def _scope_of(self, given: PauseLike, version: str | int, step: str, tenant: str) -> Scope:
+    def _scope_of(self, given: PauseLike, version: str | int | None, step: str | None, tenant: str | None) -> Scope:
         """The scope of a pause, which says by itself what it is of."""
         self._check("resume", "")
         if version or step or tenant:
@@ -186,12 +188,25 @@ class FuturePauses:
         self._check("resume", known.tenant)
         return Scope(known.tenant, known.definition, known.version, known.step)
 
-    def _scope(self, definition: DefinitionLike | AnyKind, version: str | int, step: str, tenant: str) -> Scope:
-        name, number = named(definition, version)
+    def _scope(
+        self,
+        definition: DefinitionLike | AnyKind | None,
+        version: str | int | None,
+        step: str | None,
+        tenant: str | None,
+    ) -> Scope:
+        name, number = named("" if definition is None else definition, version or "")
         if number and not name:
             raise PayloadError("a version is one of a definition: name the definition too")
         whose = self._desk.tenant if not tenant else tenant if tenant == ALL_TENANTS else checked_tenant(tenant)
-        return Scope(whose, name, number, checked_key(step, "step", may_be_empty=True))
+        return Scope(whose, name, number, "" if step is None else checked_key(step, "step"))
+
+
+def _check_written(**named: object) -> None:
+    """PayloadError for a name that is written and empty: whoever gives one does not mean all of the tenant, or all of the definition."""
+    for what, given in named.items():
+        if isinstance(given, str) and not given:
+            raise PayloadError(f"`{what}` is empty and names nothing; leave it out to mean all, or give a name")
 
 
 def _concerns(pause: Pause, tenant: str) -> bool:

@@ -435,7 +435,9 @@ def _check_seen(found: p.Known, seen: int | None) -> None:
     """Nobody goes past a wait by accident, such as by the second click on a button that ends a pause."""
     if seen is None:
         step = "" if found.step is None else found.step.node
-        told = f"it is not paused: it waits at {step!r}. To leave that wait, say by expected_version which version you saw"
+        told = (
+            f"it is not paused: it waits at {step!r}. To leave that wait, say by expected_version which version you saw"
+        )
         raise PayloadError(told)
 
 

@@ -1957,16 +1957,16 @@ class Pauses:
 
     def pause(
         self,
-        definition: DefinitionLike | AnyKind = "",
+        definition: DefinitionLike | AnyKind | None = None,
         *,
-        version: str | int = "",
-        step: str = "",
-        tenant: str = "",
+        version: str | int | None = None,
+        step: str | None = None,
+        tenant: str | None = None,
         reason: str = "",
         clock: PauseClock = "run_on",
         until: datetime | timedelta | None = None,
     ) -> PauseInfo:
-        """Begin nothing more of a definition, of one version or one step of it; of the whole tenant if none is named.
+        """Begin nothing more of a definition, of one version or one step of it; of the whole tenant if none is named. An empty name is refused, because it names nothing.
 
         Handlers that run finish, and what follows from them is held; commands, signals, answers and starts are taken, and what they ask
         for is held. Timers keep their instants and fire afterwards if they are due (`clock="run_on"`), or get the time back that
@@ -1980,11 +1980,11 @@ class Pauses:
 
     def resume(
         self,
-        definition: DefinitionLike | AnyKind | PauseLike = "",
+        definition: DefinitionLike | AnyKind | PauseLike | None = None,
         *,
-        version: str | int = "",
-        step: str = "",
-        tenant: str = "",
+        version: str | int | None = None,
+        step: str | None = None,
+        tenant: str | None = None,
         reason: str = "",
     ) -> PauseInfo:
         """End the pause of the very scope that is named, as `pause` names it, or a pause that is given itself or by its number.

@@ -19,10 +19,10 @@ class PauseQuery(Paged, frozen=True, kw_only=True):
 class BeginPause(Ending, frozen=True, kw_only=True):
     """What is to be held back."""
 
-    definition: str = ""
-    """All of the tenant if it is empty."""
-    version: str = ""
-    step: str = ""
+    definition: str | None = None
+    """All of the tenant if it is left out."""
+    version: str | None = None
+    step: str | None = None
     clock: PauseClock = "run_on"
 
 
