@@ -191,11 +191,15 @@ class Library:
         except StoreUnavailableError:
             return self._service.patiently(lambda: self._find_open(tenant, definition, version), may_repeat=True)
 
-    def _find_open(self, tenant: str, definition: str, version: str) -> tuple[str, str]:
+    def _refresh(self) -> None:
+        """Look up what is out of use, unless that was done a moment ago."""
         assert self._service is not None
         now = self._service.shared.clock.now()
         if self._archived_at is None or abs(now - self._archived_at) >= _FRESH:
             self._look_at_archived()
+
+    def _find_open(self, tenant: str, definition: str, version: str) -> tuple[str, str]:
+        self._refresh()
         try:
             name, version = self.find(tenant, definition, version)
         except NotFoundError:
@@ -285,12 +289,17 @@ class Library:
         return self._stored.get(tenant, name, version)
 
     def triggered(self, tenant: str, event: str) -> list[Graph]:
-        """The workflows that an event starts for a tenant, each in its newest version; its own stand before shared ones of the same name."""
-        newest: dict[str, tuple[bool, tuple[tuple[bool, int | str], ...], str]] = {}
+        """The workflows that an event starts for a tenant, each in its newest version; its own stand before shared ones of the same name.
+
+        Of one whose versions are all archived that is the newest of these: its start is refused, so that somebody learns of it.
+        """
+        self._refresh()
+        newest: dict[str, tuple[bool, bool, tuple[tuple[bool, int | str], ...], str]] = {}
         for each in self._stored.triggered(tenant, event):
-            rank = (each.tenant != SHARED_TENANT, version_age(each.version), each.version)
+            is_open = Archived(each.tenant, each.name, each.version) not in self._archived
+            rank = (is_open, each.tenant != SHARED_TENANT, version_age(each.version), each.version)
             newest[each.name] = max(rank, newest.get(each.name, rank))
-        programs = [self.program(tenant, name, version) for name, (_, _, version) in newest.items()]
+        programs = [self.program(tenant, name, rank[-1]) for name, rank in newest.items()]
         graphs = [graph_of(program) for program in programs if program is not None]
         return [graph for graph in graphs if any(each.event == event for each in graph.triggers)]
 

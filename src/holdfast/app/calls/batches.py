@@ -258,7 +258,7 @@ class _Asked:
 
     def _starts(self, inputs: Sequence[object]) -> list[w.Item]:
         desk = self._desk
-        self.name, self.version = desk.registry.library.find(desk.tenant, self.name, self.version)
+        self.name, self.version = desk.registry.library.find_open(desk.tenant, self.name, self.version)
         check_right(desk, self.name, self.version)
         plain(list(inputs), what="list of inputs", limit=desk.payload_limit)
         return [w.Item(number=0, input=plain_data(each, "input", limit=desk.payload_limit)) for each in inputs]

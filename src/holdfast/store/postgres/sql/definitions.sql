@@ -41,8 +41,8 @@ where tenant in (?::text, '*') and status = 'published' order by name, published
 insert into holdfast.definition_triggers (event, tenant, definition) values (?::text, ?::text, ?::text) on conflict do nothing
 
 -- name: triggered
--- All versions of those that have one which the event starts: whether the newest does is seen in its graph.
+-- All versions of those that have one which the event starts, archived ones too: whether the newest does is seen in its graph.
 select tenant, name, version, kind, hash, description, published_by, published_at from holdfast.definitions
-where tenant in (?::text, '*') and status = 'published'
+where tenant in (?::text, '*')
 and name in (select definition from holdfast.definition_triggers where event = ?::text and tenant in (?::text, '*'))
 order by name, published_at, version

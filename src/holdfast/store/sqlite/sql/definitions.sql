@@ -37,8 +37,8 @@ where tenant in (?, '*') and status = 'published' order by name, published_at, v
 insert into definition_triggers (event, tenant, definition) values (?, ?, ?) on conflict do nothing;
 
 -- name: triggered
--- All versions of those that have one which the event starts: whether the newest does is seen in its graph.
+-- All versions of those that have one which the event starts, archived ones too: whether the newest does is seen in its graph.
 select tenant, name, version, kind, hash, description, published_by, published_at from definitions
-where tenant in (:tenant, '*') and status = 'published'
+where tenant in (:tenant, '*')
 and name in (select definition from definition_triggers where event = :event and tenant in (:tenant, '*'))
 order by name, published_at, version;
