@@ -85,6 +85,14 @@ _SAID: Final[Mapping[str, Callable[[Data], str]]] = {
     "workflow_started": lambda _: "start",
     "signal_received": lambda data: f"signal {data.get('name')}",
     "workflow_resumed": lambda _: "resume",
+    "schedule_put": lambda _: "put",
+    "schedule_paused": lambda _: "pause",
+    "schedule_resumed": lambda _: "resume",
+    "schedule_deleted": lambda _: "delete",
+    "backfill_moved": lambda data: "stop backfills" if data.get("is_stopped") else "backfill",
+    "fire_told": lambda _: "trigger",
+    "batch_begun": lambda _: "begin",
+    "batch_cancelled": lambda _: "cancel",
 }
 """The words for events by which people act, those that say most first: of several that one command led to, the first one here tells what was done."""
 _VALUES: Final[Mapping[str, Callable[[Data], tuple[Data, Data]]]] = {
@@ -189,7 +197,7 @@ def _entries(fold: _Blind, header: Header, events: Iterable[StoredEvent]) -> Ite
             on_behalf_of=first.on_behalf_of,
             action=_word(told, data, header),
             step=step,
-            reason=first.comment or str(data.get("reason") or data.get("comment") or data.get("text") or ""),
+            reason=_reason(first, data),
             before={name: before[name] for name in sorted(changed & before.keys())},
             after={name: after[name] for name in sorted(changed & after.keys())},
             trace=first.trace,
@@ -201,6 +209,13 @@ def _telling(events: Sequence[StoredEvent], facts: Sequence[Data]) -> tuple[Stor
     ranked = [(_RANK.get(each.type, len(_RANK)), place) for place, each in enumerate(events)]
     place = min(ranked)[1]
     return events[place], facts[place]
+
+
+def _reason(event: StoredEvent, data: Data) -> str:
+    """Why it was done: of a batch in the words of its order, which come before those of the request."""
+    order = data.get("order")
+    said = order.get("reason") if isinstance(order, dict) else None
+    return str(said or event.comment or data.get("reason") or data.get("comment") or data.get("text") or "")
 
 
 def _word(event: StoredEvent, data: Data, header: Header) -> str:

@@ -278,7 +278,7 @@ class Turn:
     def stop_backfills(self) -> None:
         """Start nothing more for periods; what was started goes on."""
         for each in list(self.state.backfills.values()):
-            self.emit(w.BackfillMoved(backfill=replace(each, next_at=None), is_over=True))
+            self.emit(w.BackfillMoved(backfill=replace(each, next_at=None), is_over=True, is_stopped=True))
             self._cancelled.append(f"backfill {each.number}")
 
 

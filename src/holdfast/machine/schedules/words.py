@@ -18,6 +18,7 @@ SCHEDULE: Final = "$schedule"
 SCHEDULE_KIND: Final = "schedule"
 """What their instances are called."""
 
+
 class _Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What is said to a schedule, of it, and by it."""
 
@@ -219,6 +220,8 @@ class BackfillMoved(_Word, frozen=True, kw_only=True):
 
     backfill: Backfill
     is_over: bool = False
+    is_stopped: bool = False
+    """Whether somebody has ended it before its time."""
 
 
 Event: TypeAlias = (
