@@ -56,7 +56,7 @@ class Retry(_Part, frozen=True, kw_only=True):
         Literal["fixed", "linear", "exponential"], Meta(description="How the wait grows from call to call.")
     ] = "fixed"
     factor: Annotated[float, Meta(ge=1, le=1000, description="By what an exponential wait grows.")] = 2.0
-    cap: Annotated[Duration, Meta(description="The longest wait.")] = "5m"
+    cap: Annotated[Duration, Meta(description="The longest wait; `delay`, if that is longer.")] = "5m"
     jitter: Annotated[float, Meta(ge=0, le=1, description="The share of the wait that is added at random.")] = 0.0
 
 

@@ -487,12 +487,12 @@ class Turn:
 
 
 def _policy_of(retry: Retry) -> RetryPolicy:
-    """The arithmetic of a graph's retry rule."""
+    """The arithmetic of a graph's retry rule. The cap bounds how waits grow, and is never shorter than the first one."""
     return RetryPolicy(
         max_attempts=retry.max_calls,
         delay=timedelta(milliseconds=retry.delay_ms),
         backoff=retry.backoff,
         factor=retry.factor_percent / 100,
-        cap=timedelta(milliseconds=retry.cap_ms),
+        cap=timedelta(milliseconds=max(retry.cap_ms, retry.delay_ms)),
         jitter=retry.jitter_percent / 100,
     )
