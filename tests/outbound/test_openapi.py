@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from holdfast import Actor, ApiDocument, ConfigurationError, Fail, Invocation, OpenApi, Retry
 from holdfast.kernel.ids import InstanceId
 from holdfast.outbound.http import Answer
+from holdfast.outbound.openapi import documents
 from holdfast.outbound.openapi.operations import Operation
 from holdfast.outbound.openapi.security import Redaction
 from holdfast.outbound.places import place_of
@@ -773,3 +774,16 @@ def test_a_document_that_is_wrong_somewhere_says_so(seed: int) -> None:
                     )
                 with suppress(Fail):
                     operation.response(ANSWER, [], Redaction([]))
+
+
+def test_the_largest_document_that_is_read_has_just_as_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an alias stands for is counted too; one part more is refused before it is made."""
+    for text, parts in (("[a, b]", 3), ("{a: [b], c: d}", 6), ("[&x [a, b], *x]", 7)):
+        for most in (parts, parts - 1):
+            monkeypatch.setattr(documents, "_MOST_PARTS", most)
+            is_refused = False
+            try:
+                documents._check_size(yaml.parse(text, Loader=yaml.SafeLoader), "d")
+            except ConfigurationError:
+                is_refused = True
+            assert is_refused == (most < parts), (text, most)

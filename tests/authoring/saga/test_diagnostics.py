@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from holdfast import Branch, ConfigurationError, DefinitionError, Diagnostic, Saga, handler, task
+from holdfast import Branch, ConfigurationError, DefinitionError, Diagnostic, Escalation, Saga, handler, task
 
 H = "work"
 """A handler by its name; nobody calls it here."""
@@ -296,3 +297,18 @@ def test_ways_may_be_nested_as_deep_as_people_write_them() -> None:
     saga = Saga("deep")
     forked(saga)
     assert len(saga.build().graph.nodes) == 129
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("role:boss", "'sign' escalates by 'role:boss'; give Escalation"),
+        ([Escalation(after=timedelta(hours=1), to="role:boss"), 7], "'sign' escalates by 7"),
+        (Escalation(after=timedelta(hours=1), to="manager:ann"), "nobody is looked up then"),
+    ],
+)
+def test_what_is_no_escalation_is_a_finding(given: Any, told: str) -> None:
+    """The finding is the only one, and shows how a rung is written."""
+    (found,) = findings(Saga("s").human("sign", role="clerk", escalate=given))
+    assert (found.code, found.position) == ("escalate", "sign")
+    assert told in found.message
