@@ -471,6 +471,15 @@ class Reference:
             self.timers["resume"] = command.until
         return True
 
+    def _kept_from(self, question: Step | None) -> str:
+        """Why four eyes keep the actor from going past a question; empty if they do not."""
+        if question is None or self.actor.kind == "system":
+            return ""
+        return self._separation(question, {self.actor.id, person(self.actor)})
+
+    def _awaits_event(self, steps: list[Step]) -> bool:
+        return any(isinstance(self._op(step), g.WaitEvent | g.WaitEvents) for step in steps)
+
     def _resume(self, command: c.ResumeWorkflow) -> bool:
         """Whoever has the capability may, if the run is paused and no step waits to be requeued; or past an open question, by another one."""
         is_override = command.override and command.trigger == "manual"
@@ -480,17 +489,15 @@ class Reference:
         waits = self._resting_places() if command.trigger == "manual" and command.past_wait else []
         asked = [step for step in self.steps if self.is_asked(step)] if is_override and not waits else waits
         wanted = [step for step in asked if command.step in {None, step.number}]
-        awaits_event = any(isinstance(self._op(step), g.WaitEvent | g.WaitEvents) for step in wanted)
-        if awaits_event and not _may(self.actor, "execution:override"):
+        if self._awaits_event(wanted) and not _may(self.actor, "execution:override"):
             return self._bar("not_allowed")
         if (is_override or waits) and len(wanted) != 1 and (wanted or command.step is not None):
             return self._bar("not_waiting")
         passed = wanted[0] if wanted else None
         question = None if waits else passed
-        if question is not None and self.actor.kind != "system":
-            kept_out = self._separation(question, {self.actor.id, person(self.actor)})
-            if kept_out:
-                return self._bar(kept_out)
+        kept_out = self._kept_from(question)
+        if kept_out:
+            return self._bar(kept_out)
         if self.status != "paused" and passed is None:
             return self._bar("not_paused")
         if self.hold is None and any(step.is_dead for step in self.steps):

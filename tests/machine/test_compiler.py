@@ -93,6 +93,7 @@ DEFAULTS: dict[str, Plain] = {
         "per": 1,
         "sensitive": False,
         "visible_to": (),
+        "sources": (),
         "default": None,
         "system": False,
     },
@@ -366,6 +367,7 @@ def _of_kind(value: object, kind: object) -> list[object]:
     simple: dict[object, list[object]] = {
         tuple[Ask, ...]: [(Ask(by="zz"),), (Ask(by="zz"), Ask(by="yy"))],
         tuple[str, ...]: [("zz",), ("zz", "yy")],
+        tuple[tuple[str, ...], ...]: [(("zz",),), (("zz",), ("yy",))],
         tuple[int, ...]: [(7,), (7, 8)],
         tuple[g.Rung, ...]: [(g.Rung(after_ms=7, role="zz"),)],
         tuple[g.Awaited, ...]: [(), (g.Awaited(event="zz"),), (g.Awaited(event="zz"), g.Awaited(event="yy"))],

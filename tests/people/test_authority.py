@@ -441,11 +441,11 @@ def test_whoever_is_asked_decides_as_themselves() -> None:
 
 
 def test_standing_in_brings_the_role_that_is_asked_and_no_other() -> None:
-    """Who decides for the holder of a role has that role for it."""
+    """Who decides for the holder of a role has that role for it; who decides for a person asked by name has the roles that were lent."""
     actor = standing(StandIn(id="ann", roles=frozenset({"finance", "legal"}))).deciding(Matter(people=[FINANCE]))
     assert (actor.id, actor.on_behalf_of, actor.roles) == ("eve", "ann", frozenset({"finance"}))
     named = standing(DOES_FINANCE).deciding(Matter(people=[ANN]))
-    assert (named.on_behalf_of, named.roles) == ("ann", frozenset())
+    assert (named.on_behalf_of, named.roles) == ("ann", frozenset({"finance"}))
 
 
 @pytest.mark.parametrize(

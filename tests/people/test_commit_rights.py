@@ -81,7 +81,7 @@ def test_a_commit_lets_nobody_act_for_somebody_without_a_delegation_that_covers_
     assert found(engine, asking("ann", frozenset({"boss"}))) == refused
     by_name = found(engine, asking("bob"))
     assert isinstance(by_name, Actor)
-    assert (by_name.on_behalf_of, by_name.roles) == ("bob", frozenset({"clerk"}))
+    assert (by_name.on_behalf_of, by_name.roles) == ("bob", frozenset({"clerk", "finance"}))
     assert found(engine, asking("bob", definition="order")) == refused
     assert found(engine, asking("bob", frozenset({"boss"}))) == refused
     assert isinstance(found(engine, asking("cat")), Actor)

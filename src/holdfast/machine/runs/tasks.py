@@ -135,12 +135,7 @@ def _unfit_refusal(task: _Task, command: c.ClaimTask | c.DelegateTask) -> Reject
     """Why somebody has no part in a question that could be taken or handed on: not asked, or another one has taken it."""
     turn, step = task.turn, task.step
     barred = decider_refusal(turn, step) or unclaimed_refusal(turn, step, lapsed=command.lapsed)
-    return barred or _late(task)
-
-
-def _late(task: _Task) -> Rejection | None:
-    """Why nothing is done to a question any more: its time is over. Whoever may not do it anyway hears that first."""
-    return late_refusal(task.turn, task.step, "this")
+    return barred or late_refusal(turn, step, "this")
 
 
 def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
@@ -155,9 +150,6 @@ def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
         barred = task_refusal(task.actor, REASSIGN, f"release {step.node!r}, which {question.claimed_by!r} has claimed")
         if barred is not None:
             return barred
-    late = _late(task)
-    if late is not None:
-        return late
     turn.emit(TaskReleased(step=step.number))
     return None
 
@@ -264,9 +256,6 @@ def _hand(task: _Task, event: Handed) -> None:
 def _newcomer_refusal(task: _Task, heir: Person) -> Rejection | None:
     """Why somebody cannot be asked as well."""
     turn, step, _, question = task
-    late = _late(task)
-    if late is not None:
-        return late
     if not heir.name.strip():
         return refused(Refusal.NOBODY_NAMED, "nobody is named; give the id of a user, or role:<name>")
     if question.is_looking:
@@ -291,9 +280,6 @@ def _comment(task: _Task, command: c.CommentTask) -> Answer | None:
                 Refusal.NOT_ALLOWED,
                 f"{task.actor.id!r} may not comment on {step.node!r}: those who are asked may, and who started the workflow",
             )
-    late = _late(task)
-    if late is not None:
-        return late
     if not is_within(turn.routes, command.text):
         return too_large(turn.routes, f"the comment on {step.node!r}")
     actor = task.actor
@@ -310,7 +296,7 @@ def _comment(task: _Task, command: c.CommentTask) -> Answer | None:
 
 def _put_higher(task: _Task, command: c.PutHigher) -> Answer | None:
     turn, step = task.turn, task.step
-    barred = _escalation_refusal(task) or _late(task)
+    barred = _escalation_refusal(task)
     if barred is not None:
         return barred
     if not put_higher(turn, step, command.reason):
@@ -340,9 +326,6 @@ def _withdraw_decision(task: _Task, command: c.WithdrawDecision) -> Answer | Non
         barred = answer_refusal(turn.routes, turn.state, step, task.actor)
         told = f"{task.actor.id!r} has no decision on {step.node!r} that could be withdrawn"
         return barred or refused(Refusal.NOTHING_DECIDED, told)
-    late = _late(task)
-    if late is not None:
-        return late
     withdrawn = DecisionWithdrawn(
         step=step.number,
         seat=seat,
@@ -361,9 +344,6 @@ def _withdraw(task: _Task, command: c.WithdrawTask) -> Answer | None:
         barred = task_refusal(task.actor, WITHDRAW, f"withdraw {step.node!r}")
         if barred is not None:
             return barred
-    late = _late(task)
-    if late is not None:
-        return late
     event = StepAnswered(
         step=step.number,
         outcome=WITHDRAWN,
