@@ -36,7 +36,7 @@ _PAGE_OF_PEOPLE: Final = 1_000
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 _OF_PEOPLE: Final = frozenset({"person", "rights", "services"})
-_OF_RUNS: Final = frozenset({"asked", "asks"})
+_OF_RUNS: Final = frozenset({"asked", "asks", "above"})
 """What is never remembered: it is read for each operator who needs it."""
 
 Body = KeptRules | Data | None
@@ -172,6 +172,8 @@ class EngineFacts:
         below = PeopleBelow(self._registry, look, place.tenant)
         if key.kind == "asks":
             return Read(Fact(below.of_definition(Called(key.of, key.name)), 0))
+        if key.kind == "above":
+            return Read(Fact(below.above(key.name), 0))
         return Read(Fact(below.of_run(key.name, is_open=key.of == "open"), 0))
 
     def _is_under_way(self, tenant: str, row: StoredDocument) -> bool:

@@ -69,6 +69,8 @@ class _Point(NamedTuple):
     input: Data
     problem: str
     """Why no fork can begin there."""
+    origin: str
+    """The run that it was forked from itself; empty if it was not."""
 
 
 def _point(desk: Desk, reader: Reader, run: InstanceId, at: int) -> _Point:
@@ -91,7 +93,8 @@ def _point(desk: Desk, reader: Reader, run: InstanceId, at: int) -> _Point:
             if not fork_problem(routes, later):
                 problem = f"{problem}; the next point is {each.sequence}"
                 break
-    return _Point(header, graph, state, given.input, problem)
+    origin = given.origin if isinstance(given, WorkflowForked) else ""
+    return _Point(header, graph, state, given.input, problem, origin)
 
 
 def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPreview:
@@ -164,6 +167,11 @@ def forked(desk: Desk, run: InstanceId, *, at: int, reason: str, patch: Data, ke
         if patch and not point.problem and not may_override:
             at = _unapproved(desk, reader, point, at)
             point = _point(desk, reader, run, at)
+            lost = _decided(desk, GraphIndex(point.graph, desk.payload_limit), point.state)
+            if lost and point.origin:
+                told = f"{', '.join(map(repr, lost))} was decided on other data before {run} was forked"
+                message = f"{told}; fork {point.origin}, which it comes from, where it is still open"
+                raise RejectedError(reason=Refusal.NO_FORK.value, message=message)
     if point.problem:
         message = f"no workflow can begin where {run} was at {at}: {point.problem}"
         raise RejectedError(reason=Refusal.NO_FORK.value, message=message)

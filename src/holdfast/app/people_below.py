@@ -1,4 +1,4 @@
-"""Finds the people whom other runs ask: a run, those that it has called, and those that it may call.
+"""Finds the people whom other runs ask: a run, those that it has called or may call, and those that it was called by.
 
 It reads in the transaction that decides. Whoever goes past a call is refused while somebody is still to be asked below it.
 """
@@ -13,7 +13,7 @@ from holdfast.errors import NotFoundError
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
 from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.descendants import Asked, asked_from, asked_in, asked_now
+from holdfast.machine.runs.descendants import Asked, asked_from, asked_in, asked_now, say_in
 from holdfast.machine.runs.passed import Called
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.cache import CachedInstance, folded
@@ -41,6 +41,21 @@ class PeopleBelow:
     def of_definition(self, called: Called) -> str:
         """Returns a question that runs of a definition may ask, themselves or below; empty if there is none."""
         return next(self._asks(called), "")
+
+    def above(self, run: str) -> str:
+        """Returns who has a say in a run, in those that it may call, or in those that it was called by; empty if nobody has."""
+        while run and run not in self._runs:
+            found = self._folded(run)
+            if found is None:  # Nobody knows whom it asked, so it counts as if it had.
+                return f"those of {run}, which is deleted"
+            state, decider = found.state, found.program.decider
+            if not isinstance(state, State) or not isinstance(decider, GraphMachine):
+                return ""
+            told = say_in(decider.routes_of(state).graph) or next(self._asked_by(found.program), "")
+            if told:
+                return told
+            run = state.parent or state.above
+        return ""
 
     def _questions(self, found: CachedInstance, run: str, *, is_open: bool) -> Iterator[str]:
         state, decider = found.state, found.program.decider

@@ -75,6 +75,14 @@ def asks_fact(definition: str, version: str) -> FactKey:
     return FactKey("asks", definition, version)
 
 
+def above_fact(run: str) -> FactKey:
+    """Names the people who have a say in a run of the tenant, in those that it may call, and in those that it was called by.
+
+    The value names one of them, and is empty if there is nobody. It has no version.
+    """
+    return FactKey("above", "", run)
+
+
 class Fact(msgspec.Struct, frozen=True, gc=False):
     """A value that was read, with the version of what it was read from."""
 

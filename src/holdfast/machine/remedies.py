@@ -16,7 +16,7 @@ from holdfast.kernel.decision import Decision, Ignored, Rejection
 from holdfast.kernel.facts import FactsNeeded
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.program import Program
-from holdfast.machine.graphs.graph import BRANCH, ERROR, OK, Call, Human, Rest, WaitEvent
+from holdfast.machine.graphs.graph import BRANCH, ERROR, OK, Human, Rest, WaitEvent
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import commands as c
@@ -53,8 +53,10 @@ SOMEBODY: Final = "somebody"
 _REASON: Final = "tried"
 _WITH_DATA: Final = frozenset({Refusal.INVALID_FORM, Refusal.REASON_REQUIRED, Refusal.INVALID_DOCUMENT})
 """Refusals that tell what has to come with a command, and not that it cannot be given."""
-_PAST_STEPS: Final[frozenset[Operation]] = frozenset({"skip", "complete", "cancel", "abort"})
-"""Operations that may go past people who are asked, and take the right to override then."""
+_MORE: Final[frozenset[Operation]] = frozenset({"skip", "complete", "change_data"})
+"""Operations that are more than the same again, and take the right to override where people have a say."""
+_ENDS: Final[frozenset[Operation]] = frozenset({"cancel", "abort"})
+"""Operations that take it where a part of another run would end."""
 _MOST_PLACES: Final = 10
 """People of one question that a reassignment is tried for."""
 _BYTES: Final = 30_000_000
@@ -73,7 +75,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_vain: bool = False
     """Whether the run would wait for the same again, as things are: what it waits for has to be mended first."""
     is_past_people: bool = False
-    """Whether it goes past people who are asked, here or in a run below: that takes the right to override."""
+    """Whether it takes the right to override, because people have a say in the run."""
 
 
 def command_of(remedy: Remedy, state: State) -> c.Command:
@@ -134,29 +136,28 @@ class Trials:
             return None
         if isinstance(answer, Decision):
             is_same = remedy.operation != "change_data" and _standing(cast("State", answer.state)) == self._standing
-            is_past = remedy.operation in _PAST_STEPS and self._needs_override(remedy)
-            return msgspec.structs.replace(remedy, is_vain=is_same, is_past_people=is_past)
+            return msgspec.structs.replace(remedy, is_vain=is_same, is_past_people=self._needs_override(remedy))
         if isinstance(answer, Ignored):
             return remedy if remedy.operation == "edit" else None
-        return remedy if _needs_data(remedy, answer) else None
+        if not _needs_data(remedy, answer):
+            return None
+        return msgspec.structs.replace(remedy, is_past_people=self._needs_override(remedy, {_REASON: True}))
 
-    def _needs_override(self, remedy: Remedy) -> bool:
-        """Whether those who may do everything else would be refused."""
-        op = self.routes.node(self._node_of(remedy.step)).op if remedy.step else None
-        if not (isinstance(op, Human | Call) if remedy.step else self.state.parent):
+    def _needs_override(self, remedy: Remedy, output: object = None) -> bool:
+        """Whether those who may do everything else would be refused; a step is completed with `output`."""
+        if remedy.operation not in _MORE and not (remedy.operation in _ENDS and self.state.parent):
             return False
         state, rights = cast("State", self._program.restore(self._snapshot)), self.routes.graph.rights
         may = {REPAIR, RESUME, *needed_names(rights.cancel), *needed_names(rights.start)}
         moment = msgspec.structs.replace(self._moment, actor=Actor(id=_REASON, capabilities=frozenset(may)))
         try:
-            answer = self._program.answer(state, command_of(remedy, state), moment)
+            command = command_of(remedy, state)
+            if isinstance(command, r.CompleteByHand):
+                command = msgspec.structs.replace(command, output=output)
+            answer = self._program.answer(state, command, moment)
         except FactsNeeded:  # Nobody can be asked what the runs below ask.
             return True
         return isinstance(answer, Rejection) and answer.code == Refusal.NOT_ALLOWED
-
-    def _node_of(self, number: int) -> str:
-        state = self.state
-        return (state.open.get(number) or state.dead.get(number) or state.frozen[number]).node
 
     def accepted(self, *remedies: Remedy) -> list[Remedy]:
         """Those of them that the run would accept."""
@@ -164,7 +165,7 @@ class Trials:
 
 
 def _needs_data(remedy: Remedy, refusal: Rejection) -> bool:
-    return remedy.operation in {"decide", "edit"} and refusal.code in _WITH_DATA
+    return remedy.operation in {"decide", "edit", "complete"} and refusal.code in _WITH_DATA
 
 
 def _standing(state: State) -> object:

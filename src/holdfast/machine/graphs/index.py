@@ -294,19 +294,6 @@ class GraphIndex:
         """What yields those whom a part of a question asks, if that is a rule."""
         return self._formulas[node].get(f"{RULED}{place}")
 
-    def people_rules(self, node: str) -> list[Expression]:
-        """What yields those whom a question asks."""
-        return [*self._beginning(node, RULED).values()]
-
-    def expressions(self, node: str) -> list[Expression]:
-        """All that a node computes."""
-        return [*self._formulas[node].values()]
-
-    def of_edge(self, edge: Edge) -> list[Expression]:
-        """What an edge asks, and what it adds to the data."""
-        asked = self._guards.get(edge.id)
-        return [*([] if asked is None else [asked]), *self._assigns.get(edge.id, {}).values()]
-
     def kept(self, node: str) -> dict[str, Expression] | None:
         """What a task keeps of its handler's answer; None if that is all of it."""
         return self._kept.get(node)

@@ -34,6 +34,23 @@ def hidden_name(given: object) -> str | None:
     return next((name for name in given if name.startswith(HIDDEN)), None) if isinstance(given, dict) else None
 
 
+def hidden_of(routes: GraphIndex, data: Data) -> Data:
+    """What only the engine has set in the data of a run."""
+    if routes.graph.kind != "process":
+        return {}
+    return {name: value for name, value in data.items() if name.startswith(HIDDEN)}
+
+
+def hidden_refusal(routes: GraphIndex, given: object, own: Data | None = None) -> Rejection | None:
+    """Why nobody gives something to a process: it sets a name that only the engine sets. What is `own` already may be given as it is."""
+    if routes.graph.kind != "process" or not isinstance(given, dict):
+        return None
+    kept = own or {}
+    other = {name: value for name, value in given.items() if name not in kept or kept[name] != value}
+    name = hidden_name(other)
+    return None if name is None else refused(Refusal.INVALID_FORM, hidden_told(name))
+
+
 def hidden_told(name: str) -> str:
     """What somebody is told who gives such a name."""
     return f"{name!r} is a name that only the engine sets; give it another one"

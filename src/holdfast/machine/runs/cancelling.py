@@ -7,7 +7,7 @@ from collections.abc import Callable
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import Join
 from holdfast.machine.runs.branches import branch_of
-from holdfast.machine.runs.descendants import past_branch_refusal
+from holdfast.machine.runs.descendants import decides, past_branch_refusal, say_refusal
 from holdfast.machine.runs.ending import unended
 from holdfast.machine.runs.events import BranchCancelled
 from holdfast.machine.runs.leaving import end_branches, look_at_branches
@@ -68,7 +68,11 @@ def _refusal(turn: Turn, scope: Scope, name: str) -> Rejection | None:
     gate = next((node for node in nodes if is_protected(node)), None)
     if gate is not None:
         return protected(gate)
-    return past_branch_refusal(turn, name, until="" if join is None else join.id)
+    barred = past_branch_refusal(turn, name, until="" if join is None else join.id)
+    deciding = next((node for node in nodes if decides(turn.routes, node)), None)
+    if barred is not None or deciding is None:
+        return barred
+    return say_refusal(turn, f"cancel a branch on which {deciding.id!r} decides")
 
 
 def _others(state: State) -> str:

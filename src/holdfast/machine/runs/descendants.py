@@ -1,6 +1,6 @@
-"""People who are asked in the runs that a run has called, or may call: an operator goes past them with the right to override alone.
+"""Whether people have a say in a run, and where: then a repair does the same again, and everything else takes the right to override.
 
-What other runs ask is a fact. It is read only for operators who do not have that right, so that nobody else pays for it.
+They have if the run can ask somebody, if it is a document, and if that is so of a run that it calls or was called by. What other runs ask is a fact. It is read only for operators who do not have that right, so that nobody else pays for it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,20 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from holdfast.kernel.decision import Rejection
-from holdfast.kernel.facts import FactKey, asked_fact, asks_fact
-from holdfast.machine.graphs.graph import Call, Graph, Human, Node
+from holdfast.kernel.facts import FactKey, above_fact, asked_fact, asks_fact
+from holdfast.machine.graphs.graph import (
+    Action,
+    Call,
+    End,
+    Graph,
+    Human,
+    NoReturn,
+    Node,
+    Notice,
+    SavePoint,
+    Task,
+    WaitTimer,
+)
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.branches import branch_of
 from holdfast.machine.runs.law import OVERRIDE
@@ -19,6 +31,10 @@ from holdfast.machine.runs.protection import ahead
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.turn import Turn
+
+
+_PLAIN = (Action, Call, End, NoReturn, Notice, SavePoint, Task, WaitTimer)
+"""Kinds of nodes that do something. All others decide something: how the run goes on, with what, or when."""
 
 
 class Asked(NamedTuple):
@@ -72,7 +88,49 @@ def _among(nodes: Iterable[Node]) -> Asked:
     return Asked(tuple(each.id for each in known if isinstance(each.op, Human)), calls=tuple(calls))
 
 
+def say_in(graph: Graph) -> str:
+    """Names what gives people a say in the runs of a graph itself: a question or a gate; empty if nothing does."""
+    return next((repr(each.id) for each in graph.nodes.values() if isinstance(each.op, Human) or each.op.is_protected), "")
+
+
+def decides(routes: GraphIndex, node: Node) -> bool:
+    """Whether a node decides something, so that to go past it is to decide. A call counts for those whom its workflow asks alone."""
+    is_plain = isinstance(node.op, _PLAIN)
+    return not is_plain or (isinstance(node.op, WaitTimer) and routes.documents is not None)
+
+
 # -- what an operator is told
+
+
+def say_refusal(turn: Turn, what: str) -> Rejection | None:
+    """Returns why an actor may not do something to a run that is more than the same again: people have a say in it."""
+    actor = turn.moment.actor
+    told = "" if actor.may(OVERRIDE) else _say(turn)
+    if not told:
+        return None
+    why = f"people have a say in this run ({told})"
+    return refused(Refusal.NOT_ALLOWED, f"{actor.id!r} may not {what}: {why}, so that needs {OVERRIDE!r} as well")
+
+
+def _say(turn: Turn) -> str:
+    """Who has a say: here, in the runs that it has called or may call, or in those that it was called by."""
+    own = say_in(turn.routes.graph)
+    if own:
+        return own
+    found = Asked(started=_calling(turn.routes, under_way(turn.state)), calls=asked_in(turn.routes.graph).calls)
+    told = next(filter(None, _below(turn, found, is_open=False)), "")
+    return told or say_above(turn, turn.state)
+
+
+def say_above(turn: Turn, state: State) -> str:
+    """Who has a say in a run because of a run that it was called by, or that the one was called by which it was forked from."""
+    run = state.parent or state.above
+    return (_told(turn, above_fact(run)) or "") if run else ""
+
+
+def around_refusal(turn: Turn, nodes: Iterable[Node]) -> Rejection | None:
+    """Returns why an actor may not choose a way around some nodes: people are asked there, also in runs that are called there."""
+    return None if turn.moment.actor.may(OVERRIDE) else _refusal(turn, _among(nodes), is_open=False)
 
 
 def past_call_refusal(turn: Turn, step: Step) -> Rejection | None:
@@ -80,7 +138,7 @@ def past_call_refusal(turn: Turn, step: Step) -> Rejection | None:
     op = turn.routes.node(step.node).op
     if not isinstance(op, Call) or turn.moment.actor.may(OVERRIDE):
         return None
-    found = Asked(started=(step,)) if step.child else Asked(calls=(Called(op.definition, op.version),))
+    found = Asked(started=(step,) if step.child else (), calls=(Called(op.definition, op.version),))
     return _refusal(turn, found, is_open=False)
 
 

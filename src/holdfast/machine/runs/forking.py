@@ -10,10 +10,11 @@ import msgspec
 
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.answers import is_within, too_large
+from holdfast.machine.runs.answers import hidden_refusal, is_within, too_large
 from holdfast.machine.runs.commands import PassDeadline
+from holdfast.machine.runs.descendants import say_above
 from holdfast.machine.runs.events import WorkflowForked
-from holdfast.machine.runs.law import override_refusal
+from holdfast.machine.runs.law import OVERRIDE
 from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
 from holdfast.machine.runs.passed import decisions_passed, nodes_passed, under_way
 from holdfast.machine.runs.patches import patched
@@ -36,11 +37,9 @@ def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
     problem = fork_problem(turn.routes, command.state)
     if problem:
         return refused(Refusal.NO_FORK, f"no workflow can begin where {command.origin} was at {command.at}: {problem}")
-    is_bound = bool(command.patch) and override_refusal(turn.routes.graph, turn.moment.actor) is not None
-    lost = decisions_passed(turn, command.state) if is_bound else []
-    if lost:
-        told = f"{', '.join(map(repr, lost))} was decided on other data; fork where it is still open, so that it is asked again"
-        return refused(Refusal.NO_FORK, told)
+    refusal = hidden_refusal(turn.routes, command.patch) or (_other_data(turn, command) if command.patch else None)
+    if refusal is not None:
+        return refusal
     state = beginning(command.state, command.patch)
     actor = turn.moment.actor
     if actor.kind != "system" and turn.routes.asks_starter:
@@ -63,6 +62,22 @@ def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
         turn.set_timer(DEADLINE, deadline, PassDeadline())
     _ask_again(turn, command.state)
     return None
+
+
+def _other_data(turn: Turn, command: ForkWorkflow) -> Rejection | None:
+    """Why a run may not begin with other data: people decided on what there was, or those of the run have a say that it was a part of."""
+    actor = turn.moment.actor
+    if actor.may(OVERRIDE):
+        return None
+    lost = decisions_passed(turn, command.state)
+    if lost:
+        told = f"{', '.join(map(repr, lost))} was decided on other data; fork where it is still open, so that it is asked again"
+        return refused(Refusal.NO_FORK, told)
+    above = say_above(turn, command.state)
+    if not above:
+        return None
+    told = f"{actor.id!r} may not give a part of a run other data: people have a say there ({above})"
+    return refused(Refusal.NOT_ALLOWED, f"{told}, so that needs {OVERRIDE!r} as well")
 
 
 def _ask_again(turn: Turn, before: State) -> None:
@@ -138,6 +153,7 @@ def beginning(origin: State, patch: Data) -> State:
         token.data = patched(token.data, patch)
     state.open, state.dead, state.frozen, state.questions = {}, {}, {}, {}
     state.status, state.reason, state.error = "running", "", ""
+    state.above = state.parent or state.above
     state.parent, state.parent_definition, state.parent_step = "", "", 0
     state.chain, state.result = 0, None
     return state

@@ -7,17 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import OK, Condition, Gate, Human, Node, PolicyGate, SavePoint, Split
+from holdfast.machine.graphs.graph import OK, Gate, Human, Node, PolicyGate, SavePoint, Split
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.acting import take_over
-from holdfast.machine.runs.answers import Data, fits, hidden_name, hidden_told, is_within, merged, too_large
+from holdfast.machine.runs.answers import Data, fits, hidden_of, hidden_refusal, is_within, merged, too_large
 from holdfast.machine.runs.cancelling import cancel_branch
 from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import keep_answers
-from holdfast.machine.runs.descendants import end_child_refusal, past_call_refusal
+from holdfast.machine.runs.descendants import (
+    around_refusal,
+    decides,
+    end_child_refusal,
+    past_call_refusal,
+    say_refusal,
+)
 from holdfast.machine.runs.document import Document
 from holdfast.machine.runs.ending import stop_step
 from holdfast.machine.runs.events import (
@@ -35,8 +42,7 @@ from holdfast.machine.runs.leaving import finish, is_barred, leave_by, pass_thro
 from holdfast.machine.runs.nodes.action import may_do_instead
 from holdfast.machine.runs.nodes.gate import may_take_over
 from holdfast.machine.runs.nodes.kind import no_transition
-from holdfast.machine.runs.nodes.task import call_anew
-from holdfast.machine.runs.passed import deciding_data_refusal, other_data_refusal
+from holdfast.machine.runs.nodes.task import call_anew, kept
 from holdfast.machine.runs.patches import fingerprint, patched
 from holdfast.machine.runs.protection import before_gates, is_protected, protected
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -51,6 +57,8 @@ GoOn = Callable[[Turn], None]
 
 AGAIN = "retry"
 """In the metadata of a step of a process: what it takes to have its call made again. So is the event called by which that is asked for."""
+
+_OTHER_DATA = "give the run other data"
 
 OF_A_STEP = frozenset({"dlq", "step_failed"})
 """What a run waits for an operator for whose step gave up."""
@@ -153,11 +161,14 @@ def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: Go
     node = turn.routes.node(step.node)
     if data is not None and is_protected(node):  # It looks again at what is so, and not at what an operator says.
         return protected(node)
-    barred = None if data is None else other_data_refusal(turn, _different(turn.state.tokens[step.token].data, data))
-    if barred is not None:
-        return barred
-    if data is not None and not is_within(turn.routes, data):
-        return too_large(turn.routes, "the input")
+    if data is not None:
+        own = hidden_of(turn.routes, turn.state.tokens[step.token].data)
+        barred = say_refusal(turn, _OTHER_DATA) or hidden_refusal(turn.routes, data, own)
+        if barred is not None:
+            return barred
+        data = own | data
+        if not is_within(turn.routes, data):
+            return too_large(turn.routes, "the input")
     takes_over = may_take_over if isinstance(node.op, Gate | PolicyGate) else may_do_instead
     if turn.state.document is not None and takes_over(turn, node):
         take_over(turn)
@@ -180,9 +191,13 @@ def repeat(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     guard = str(turn.routes.node(step.node).metadata[AGAIN])
     if command.outcome != AGAIN or not turn.moment.actor.may(guard):
         return no_transition(step.node, command.outcome, turn.moment.actor.id)
-    name, given = hidden_name(command.data), command.data if isinstance(command.data, dict) else {}
-    if name is not None:
-        return refused(Refusal.INVALID_FORM, hidden_told(name))
+    given = command.data if isinstance(command.data, dict) else {}
+    if given and not guard:
+        told = f"{AGAIN!r} of {step.node!r} has no guard, so it does the same again: leave out the data"
+        return refused(Refusal.INVALID_FORM, told)
+    barred = hidden_refusal(turn.routes, given) or (say_refusal(turn, _OTHER_DATA) if given else None)
+    if barred is not None:
+        return barred
     if not is_within(turn.routes, {**turn.state.tokens[step.token].data, **given}):
         return too_large(turn.routes, f"what comes with {AGAIN!r}")
     _note(turn, step, "reenqueue", command.comment)
@@ -224,7 +239,7 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
     """Leave a step by one of its outcomes."""
     node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
     outcome = command.outcome or _good_outcome(node)
-    refusal = _barred_by_people(turn, step, node) or _unskippable(turn, node) or _leads_around(turn, node, outcome)
+    refusal = _unskippable(node) or _goes_past(turn, step, outcome)
     if refusal is not None:
         return refusal
     if outcome not in node.op.exits:
@@ -256,24 +271,27 @@ def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) ->
     if OK not in node.op.exits:
         told = f"{node.id!r} is ended by a decision and not by an answer; have it decided, or skip it by an outcome"
         return refused(Refusal.NOT_REPAIRABLE, told)
-    refusal = _barred_by_people(turn, step, node)
+    refusal = _goes_past(turn, step, OK) or (say_refusal(turn, _OTHER_DATA) if command.output else None)
+    refusal = refusal or hidden_refusal(turn.routes, command.output)
     if refusal is not None:
         return refusal
-    if not fits(turn.routes, token.data, node.id, command.output):
+    try:
+        output = kept(turn, step, command.output) if turn.routes.maps_answers else command.output
+    except ExpressionError as error:
+        told = f"the output of {node.id!r} cannot be told from this answer: {error}"
+        return refused(Refusal.INVALID_FORM, f"{told}; give what its handler would have come back with")
+    if not fits(turn.routes, token.data, node.id, output):
         return too_large(turn.routes, f"the answer of {node.id!r}")
-    data = merged(turn.routes, token.data, node.id, command.output)
-    refusal = deciding_data_refusal(turn, _different(token.data, data))
-    if refusal is not None:
-        return refusal
-    if is_barred(turn, token, node.id, OK, data=data, answer=command.output):
+    data = merged(turn.routes, token.data, node.id, output)
+    if is_barred(turn, token, node.id, OK, data=data, answer=output):
         return no_transition(node.id, OK, turn.moment.actor.id)
     is_dead = step.number in turn.state.dead
     _take_in_hand(turn, step, "complete", command.reason, go_on=go_on)
     actor = turn.moment.actor
     if is_dead:
-        pass_through(turn, token, node, output=command.output, by=actor)
+        pass_through(turn, token, node, output=output, by=actor)
     else:
-        finish(turn, step, output=command.output, by=actor)
+        finish(turn, step, output=output, by=actor)
     return None
 
 
@@ -293,48 +311,43 @@ def _instead(turn: Turn, token: Token, node: Node, skipped: StepSkipped) -> Step
     )
 
 
-def _unskippable(turn: Turn, node: Node) -> Rejection | None:
-    """Why nobody can go past a step by choosing an outcome: there is none to choose, or the choice is whether a document is approved."""
-    if isinstance(node.op, Split):
-        told = f"{node.id!r} begins branches and cannot be skipped; correct the data that it reads, and retry it"
-        return refused(Refusal.NOT_REPAIRABLE, told)
-    if not isinstance(node.op, Condition) or turn.routes.documents is None:
+def _unskippable(node: Node) -> Rejection | None:
+    """Why nobody can go past a step by choosing an outcome: there is none to choose."""
+    if not isinstance(node.op, Split):
         return None
-    at_stake = [each for each in before_gates(turn.routes, node.id) if isinstance(each.op, Human) and each.op.pins]
-    if not at_stake:
-        return None
-    named = ", ".join(repr(each.id) for each in at_stake)
-    told = (
-        f"{node.id!r} decides whether {named} is asked for, which no operator does; correct the document, and retry it"
-    )
-    return refused(Refusal.PROTECTED, told)
+    told = f"{node.id!r} begins branches and cannot be skipped; correct the data that it reads, and retry it"
+    return refused(Refusal.NOT_REPAIRABLE, told)
 
 
-def _leads_around(turn: Turn, node: Node, outcome: str) -> Rejection | None:
-    """Why nobody chooses how a step is left: another outcome leads to an approval of the document, and this one around it."""
-    if turn.routes.documents is None or outcome == _good_outcome(node) or outcome not in node.op.exits:
-        return None
-    at_stake = {each.id for each in before_gates(turn.routes, node.id) if isinstance(each.op, Human) and each.op.pins}
-    for edge in turn.routes.ways(node.id, outcome):
-        at_stake -= {edge.target, *(each.id for each in before_gates(turn.routes, edge.target))}
-    if not at_stake:
-        return None
-    named = ", ".join(map(repr, sorted(at_stake)))
-    told = f"{outcome!r} leads from {node.id!r} around {named}, which no operator decides"
-    return refused(Refusal.PROTECTED, f"{told}; retry the step, or complete it by hand")
+def _goes_past(turn: Turn, step: Step, outcome: str) -> Rejection | None:
+    """Why an actor may not end a step by hand: people decide there, something else does, or another way on from it leads to people.
+
+    Whoever goes past a question decides it, which four eyes are about. Nobody leads a document around an approval.
+    """
+    node, actor = turn.routes.node(step.node), turn.moment.actor
+    if isinstance(node.op, Human):
+        barred = override_refusal(turn.routes.graph, actor)
+        return barred or separation_refusal(turn.routes, turn.state, step, actor)
+    around = _around(turn.routes, node, outcome)
+    walls = ", ".join(repr(each.id) for each in around if isinstance(each.op, Human) and each.op.pins)
+    if walls and turn.routes.documents is not None:
+        told = f"{outcome!r} leads from {node.id!r} around {walls}, which no operator decides; retry the step"
+        return refused(Refusal.PROTECTED, told)
+    decided = say_refusal(turn, f"go past {node.id!r}, which decides") if decides(turn.routes, node) else None
+    return decided or past_call_refusal(turn, step) or around_refusal(turn, around)
+
+
+def _around(routes: GraphIndex, node: Node, outcome: str) -> list[Node]:
+    """The nodes that a token may come to before a gate from a node, and not by this outcome."""
+    met: set[str] = set()
+    for edge in routes.ways(node.id, outcome):
+        met |= {edge.target, *(each.id for each in before_gates(routes, edge.target))}
+    return [each for each in before_gates(routes, node.id) if each.id not in met]
 
 
 def _good_outcome(node: Node) -> str:
     """What a step is left by that ended well; for a question that is the first answer that its definition names. Empty if there is none."""
     return OK if OK in node.op.exits else next(iter(node.op.answers), "")
-
-
-def _barred_by_people(turn: Turn, step: Step, node: Node) -> Rejection | None:
-    """Why an actor may not go past people who are asked, here or in a run below: to do so is to decide, which four eyes are about."""
-    if not isinstance(node.op, Human):
-        return past_call_refusal(turn, step)
-    barred = override_refusal(turn.routes.graph, turn.moment.actor)
-    return barred or separation_refusal(turn.routes, turn.state, step, turn.moment.actor)
 
 
 def _take_in_hand(turn: Turn, step: Step, how: Repairing, reason: str, *, go_on: GoOn) -> None:
@@ -371,7 +384,7 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
         )
     if not live:
         return refused(Refusal.UNKNOWN_TOKEN, "the workflow has no data any more that a step could work on")
-    barred = other_data_refusal(turn, command.patch)
+    barred = say_refusal(turn, _OTHER_DATA) or hidden_refusal(turn.routes, command.patch)
     if barred is not None:
         return barred
     names = [command.token] if command.token else list(live)
@@ -393,24 +406,14 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
 
 
 def _is_about_data(turn: Turn, step: Step) -> bool:
-    """Whether an open question was decided by some of those whom it asks, or approves a document."""
-    op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
-    if step.of is not None or not isinstance(op, Human):
-        return False
-    return op.pins or (question is not None and bool(question.given))
+    """Whether a step asks people, who see the data and decide on it."""
+    return step.of is None and isinstance(turn.routes.node(step.node).op, Human)
 
 
 def _void_decided(turn: Turn) -> None:
     """Approvals of a document, which were given to the data as it was, are asked for again."""
     if turn.state.document is not None:
         void(turn, standing(turn), "repaired")
-
-
-def _different(before: Data, after: Data) -> set[str]:
-    """The names of the data that have other values."""
-    return {
-        name for name in {*before, *after} if name not in before or name not in after or before[name] != after[name]
-    }
 
 
 def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:

@@ -224,6 +224,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     parent: str = ""
     parent_definition: str = ""
     parent_step: int = 0
+    above: str = ""
+    """Of a fork of a child: the run that the child was a part of, whose people have a say in the fork too."""
     requester: str = ""
     """Who wants it; empty if nobody but the engine does."""
     wait_ms: int = 0
