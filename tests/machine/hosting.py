@@ -44,6 +44,8 @@ BOB = Actor(id="bob", capabilities=frozenset({"stock.take"}), on_behalf_of="ann"
 CARL = Actor(id="carl", capabilities=frozenset({"task:*"}))
 DORA = Actor(id="dora", roles=frozenset({"clerk", "boss"}), capabilities=frozenset({"orders.*", "stock.*"}))
 ROOT = Actor(id="root", capabilities=frozenset({"*"}))
+REX = Actor(id="rex", capabilities=frozenset({"execution:repair"}))
+"""May repair, and not override people."""
 ACTORS = (OLGA, ANN, BOB, CARL, DORA, ROOT)
 
 

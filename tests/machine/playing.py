@@ -20,7 +20,7 @@ from holdfast.machine.runs.errands import Notify, Person
 from holdfast.machine.runs.published import Published
 from machine.comparing import History, differences, seen_of_machine, seen_of_reference
 from machine.generating import EVENTS, SIGNALS, random_input, random_output
-from machine.hosting import ACTORS, OLGA, ROOT, Call, Host
+from machine.hosting import ACTORS, OLGA, REX, ROOT, Call, Host
 from machine.laws import Laws
 from machine.polling import may_all
 from machine.reference import STUCK, TASK_COMMANDS, Reference, Step
@@ -397,7 +397,8 @@ def _operating(play: Play, rng: Random) -> Iterator[Act]:
     """What operators do for a run that waits for them."""
     letters = [step.number for step in play.run.steps if step.is_dead]
     for number in [step.number for step in play.run.steps if step.is_dead and (step.visit < 4 or rng.random() < 0.1)]:
-        yield Say(c.RequeueStep(step=number, input=rng.choice((None, random_input(rng)))))
+        given = c.RequeueStep(step=number, input=rng.choice((None, random_input(rng))))
+        yield Say(given, REX if number % 3 == 0 and play.run.graph.kind != "process" else OLGA)
     if play.run.status == "paused" and (play.run.hold is not None or not letters):
         yield Say(_resume(play, rng), rng.choice((OLGA, OLGA, *ACTORS)))
     if play.run.hold is not None and rng.random() < 0.02:

@@ -434,6 +434,17 @@ class Reference:
     def _may_repair(self) -> bool:
         return _may(self.actor, "execution:repair") or self._bar("not_allowed")
 
+    def _may_bring(self, data: Data | None) -> bool:
+        """Where people are asked, other data takes the right to override."""
+        asks = any(isinstance(node.op, g.Human) for node in self.graph.nodes.values())
+        return data is None or not asks or _may(self.actor, "execution:override")
+
+    def _brought(self, step: Step, data: Data | None) -> Data | None:
+        """What an operator gives a step to work on: in a process the names that only the engine sets stay as they are."""
+        if data is None or self.graph.kind != "process":
+            return data
+        return {**{name: value for name, value in step.token.data.items() if name.startswith("_")}, **data}
+
     def _in(self, after_ms: int) -> datetime:
         return self.now + timedelta(milliseconds=after_ms)
 
@@ -623,8 +634,10 @@ class Reference:
                 return self._take_answer(step, command)
             case c.EndNotice() | c.EndChild():
                 return self._hear_of(step, command)
-            case c.RequeueStep(input=data) if step.is_dead and self._has_room(data):
-                self._requeue(step, data)
+            case c.RequeueStep(input=data) if step.is_dead and not self._may_bring(data):
+                return self._bar("not_allowed")
+            case c.RequeueStep(input=data) if step.is_dead and self._has_room(self._brought(step, data)):
+                self._requeue(step, self._brought(step, data))
             case c.NoteMissingHandler() if step.is_calling and not step.is_stopping and not step.is_missed:
                 step.is_missed = True
             case _:

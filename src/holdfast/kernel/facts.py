@@ -208,5 +208,5 @@ def _nothing(key: FactKey) -> object:
             return {}
         case "document" | "asked":
             return None
-        case "asks":
+        case "asks" | "above":
             return ""

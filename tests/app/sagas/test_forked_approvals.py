@@ -78,9 +78,9 @@ def test_the_run_itself_refuses_a_fork_behind_an_approval(place: Place, monkeypa
 
 @pytest.mark.row("E-673")
 def test_data_behind_an_approval_is_changed_by_those_who_may_override_it(place: Place) -> None:
-    """Who decided has seen other data: an operator is refused, is told to fork, and nothing is changed; `execution:override` changes it."""
+    """Who decided has seen other data: an operator is refused, is told what it takes, and nothing is changed; `execution:override` changes it."""
     engine, found, _ = _approved(place)
-    with pytest.raises(ForbiddenError, match=r"'approve' was decided on the data as it is.*fork the run") as refused:
+    with pytest.raises(ForbiddenError, match=r"people have a say.*'approve'.*execution:override") as refused:
         engine.acting(OPERATOR).run(found.id).change_data({"amount": 500_000}, reason="a typo")
     assert refused.value.reason == "not_allowed"
     assert found.describe().context["amount"] == 5
@@ -90,12 +90,14 @@ def test_data_behind_an_approval_is_changed_by_those_who_may_override_it(place: 
     assert (act.actor, act.before, act.after) == ("berta", {"data.0.amount": 5}, {"data.0.amount": 6})
 
 
-def test_data_before_an_approval_is_changed_by_operators(place: Place) -> None:
-    """While the question is open whoever decides sees the new data."""
+def test_data_under_an_open_question_is_changed_by_those_who_may_override_it(place: Place) -> None:
+    """It takes the right to override before the answer too; whoever decides sees the new data."""
     engine = place.engine()
     engine.register(Saga("ask").human("approve", role="fin").build())
     found = engine.run(run(engine, "ask", {"amount": 5}))
-    engine.acting(OPERATOR).run(found.id).change_data({"amount": 6}, reason="a typo")
+    with pytest.raises(ForbiddenError, match="people have a say"):
+        engine.acting(OPERATOR).run(found.id).change_data({"amount": 6}, reason="a typo")
+    engine.acting(BOSS).run(found.id).change_data({"amount": 6}, reason="a typo")
     assert found.describe().context["amount"] == 6
 
 
@@ -117,7 +119,7 @@ def test_a_step_behind_an_approval_gets_another_input_from_those_who_may_overrid
         (letter,) = engine.dead_letters.list()
         requeue = engine.acting(operator).dead_letters.requeue
         if operator is OPERATOR and given is not None:
-            with pytest.raises(ForbiddenError, match="'approve' was decided"):
+            with pytest.raises(ForbiddenError, match="people have a say"):
                 requeue(letter, given)
         else:
             requeue(letter, given, reason="again")

@@ -337,7 +337,7 @@ class FutureRun(Handle, Generic[R]):
         """Go on behind a step that has not ended, without its work; nothing of it is undone, now or later.
 
         It goes on as if the step had ended well, or by the `outcome` that is named. To go past people who are asked, here or in a
-        run that the step has called, takes the capability `execution:override` besides.
+        run that the step has called, takes the capability `execution:override` besides; where people have a say, so does a step that decides.
         """
         try:
             by, why = checked_key(outcome, "outcome", may_be_empty=True), checked_text(reason, "reason")
@@ -356,7 +356,7 @@ class FutureRun(Handle, Generic[R]):
     def complete_step(self, step: StepLike | int, output: object = None, *, reason: str) -> Reply[None]:
         """End a step whose work was done by other means, with this answer, as if its handler had come back with it.
 
-        To complete a call whose child asks people takes the capability `execution:override` besides.
+        Where people have a say in the run, an answer, and a step that decides, take the capability `execution:override` besides.
         """
         try:
             given = plain(output, what="output", limit=self._desk.payload_limit)

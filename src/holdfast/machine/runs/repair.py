@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import OK, Gate, Human, Node, PolicyGate, SavePoint, Split
+from holdfast.machine.graphs.graph import OK, Condition, Gate, Human, Node, PolicyGate, SavePoint, Split
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.acting import take_over
@@ -329,10 +329,11 @@ def _goes_past(turn: Turn, step: Step, outcome: str) -> Rejection | None:
         barred = override_refusal(turn.routes.graph, actor)
         return barred or separation_refusal(turn.routes, turn.state, step, actor)
     around = _around(turn.routes, node, outcome)
-    walls = ", ".join(repr(each.id) for each in around if isinstance(each.op, Human) and each.op.pins)
+    at_stake = before_gates(turn.routes, node.id) if isinstance(node.op, Condition) else around
+    walls = ", ".join(repr(each.id) for each in at_stake if isinstance(each.op, Human) and each.op.pins)
     if walls and turn.routes.documents is not None:
-        told = f"{outcome!r} leads from {node.id!r} around {walls}, which no operator decides; retry the step"
-        return refused(Refusal.PROTECTED, told)
+        told = f"{node.id!r} tells whether {walls} is asked for, which no operator does"
+        return refused(Refusal.PROTECTED, f"{told}; correct the document if need be, and retry it")
     decided = say_refusal(turn, f"go past {node.id!r}, which decides") if decides(turn.routes, node) else None
     return decided or past_call_refusal(turn, step) or around_refusal(turn, around)
 
