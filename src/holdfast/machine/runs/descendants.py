@@ -16,8 +16,8 @@ from holdfast.machine.graphs.graph import (
     End,
     Graph,
     Human,
-    NoReturn,
     Node,
+    NoReturn,
     Notice,
     SavePoint,
     Task,
@@ -31,7 +31,6 @@ from holdfast.machine.runs.protection import ahead
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.turn import Turn
-
 
 _PLAIN = (Action, Call, End, NoReturn, Notice, SavePoint, Task, WaitTimer)
 """Kinds of nodes that do something. All others decide something: how the run goes on, with what, or when."""
@@ -90,7 +89,9 @@ def _among(nodes: Iterable[Node]) -> Asked:
 
 def say_in(graph: Graph) -> str:
     """Names what gives people a say in the runs of a graph itself: a question or a gate; empty if nothing does."""
-    return next((repr(each.id) for each in graph.nodes.values() if isinstance(each.op, Human) or each.op.is_protected), "")
+    return next(
+        (repr(each.id) for each in graph.nodes.values() if isinstance(each.op, Human) or each.op.is_protected), ""
+    )
 
 
 def decides(routes: GraphIndex, node: Node) -> bool:
