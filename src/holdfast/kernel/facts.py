@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.kernel.actor import Actor, late_request
 
-FactKind = Literal["person", "rights", "services", "rules", "settings", "document", "asked", "asks"]
+FactKind = Literal["person", "rights", "services", "rules", "settings", "document", "asked", "asks", "above"]
 
 
 class FactKey(NamedTuple):

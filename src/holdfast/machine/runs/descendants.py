@@ -88,10 +88,10 @@ def _among(nodes: Iterable[Node]) -> Asked:
 
 
 def say_in(graph: Graph) -> str:
-    """Names what gives people a say in the runs of a graph itself: a question or a gate; empty if nothing does."""
-    return next(
-        (repr(each.id) for each in graph.nodes.values() if isinstance(each.op, Human) or each.op.is_protected), ""
-    )
+    """Names what gives people a say in the runs of a graph itself: a question, or the gates of a document; empty if nothing does."""
+    question = next(iter(asked_in(graph).questions), "")
+    has_gates = any(each.op.is_protected for each in graph.nodes.values())
+    return repr(question) if question else "it has gates" if has_gates else ""
 
 
 def decides(routes: GraphIndex, node: Node) -> bool:
