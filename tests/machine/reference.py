@@ -294,6 +294,8 @@ class Reference:
     """How often somebody was sent to look for events: (step, what to look for, what the run has had)."""
     requester: str = ""
     """Who wanted the run."""
+    involved: set[str] = field(default_factory=set)
+    """Who else has brought it about."""
     lookups: list[tuple[int, list[str]]] = field(default_factory=list)
     """How often somebody was sent to find people: (step, whom)."""
     answered: dict[int, list[tuple[str, str, object]]] = field(default_factory=dict)
@@ -685,6 +687,7 @@ class Reference:
         self.status = "running"
         self.has_parent = bool(command.parent)
         self.requester = command.requester if self.actor.kind == "system" else person(self.actor)
+        self.involved = {*command.involved} | ({self.actor.id} if self.actor.on_behalf_of else set())
         self.tokens = [Token("0", dict(command.input))]
         if self.policies.deadline_ms is not None:
             self._set("deadline", command.delay_ms + self.policies.deadline_ms)
@@ -879,7 +882,7 @@ class Reference:
             earlier = [seat.vote for seat in poll.seats if seat.vote is not None]
             before = {name for vote in earlier for name in (vote.actor, vote.on_behalf_of)}
         for name in sorted(names):
-            if not poll.op.self_approval and name == self.requester != "":
+            if not poll.op.self_approval and name in {self.requester, *self.involved} - {""}:
                 return "self_approval"
             if name in before or any(name in self.deciders.get(each, ()) for each in others):
                 return "not_distinct"

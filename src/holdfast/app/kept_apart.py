@@ -111,13 +111,13 @@ class _Inbox:
             return False
 
     def _is_kept_out(self, header: Header, task: HumanTask, op: Human) -> bool:
-        """Whether the actor has wanted the run, or has decided what is to be decided by another one."""
-        actor, reader = self._desk.request.actor.id, self._reader
-        if not op.self_approval and task.requester == actor:
+        """Whether the run is the actor's own matter, or they have decided what is to be decided by another one."""
+        names, reader = _names(self._desk.request.actor), self._reader
+        if not names.isdisjoint(task.kept_out) or (not op.self_approval and task.requester in names):
             return True
         if not _is_apart(graph_of(self._desk, header), task.name):
             return False
-        has_decided = any(actor in {each.actor, each.on_behalf_of} for each in reader.rows(TASK_DECISIONS, header.id))
+        has_decided = any(names & {each.actor, each.on_behalf_of} for each in reader.rows(TASK_DECISIONS, header.id))
         has_passed = any(each.status == "overridden" for each in reader.rows(TASKS, header.id))
         return (has_decided or has_passed) and self._is_kept_from(header.id, task)
 

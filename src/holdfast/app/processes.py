@@ -209,7 +209,7 @@ def _instance(header: Header, state: State, graph: Graph, data: dict[str, object
         title=graph.called,
         tenant_id=header.tenant,
         partition_id=header.partition,
-        subject_id=state.requester or header.started_by,
+        subject_id=header.started_by,
         business_key=header.key,
         current_step=current_step(graph, state),
         status=status_of(header),

@@ -39,6 +39,8 @@ class Scheduling:
         desk = self._desk.acting(later(asked.owner, asked.terms, **place))
         plan = asked.plan
         told = f"schedule {asked.id!r}, {asked.at.isoformat()}"
+        if asked.by:
+            told = f"{told}, {'triggered' if asked.why == 'manual' else 'made up for'} by {' for '.join(map(repr, asked.by))}"
         try:
             data = {**plan.input, **self._computed(asked)}
             if plan.is_document:
@@ -52,7 +54,7 @@ class Scheduling:
                 idempotency_key="",
                 delay=0,
                 comment=told,
-                birth=Birth(InstanceId(UUID(asked.run)), context.instance, SCHEDULE, asked.number),
+                birth=Birth(InstanceId(UUID(asked.run)), context.instance, SCHEDULE, asked.number, asked.by),
             ).result()
         except RejectedError as error:
             if error.reason != Refusal.ALREADY_STARTED.value:
@@ -84,7 +86,7 @@ class Scheduling:
         type_, origin = asked.plan.workflow, f"schedule/{asked.id}#{asked.number}"
         key = self._document_id(asked)
         try:
-            made = FutureDocuments(desk, origin=origin).create(type_, data, id=key, reason=told).result()
+            made = FutureDocuments(desk, origin=origin, involved=asked.by).create(type_, data, id=key, reason=told).result()
         except RejectedError as error:
             if error.reason != Refusal.ALREADY_STARTED.value:
                 raise

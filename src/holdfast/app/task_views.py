@@ -18,6 +18,7 @@ from holdfast.store.shapes import Header
 from holdfast.store.tasks import ListedDecision, ListedTask
 
 _decode_guarded = msgspec.json.Decoder(GuardedTask).decode
+_decode_names = msgspec.json.Decoder(list[str]).decode
 
 
 class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,8 @@ class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
     """The business key of the run; empty if it has none."""
     requester: str
     """Who wants the run; empty if the engine itself does."""
+    kept_out: list[str]
+    """Who else may not decide it: they have brought the run or its data about, or have decided what is to be another's. Later decisions are not told here."""
     subject: str
     """What the person is asked, with the values of the data filled in."""
     role: str
@@ -253,6 +256,7 @@ def _told(task: StoredTask, actor: Actor, *, definition: str, key: str) -> Mappi
         "definition": definition,
         "key": key,
         "requester": task.requester,
+        "kept_out": [] if task.kept_out is None else _decode_names(task.kept_out),
         "subject": subject,
         "role": task.role,
         "data": data,

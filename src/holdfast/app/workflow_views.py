@@ -78,7 +78,9 @@ class WorkflowInstance(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     """Which front end its definition was written for: `saga`, `process`, `rules`, or `envelope` for a document."""
     started_by: str = ""
-    """Who started it."""
+    """Who wants it: who started it, or for whom it was started. A fork and a part of another run are of whoever wants that one."""
+    involved: list[str] = []
+    """Who else has brought it about: who started it for another, forked it, had its schedule fire, or gave it other data."""
     deadline_at: datetime | None = None
     """When it will be stopped if it has not ended by then."""
 
@@ -120,7 +122,7 @@ class InstanceSummary(msgspec.Struct, frozen=True, kw_only=True):
     partition: str = ""
     """The part of the tenant that it belongs to; empty if it belongs to none."""
     started_by: str = ""
-    """Who started it."""
+    """Who wants it: who started it, or for whom it was started. A fork and a part of another run are of whoever wants that one."""
     version: int = 0
     """How many events it has: it has changed if this has."""
 
@@ -270,6 +272,7 @@ def workflow_instance(
         version=header.version,
         kind=header.kind,
         started_by=header.started_by,
+        involved=list(state.involved),
         deadline_at=header.deadline_at,
     )
 

@@ -127,6 +127,11 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
         """Where the instance stands."""
         return COMPLETED if self.is_terminal(state) else RUNNING
 
+    def subject(self, state: State) -> str:
+        """Who wants an instance that begins so, for lists; empty if that is whoever began it."""
+        del state
+        return ""
+
     def key_of(self, command: Command) -> str:
         """The business key of the instance that `command` is for: its `workflow_id`, an attribute or a method."""
         told = getattr(command, "workflow_id", None)

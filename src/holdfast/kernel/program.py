@@ -104,6 +104,7 @@ class Program:
         self._key_of = cast("Callable[[object], str]", decider.key_of)
         self._initial = cast("Callable[[], object]", decider.initial)
         self._status = cast("Callable[[object], object]", decider.status)
+        self._subject = cast("Callable[[object], object]", decider.subject)
         self._evolve = cast("Callable[[object, object], object]", decider.evolve)
         self._decide = cast("Callable[[object, object, Moment], Answer]", decider.decide)
         self._is_terminal = cast("Callable[[object], bool]", decider.is_terminal)
@@ -133,6 +134,16 @@ class Program:
                 decider=self.type,
             )
         return key
+
+    def subject(self, state: object) -> str:
+        """Who wants an instance that begins in this state; empty if that is whoever began it."""
+        try:
+            subject = self._subject(state)
+        except Exception as error:
+            raise CommandError(f"{self.type!r} raised {error!r} in subject", decider=self.type) from error
+        if not isinstance(subject, str):
+            raise CommandError(f"{self.type!r} gave {subject!r} as subject; expected a text", decider=self.type)
+        return subject
 
     def status(self, state: object) -> Status:
         """Where an instance in this state stands."""

@@ -118,6 +118,8 @@ class TaskOpened(Record, frozen=True, kw_only=True, gc=False):
     """The one role that is asked; empty if others are, or anybody who may act on the instance. Rows of people say who."""
     requester: str = ""
     """Who wants the run."""
+    kept_out: bytes | None = None
+    """A list of names as JSON: who else may not decide it, because of what they did to the run or decided before. None if nobody is."""
     agreement: str = ""
     """How many of several have to be for it, in words; empty if the first answer counts."""
     stage: str = ""
@@ -148,6 +150,7 @@ class TaskChanged(Record, frozen=True, kw_only=True, gc=False):
     agreement: str | None = None
     resolution: bytes | None = None
     due_at: datetime | None = None
+    kept_out: bytes | None = None
     outcome: str | None = None
     """What it came to: `approved`, `rejected`, `cancelled`, `timeout`, or a name that the definition gives. Closes the question."""
     actor: str | None = None

@@ -88,6 +88,10 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         """Where the run stands."""
         return status_of(self.routes_of(state), state)
 
+    def subject(self, state: State) -> str:
+        """Who wants the run, whoever has started or forked it."""
+        return state.requester
+
     def routes_of(self, state: State) -> GraphIndex:
         """The graph that a run follows: the one that it began with, or the version that its document was moved to."""
         followed = state.workflow

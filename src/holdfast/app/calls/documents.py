@@ -70,8 +70,10 @@ class FutureDocuments:
     RejectedError, whose `reason` is a stable code and whose message says what would be possible; it has changed nothing.
     """
 
-    def __init__(self, desk: Desk, *, origin: str = "") -> None:
+    def __init__(self, desk: Desk, *, origin: str = "", involved: Sequence[str] = ()) -> None:
         self._desk = desk
+        self._involved = list(involved)
+        """Who has brought about what creates documents, besides whoever asks."""
         self._origin = origin
         """What documents are created by, if that is not whoever asks: another document, or a schedule."""
 
@@ -97,6 +99,7 @@ class FutureDocuments:
                 data=self._given(name, {} if data is None else data, "data"),
                 reason=checked_text(reason, "reason"),
                 origin=self._origin,
+                involved=self._involved,
                 looks_up=looks_up(self._desk),
             )
             repeated = checked_key(idempotency_key, "idempotency key", may_be_empty=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,11 +35,17 @@ class Birth(NamedTuple):
     parent: InstanceId
     definition: str
     number: int
+    involved: Sequence[str] = ()
+    """Who else has brought it about."""
 
     def told(self, command: c.StartWorkflow) -> c.StartWorkflow:
         """The command with whom the run tells of its end."""
         return msgspec.structs.replace(
-            command, parent=str(self.parent), parent_definition=self.definition, parent_step=self.number
+            command,
+            parent=str(self.parent),
+            parent_definition=self.definition,
+            parent_step=self.number,
+            involved=list(self.involved),
         )
 
 

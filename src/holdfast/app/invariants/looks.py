@@ -108,9 +108,10 @@ def places(evidence: Evidence, program: Program, walk: Walk) -> Iterator[Found]:
     document = walk.state.document
     if document is not None and header.key != document.id:
         yield Found("WF-15", f"the key of the row is {header.key!r}, and the document is {document.id!r}")
-    if header.started_by != evidence.events[0].actor:
-        first = evidence.events[0].actor
-        yield Found("WF-15", f"the row says that {header.started_by!r} began it, and the history says {first!r}")
+    first = evidence.events[0].actor
+    if header.started_by not in {first, walk.state.requester}:  # Rows of before name who acted, whoever wanted it.
+        wants = walk.state.requester or first
+        yield Found("WF-15", f"the row says that {header.started_by!r} wants it, and the history says {wants!r}")
     snapshot = evidence.snapshot
     if snapshot is None or not program.takes_snapshot(snapshot.state_version, snapshot.fingerprint):
         return

@@ -154,6 +154,8 @@ class GraphIndex:
         """Whether somebody may not decide because of what they decided before, so that this has to be remembered."""
         self._apart = _kept_apart(graph) if self.tells_deciders_apart else {}
         starts = any(isinstance(node.op, Call) for node in graph.nodes.values())
+        self.keeps_own_out = starts or any(not op.self_approval for op in people)
+        """Whether a run, or one that it starts, may keep those from deciding whose matter it is."""
         self.asks_people = starts or any(op.all_asks or op.chain for op in people)
         """Whether a run, or one that it starts, may ask somebody in particular."""
 

@@ -39,6 +39,11 @@ def person(actor: Actor) -> str:
     return actor.on_behalf_of or actor.id
 
 
+def acting_names(actor: Actor) -> list[str]:
+    """Under which names somebody acts: their own, and that of whom they act for. The engine is nobody."""
+    return [] if actor.kind == "system" else [name for name in (actor.id, actor.on_behalf_of) if name]
+
+
 def seat_of(question: Question, actor: Actor) -> int:
     """The place from which an actor is asked, counted from one; 0 if there is none. His own comes before that of a role."""
     return next((place for place, _ in candidates_of(question, actor)), 0)
@@ -146,15 +151,10 @@ def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[s
     """Why these people, who are one, may not decide a question."""
     op = routes.node(step.node).op
     assert isinstance(op, Human)
-    own = set() if op.self_approval else _authors(state, op.covers)
+    own = set() if op.self_approval else whose_matter(state, op.covers)
     for name in sorted(names):
         if name in own:
-            did = (
-                "started this workflow"
-                if state.document is None
-                else "wrote this document or asked for its transition,"
-            )
-            told = f"{name!r} {did} and may not decide {step.node!r} too; somebody else has to"
+            told = f"{name!r} {_part_of(state, name)} and may not decide {step.node!r} too; somebody else has to"
             return refused(Refusal.SELF_APPROVAL, told)
         decided = _decided_before(routes, state, step, name)
         if decided:
@@ -168,7 +168,7 @@ def barred_names(routes: GraphIndex, state: State, step: Step) -> list[str]:
     """Those who may not decide a question, whatever their roles are."""
     question = state.questions.get(step.number)
     given = () if question is None else question.given
-    known = {*_authors(state), *(name for names in state.deciders.values() for name in names)}
+    known = {*whose_matter(state), *(name for names in state.deciders.values() for name in names)}
     known |= {name for each in given for name in _names(each)}
     if routes.apart(step.node):
         known |= {name for each in state.questions.values() for answer in each.given for name in _names(answer)}
@@ -176,9 +176,26 @@ def barred_names(routes: GraphIndex, state: State, step: Step) -> list[str]:
     return [name for name in sorted(known) if name_refusal(routes, state, step, {name}) is not None]
 
 
-def _authors(state: State, covers: Sequence[str] = ()) -> set[str]:
-    """Whose matter a run is: who wants it, and of a document also who wrote these fields of it and who asked for its transition."""
-    return ({state.requester} | (set() if state.document is None else state.document.authors(covers))) - {""}
+def whose_matter(state: State, covers: Sequence[str] = ()) -> set[str]:
+    """Whose matter a run is, so that they do not decide it: who wants it, and whoever else has brought it about.
+
+    These have started it for another, forked it, had its schedule fire, or given it other data, or they have done so to the run that it is a
+    part of. Of a document, they have written these fields of it, or asked for its transition.
+    """
+    written = set[str]() if state.document is None else state.document.authors(covers)
+    return {state.requester, *state.involved, *written} - {""}
+
+
+def involved_in(state: State) -> list[str]:
+    """Whose matter a run is besides that of who wants it: theirs are also the runs that it starts."""
+    return [*state.involved, *sorted(whose_matter(state) - {state.requester, *state.involved})]
+
+
+def _part_of(state: State, name: str) -> str:
+    """What somebody has to do with a run whose matter it is."""
+    if state.document is not None:
+        return "wrote this document or asked for its transition,"
+    return "started this workflow" if name == state.requester else "has brought this workflow about, or its data,"
 
 
 def _decided_before(routes: GraphIndex, state: State, step: Step, name: str) -> str:

@@ -34,6 +34,8 @@ class StartWorkflow(_Command, frozen=True, kw_only=True):
     parent_step: int = 0
     requester: str = ""
     """Who wants it, if the engine itself starts it; otherwise that is the actor."""
+    involved: list[str] = []
+    """Who else has brought it about, besides the actor."""
     wait_ms: int = 0
     """How long its steps wait for people and events where the definition does not say; 0 means for ever."""
     escalates: bool = False
@@ -240,6 +242,14 @@ class EndChild(_Command, frozen=True, kw_only=True):
     """The point of no return that it has passed, if it has completed and cannot be undone any more."""
     has_undone: bool = False
     """Whether it has undone what it did before it ended."""
+    involved: list[str] = []
+    """Who has brought it about, besides who wants it."""
+
+
+class InvolvePeople(_Command, frozen=True, kw_only=True):
+    """Others have brought about the run that this one is a part of."""
+
+    names: list[str]
 
 
 class NoteMissingHandler(_Command, frozen=True, kw_only=True):
@@ -422,6 +432,7 @@ Command: TypeAlias = (
     | ExpirePause
     | RetryCompensation
     | EndChild
+    | InvolvePeople
     | NoteMissingHandler
     | PeopleFound
     | PeopleReviewed

@@ -22,6 +22,7 @@ from holdfast.machine.runs.advancing import advance
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.asking import NO_APPROVER, people_found
 from holdfast.machine.runs.branches import needs_undoing
+from holdfast.machine.runs.candidates import acting_names
 from holdfast.machine.runs.deadline import pass_deadline
 from holdfast.machine.runs.descendants import end_child_refusal
 from holdfast.machine.runs.document_commands import (
@@ -47,6 +48,7 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.failures import give_up, take_answer
 from holdfast.machine.runs.forking import fork
+from holdfast.machine.runs.involving import involve
 from holdfast.machine.runs.lateness import late_refusal
 from holdfast.machine.runs.law import repair_refusal, requeue_refusal, stop_refusal
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
@@ -93,7 +95,7 @@ from holdfast.machine.runs.votes import answer_in_words, outcome_of
 from holdfast.machine.runs.waking import stations, tell_of_waking
 
 _MAY_BAR = (c.AnswerStep, c.ResumeWorkflow, SkipStep, Mutate)
-"""What may keep a person from deciding who is asked: deciding or passing another question, or editing the document."""
+"""What may keep a person from deciding who is asked: deciding or passing another question, or editing the document. Giving a run other data does so too."""
 _KNOWN = Ignored(reason="the history says so already")
 
 
@@ -103,6 +105,7 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
     if refusal is not None:
         return refusal
     turn = Turn(routes, state, moment, kind_of)
+    known = None if state.status == "new" else len(state.involved)
     before = faced_by(turn, command) if routes.documents is not None and is_noted(turn, command) else None
     answer = _TABLE[type(command)](turn, command)
     if answer is not None:
@@ -110,7 +113,7 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
     if before is not None and turn.has_happened:
         note(turn, command, before)
     turn.run()
-    if isinstance(command, _MAY_BAR) and state.open:
+    if state.open and (isinstance(command, _MAY_BAR) or known not in {None, len(state.involved)}):
         look_at_others(turn)
     if state.rollback is not None:
         go_back(turn)
@@ -161,6 +164,7 @@ def _tell_parent(turn: Turn) -> None:
         is_undoable=to_undo and not passed,
         no_return=passed[0] if passed else "",
         has_undone=state.status == "failed" or is_cancelled,
+        involved=state.involved,
     )
     parent = InstanceId(UUID(state.parent))
     turn.send(Message(decider=state.parent_definition, command=told, instance=parent))
@@ -187,6 +191,7 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
             parent_definition=command.parent_definition,
             parent_step=command.parent_step,
             requester=_requester(turn.moment.actor, command),
+            involved=_involved(turn.moment.actor, command),
             wait_ms=command.wait_ms,
             escalates=command.escalates,
             looks_up=command.looks_up,
@@ -220,6 +225,12 @@ def _lack_of_part(turn: Turn, command: c.StartWorkflow) -> str:
 def _requester(actor: Actor, command: c.StartWorkflow) -> str:
     """Who wants the run: its actor, or, if the engine itself starts it, who wanted the run that asks for it."""
     return command.requester if actor.kind == "system" else actor.on_behalf_of or actor.id
+
+
+def _involved(actor: Actor, command: c.StartWorkflow) -> list[str]:
+    """Who else has brought the run about: whoever starts it for another, and who is named by what starts it."""
+    names = [*acting_names(actor), *command.involved] if actor.on_behalf_of else command.involved
+    return [name for name in dict.fromkeys(names) if name != _requester(actor, command)]
 
 
 def _begin(turn: Turn, _command: c.BeginWorkflow) -> Answer | None:
@@ -374,6 +385,11 @@ def _end_grace(turn: Turn, _command: c.EndGrace) -> Answer | None:
     return None
 
 
+def _involve(turn: Turn, command: c.InvolvePeople) -> Answer | None:
+    involve(turn, command.names)
+    return None
+
+
 def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
     executed = turn.state.executed.get(command.step)
     if executed is not None and executed.child and command.step in turn.state.stopping:
@@ -389,6 +405,7 @@ def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
     step = turn.state.open.get(command.step)
     if step is None or not step.child:
         return LATE
+    involve(turn, command.involved)
     child_ended(turn, step, command)
     return None
 
@@ -543,6 +560,7 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.ExpirePause: expire,
     c.RetryCompensation: _retry_compensation,
     c.EndChild: _end_child,
+    c.InvolvePeople: _involve,
     c.NoteMissingHandler: _note_missing,
     c.PeopleFound: _people_found,
     c.PeopleReviewed: _mending(people_reviewed),

@@ -36,6 +36,8 @@ class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
     """Those who wrote that one, whose content it goes on with."""
     wrote: dict[str, list[str]] = {}
     """The fields that each of them wrote."""
+    involved: list[str] = []
+    """Who else has brought it about, besides the actor."""
     status: str = ""
     """The status that it has had before the engine knew it; empty for a new one."""
     version: int = 1

@@ -31,7 +31,7 @@ def evolve(routes: GraphIndex, state: State, event: e.Event) -> State:
 def _workflow_started(_routes: GraphIndex, state: State, event: e.WorkflowStarted) -> None:
     state.status = "running"
     state.parent, state.parent_definition = event.parent, event.parent_definition
-    state.parent_step, state.requester = event.parent_step, event.requester
+    state.parent_step, state.requester, state.involved = event.parent_step, event.requester, event.involved
     state.wait_ms, state.escalates, state.looks_up = event.wait_ms, event.escalates, event.looks_up
     state.starter, state.may = event.starter, event.may
     state.has_row = event.has_row

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.answers import hidden_refusal, is_within, too_large
+from holdfast.machine.runs.candidates import acting_names
 from holdfast.machine.runs.commands import PassDeadline
 from holdfast.machine.runs.descendants import say_above
 from holdfast.machine.runs.events import WorkflowForked
@@ -42,6 +43,7 @@ def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
         return refusal
     state = beginning(command.state, command.patch)
     actor = turn.moment.actor
+    state.involve(acting_names(actor))
     if actor.kind != "system" and turn.routes.asks_starter:
         state.starter, state.may = actor.id, sorted(actor.capabilities)
     state.has_row = turn.routes.graph.kind == "process"

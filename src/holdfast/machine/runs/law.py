@@ -17,7 +17,8 @@ OVERRIDE, REPAIR = "execution:override", "execution:repair"
 
 def read_refusal(actor: Actor, started_by: str = "", *, what: str = "look at workflows") -> Rejection | None:
     """Why an actor may not look at runs, or at the one that somebody has started: everybody may look at his own."""
-    return None if started_by and actor.id == started_by else _without(actor, READ, what)
+    is_own = bool(started_by) and started_by in {actor.id, actor.on_behalf_of}
+    return None if is_own else _without(actor, READ, what)
 
 
 def start_refusal(graph: Graph, actor: Actor) -> Rejection | None:

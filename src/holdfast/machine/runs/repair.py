@@ -37,6 +37,7 @@ from holdfast.machine.runs.events import (
     StepRequeued,
     StepSkipped,
 )
+from holdfast.machine.runs.involving import involve_actor
 from holdfast.machine.runs.law import override_refusal, repair_refusal
 from holdfast.machine.runs.leaving import finish, is_barred, leave_by, pass_through, stay_or_end, way_out
 from holdfast.machine.runs.nodes.action import may_do_instead
@@ -175,6 +176,8 @@ def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: Go
     if data is not None:
         _void_decided(turn)
     turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id, input=data, reason=reason))
+    if data is not None:
+        involve_actor(turn)
     turn.move(step.token, step.node, is_asked=True)
     if turn.state.status == "paused" and turn.state.pause is None:  # What somebody has paused goes on when he says so.
         go_on(turn)
@@ -203,6 +206,7 @@ def repeat(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     _note(turn, step, "reenqueue", command.comment)
     if given:
         turn.emit(DataAssigned(token=step.token, data=given))
+        involve_actor(turn)
     turn.withdraw(step)
     call_anew(turn, step)
     return None
@@ -287,6 +291,7 @@ def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) ->
         return no_transition(node.id, OK, turn.moment.actor.id)
     is_dead = step.number in turn.state.dead
     _take_in_hand(turn, step, "complete", command.reason, go_on=go_on)
+    involve_actor(turn)
     actor = turn.moment.actor
     if is_dead:
         pass_through(turn, token, node, output=output, by=actor)
@@ -399,6 +404,7 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
     hashes = {name: [fingerprint(live[name].data), fingerprint(data)] for name, data in changed.items()}
     actor = turn.moment.actor.id
     turn.emit(DataChanged(patch=command.patch, hashes=hashes, actor=actor, reason=command.reason))
+    involve_actor(turn)
     _void_decided(turn)
     for step in [each for each in state.open.values() if each.token in changed and _is_about_data(turn, each)]:
         stop_step(turn, step, "drop", error="the data was changed", reason=LEFT)

@@ -44,6 +44,10 @@ def _act_noted(_routes: GraphIndex, state: State, event: e.ActNoted) -> None:
         state.document.drift = f"{state.document.drift}; {told}" if state.document.drift else f"drift: {told}"
 
 
+def _people_involved(_routes: GraphIndex, state: State, event: e.PeopleInvolved) -> None:
+    state.involve(event.names)
+
+
 def _branch_cancelled(_routes: GraphIndex, state: State, _event: e.BranchCancelled) -> None:
     """What an operator brings about is no part of a chain of steps that nobody asked for."""
     state.chain = 0
@@ -106,6 +110,7 @@ REPAIRED: dict[type[e.Event], Callable[..., None]] = {
     e.StepRepaired: _step_repaired,
     e.BranchCancelled: _branch_cancelled,
     e.ActNoted: _act_noted,
+    e.PeopleInvolved: _people_involved,
     e.StepSkipped: _step_skipped,
     e.DataChanged: _data_changed,
     e.MoveBackStarted: _move_back_started,

@@ -93,7 +93,7 @@ def look_at_others(turn: Turn) -> None:
         places = _lost(turn, step, question, ())
         lost = [question.seats[place - 1].person for place in places]
         if lost and not _is_decidable(op, question, lost):
-            told = "they started it, wrote it, or decided another step"
+            told = "they brought it about, wrote it, or decided another step"
             _give_up(turn, step, f"{', '.join(map(shown, lost))} may not, because {told}", places)
         elif any(seat.is_free and seat.person.kind == "role" and _has(turn, seat) for _, seat in question.asked):
             review(turn, step)
@@ -103,7 +103,7 @@ def _is_touched(turn: Turn, step: Step, op: Human) -> bool:
     """Whether a decision or a change can keep somebody from deciding a question."""
     if turn.routes.apart(step.node) or op.distinct_approvers:
         return True
-    if not op.self_approval and turn.state.document is not None:
+    if not op.self_approval and (turn.state.document is not None or turn.state.involved):
         return True
     return bool(question_of(turn.routes, turn.state, step).given)
 

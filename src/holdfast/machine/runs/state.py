@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
@@ -228,6 +229,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Of a fork of a child: the run that the child was a part of, whose people have a say in the fork too."""
     requester: str = ""
     """Who wants it; empty if nobody but the engine does."""
+    involved: list[str] = []
+    """Who else has brought it about: who started it for another, forked it, had its schedule fire, or gave it other data."""
     wait_ms: int = 0
     """How long its steps wait where the definition does not say; 0 means for ever."""
     escalates: bool = False
@@ -300,6 +303,11 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     def token(self, name: str) -> Token | None:
         """A token that has not ended, parked or not."""
         return self.tokens.get(name) or self.parked.get(name)
+
+    def involve(self, names: Iterable[str]) -> None:
+        """More people have brought it about."""
+        known = {"", self.requester, *self.involved}
+        self.involved = [*self.involved, *(name for name in dict.fromkeys(names) if name not in known)]
 
     def close_question(self, step: int) -> None:
         """A step has ended: what its question, if it was one, has come to is in the history and in rows."""

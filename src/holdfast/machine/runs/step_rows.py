@@ -19,10 +19,11 @@ from holdfast.kernel.records import (
     StepMoved,
     StepOpened,
     SubscriptionClosed,
+    TaskChanged,
     TaskOpened,
 )
 from holdfast.kernel.rows import Record
-from holdfast.machine.graphs.graph import Node
+from holdfast.machine.graphs.graph import Human, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import document_rows, process_rows, task_rows
 from holdfast.machine.runs import events as e
@@ -227,9 +228,12 @@ def _workflow_forked(_view: Projection, event: e.WorkflowForked) -> list[Record]
 
 
 def _step_repaired(view: Projection, event: e.StepRepaired) -> list[Record]:
-    if event.step not in view.state.dead:
+    if event.step in view.state.dead:
+        return [DeadLetterSettled(source="step", number=event.step)]
+    step = view.state.open.get(event.step)
+    if event.repair != "skip" or step is None or not isinstance(view.routes.node(step.node).op, Human):
         return []
-    return [DeadLetterSettled(source="step", number=event.step)]
+    return [TaskChanged(number=event.step, actor=event.actor, comment=event.reason)]
 
 
 def _step_skipped(view: Projection, event: e.StepSkipped) -> list[Record]:

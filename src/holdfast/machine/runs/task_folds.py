@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
 from holdfast.machine.graphs.index import GraphIndex
@@ -25,15 +25,18 @@ def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> No
     names = [] if event.outcome == WITHDRAWN else [event.actor, event.on_behalf_of]
     for given in () if question is None else question.given:
         names += [given.actor, given.on_behalf_of]
-    known = state.deciders.setdefault(step.node, [])
-    known += [name for name in dict.fromkeys(names) if name and name not in known]
+    _note(state, step.node, names)
 
 
 def note_passer(routes: GraphIndex, state: State, node: str, event: e.StepSkipped) -> None:
     """Remember who has gone past a human step: whoever does so decides it."""
     if routes.tells_deciders_apart and isinstance(routes.node(node).op, Human):
-        known = state.deciders.setdefault(node, [])
-        known += [name for name in dict.fromkeys((event.by, event.on_behalf_of)) if name and name not in known]
+        _note(state, node, (event.by, event.on_behalf_of))
+
+
+def _note(state: State, node: str, names: Iterable[str]) -> None:
+    known = state.deciders.setdefault(node, [])
+    known += [name for name in dict.fromkeys(names) if name and name not in known]
 
 
 def note_asked(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
@@ -180,6 +183,8 @@ def _escalated(routes: GraphIndex, state: State, event: e.TaskEscalated) -> None
     step = state.open[event.step]
     step.level = event.level
     put_off(step, event.shift_ms)
+    if event.by and routes.tells_deciders_apart:  # To end it before its time is to decide it.
+        _note(state, step.node, (event.by, event.on_behalf_of))
     if event.people:
         question = _question(routes, state, event.step)
         question.seats += [Seat(person=each, is_extra=True) for each in newcomers(question, event.people)]

@@ -16,7 +16,7 @@ from holdfast.machine.graphs.asks import Stage, agreement_in_words
 from holdfast.machine.graphs.graph import ERROR, TIMEOUT, WITHDRAWN, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs.candidates import question_of
+from holdfast.machine.runs.candidates import barred_names, question_of
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.question import Question, begun, newcomers
 from holdfast.machine.runs.state import State, Step
@@ -46,6 +46,12 @@ class View(Protocol):
 def asked_at_once(op: Human, number: int) -> list[Record]:
     """Those whom the definition itself names."""
     return [_person(number, place, seat.person) for place, seat in enumerate(begun(op).seats, 1)]
+
+
+def kept_out(view: View, step: Step, more: Iterable[str] = ()) -> bytes | None:
+    """Who may not decide a question although they may be asked, besides who wants the run."""
+    names = {*barred_names(view.routes, view.state, step), *more} - {view.state.requester}
+    return _encode(sorted(names)) if names else None
 
 
 def agreement_of(op: Human) -> str:
@@ -222,7 +228,8 @@ def _escalated(view: View, event: e.TaskEscalated) -> list[Record]:
         for place, each in enumerate(newcomers(question, event.people), first)
     ]
     claim = _unclaimed(question, event.step) if event.people else []
-    return [*claim, *people, *_due_later(view, view.state.open[event.step], event.shift_ms)]
+    ended = [TaskChanged(number=event.step, actor=event.by, comment=event.reason)] if event.by else []
+    return [*claim, *people, *ended, *_due_later(view, view.state.open[event.step], event.shift_ms)]
 
 
 def _reminded(view: View, event: e.TaskReminded) -> list[Record]:
@@ -242,6 +249,17 @@ def _due_later(view: View, step: Step, shift_ms: int) -> list[Record]:
     due_ms = reached_ms(view.state, op.times.calendar, since, op.times.due_ms)
     due_at = later(since, timedelta(milliseconds=due_ms + shift_ms))
     return [TaskChanged(number=step.number, due_at=due_at)]
+
+
+def _people_involved(view: View, event: e.PeopleInvolved) -> list[Record]:
+    """More people may not decide what is open, where those may not whose matter the run is."""
+    own = [each for each in view.state.open.values() if _keeps_own_out(view.routes, each)]
+    return [TaskChanged(number=each.number, kept_out=kept_out(view, each, event.names)) for each in own]
+
+
+def _keeps_own_out(routes: GraphIndex, step: Step) -> bool:
+    op = routes.node(step.node).op
+    return step.of is None and isinstance(op, Human) and not op.self_approval
 
 
 def _commented(view: View, event: e.TaskCommented) -> list[Record]:
@@ -274,4 +292,5 @@ TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.TaskReminded: _reminded,
     e.TaskEscalated: _escalated,
     e.TaskCommented: _commented,
+    e.PeopleInvolved: _people_involved,
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Answer, Ignored
 from holdfast.machine.graphs.graph import Human, Node, Rung, Times
@@ -107,7 +109,8 @@ def _go_up(turn: Turn, step: Step, reason: str = "", *, by: Actor = SYSTEM) -> N
     rung = _times(turn.routes.node(step.node)).escalation[step.level]
     shift_ms = _stood_still_ms(turn, step, escalation_timer(step.number), rung.after_ms)
     if rung.outcome:
-        turn.emit(TaskEscalated(step=step.number, level=level, outcome=rung.outcome, reason=reason, shift_ms=shift_ms))
+        ended = TaskEscalated(step=step.number, level=level, outcome=rung.outcome, reason=reason, shift_ms=shift_ms)
+        turn.emit(ended if by.kind == SYSTEM.kind else replace(ended, by=by.id, on_behalf_of=by.on_behalf_of))
         verdict = _verdict(turn, step, rung.outcome, by)
         conclude(turn, step, rung.outcome, answer_found(turn.routes, step.node, verdict))
         return

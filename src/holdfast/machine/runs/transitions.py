@@ -79,7 +79,9 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
         return beyond
     spec = index.spec
     status = command.status or (spec.amended if command.amended_from else spec.initial)
-    turn.emit(WorkflowStarted(input={}, requester=actor.on_behalf_of or actor.id, looks_up=command.looks_up))
+    wants = actor.on_behalf_of or actor.id
+    involved = [name for name in command.involved if name != wants]
+    turn.emit(WorkflowStarted(input={}, requester=wants, involved=involved, looks_up=command.looks_up))
     turn.emit(
         DocumentCreated(
             entity_type=spec.entity_type,

@@ -12,6 +12,7 @@ from holdfast.kernel.decider import RUNNING, Decider, Failure, Status
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.rows import Record
+from holdfast.machine.runs.candidates import acting_names
 from holdfast.machine.runs.commands import EndChild
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.schedules import words as w
@@ -192,9 +193,10 @@ def _delete(turn: Turn, command: w.DeleteSchedule) -> Answer | None:
 
 def _trigger(turn: Turn, command: w.TriggerSchedule) -> None:
     assert turn.state.plan is not None
-    asked = turn.moment.asked
-    by = Stopper(late_actor(asked), late_terms(asked, turn.moment.actor.roles))
-    turn.fire(turn.moment.now, "manual", command.overlap or turn.state.plan.overlap, by)
+    asked, actor = turn.moment.asked, turn.moment.actor
+    stopper = Stopper(late_actor(asked), late_terms(asked, actor.roles))
+    overlap = command.overlap or turn.state.plan.overlap
+    turn.fire(turn.moment.now, "manual", overlap, stopper, acting_names(actor))
 
 
 def _stop_backfills(turn: Turn, _command: w.StopBackfills) -> Answer | None:

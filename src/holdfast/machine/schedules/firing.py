@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.kernel.actor import NO_TERMS, Actor, Terms
+from holdfast.kernel.actor import NO_TERMS, SYSTEM, Actor, Terms
 from holdfast.kernel.decision import Answer, Decision, Effect, Ignored, Timer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.rows import Record, merge
@@ -118,11 +118,14 @@ class Turn:
 
     # -- fires
 
-    def fire(self, time: datetime, why: Why, overlap: Overlap, by: Stopper) -> None:
-        """Start the workflow for a time, unless a run that has not ended stands against it, which may be stopped on behalf of somebody."""
+    def fire(self, time: datetime, why: Why, overlap: Overlap, stopper: Stopper, by: Sequence[str] = ()) -> None:
+        """Start the workflow for a time, unless a run that has not ended stands against it, which may be stopped on behalf of `stopper`.
+
+        `by` are those who want it now, if it is not due by itself.
+        """
         state = self.state
         others = [each for each in state.running.values() if not each.backfill]
-        fire = self._new(time, "starting", why)
+        fire = replace(self._new(time, "starting", why), by=list(by))
         if len(state.running) >= MOST_RUNNING:
             self._tell(replace(fire, status="skipped", detail=f"{MOST_RUNNING} runs of it have not ended"))
         elif not others or overlap == "allow_all":
@@ -131,7 +134,7 @@ class Turn:
             told = f"the run of {others[0].at.isoformat()} has not ended"
             self._tell(replace(fire, status="skipped", detail=told))
         else:
-            self._buffer(fire, others if overlap == "cancel_running" else [], by)
+            self._buffer(fire, others if overlap == "cancel_running" else [], stopper)
 
     def _buffer(self, fire: w.Fire, stopped: list[w.Fire], by: Stopper) -> None:
         """Begin when no other runs; those in whose place it is to begin are told to end."""
@@ -192,6 +195,7 @@ class Turn:
             plan=plan,
             owner=self.state.owner,
             terms=self.state.terms,
+            by=fire.by,
         )
         self._effects.append(Effect(body=start, handler=OWN_HANDLER))
 
@@ -251,6 +255,7 @@ class Turn:
             end=end,
             is_at_once=is_at_once,
             by=self.moment.actor.id,
+            on_behalf_of=self.moment.actor.on_behalf_of,
             next_at=first,
         )
         self.emit(w.BackfillMoved(backfill=backfill, is_over=first is None))
@@ -267,8 +272,9 @@ class Turn:
             return
         found = list(islice(self.clockwork.between(backfill.next_at, backfill.end), room + 1))
         following = found[room] if len(found) > room else None
+        by = [name for name in (backfill.by, backfill.on_behalf_of) if name not in {"", SYSTEM.id}]
         for time in found[:room]:
-            self._begin(replace(self._new(time, "starting", "backfill"), backfill=number))
+            self._begin(replace(self._new(time, "starting", "backfill"), backfill=number, by=by))
         moved = replace(backfill, next_at=following)
         self.emit(w.BackfillMoved(backfill=moved, is_over=following is None))
         if following is not None and backfill.is_at_once:

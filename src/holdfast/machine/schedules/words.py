@@ -251,6 +251,8 @@ class StartScheduled(_Word, frozen=True, kw_only=True):
     plan: Plan
     owner: Actor | None = None
     terms: Terms = NO_TERMS
+    by: list[str] = []
+    """Who wants it now; nobody if the time has come by itself."""
 
 
 class StopScheduled(_Word, frozen=True, kw_only=True):
@@ -288,6 +290,8 @@ class Fire(_Word, frozen=True, kw_only=True):
     told_at: datetime
     backfill: int = 0
     """Which period it belongs to; 0 if to none."""
+    by: list[str] = []
+    """Who wants it now, and for whom; nobody if the time has come by itself."""
     is_stopping: bool = False
     """Whether its run was told to end."""
 
@@ -300,6 +304,7 @@ class Backfill(_Word, frozen=True, kw_only=True):
     end: datetime
     is_at_once: bool = False
     by: str = ""
+    on_behalf_of: str = ""
     next_at: datetime | None = None
     """The first time of it that nothing was started for; None once there is none left."""
 

@@ -380,6 +380,7 @@ create table holdfast.human_tasks (
     subject text not null,
     role text not null,
     requester text not null,
+    kept_out bytea,
     agreement text not null,
     stage text not null,
     status text not null,

@@ -329,6 +329,7 @@ CREATE TABLE human_tasks (
     subject          text not null,
     role             text not null,
     requester        text not null,
+    kept_out         blob,
     agreement        text not null,
     stage            text not null,
     status           text not null,

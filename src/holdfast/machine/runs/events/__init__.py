@@ -46,6 +46,7 @@ from holdfast.machine.runs.events.repair import (
     DataChanged,
     MoveBackStarted,
     MovedBack,
+    PeopleInvolved,
     Repairing,
     StepRepaired,
     StepSkipped,
@@ -155,6 +156,7 @@ __all__ = [
     "NotificationsSent",
     "PauseReason",
     "PeopleAsked",
+    "PeopleInvolved",
     "PeopleSought",
     "Repairing",
     "RollbackPlanned",
@@ -218,6 +220,8 @@ class WorkflowStarted(Happening, frozen=True, kw_only=True):
     parent_step: int = 0
     requester: str = ""
     """Who wants it; empty if nobody but the engine does."""
+    involved: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """Who else has brought it about: who started it for another, had a schedule fire, or has a part in the run that it is a part of."""
     wait_ms: int = 0
     """How long its steps wait where the definition does not say; 0 means for ever."""
     escalates: bool = False
@@ -365,6 +369,7 @@ Event: TypeAlias = (
     | EventsSought
     | StepRepaired
     | BranchCancelled
+    | PeopleInvolved
     | StepSkipped
     | DataChanged
     | MoveBackStarted

@@ -33,6 +33,9 @@ class TaskEscalated(Happening, frozen=True, kw_only=True):
     """Why, if somebody did not want to wait until it would by itself."""
     shift_ms: int = 0
     """As much later its times count from, because pauses of more than its run have had its clocks stand still."""
+    by: str = ""
+    """Who has ended it before its time; empty if it goes on, or has ended by itself."""
+    on_behalf_of: str = ""
 
 
 @message(name="notifications_sent")

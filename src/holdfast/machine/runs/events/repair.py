@@ -102,6 +102,13 @@ class ActNoted(Happening, frozen=True, kw_only=True):
     after: Data = {}  # noqa: RUF012 - every struct gets one of its own
 
 
+@message(name="people_involved")
+class PeopleInvolved(Happening, frozen=True, kw_only=True):
+    """More people have brought about what others decide on, here or in a run that this one is a part of, or has started."""
+
+    names: list[str]
+
+
 @message(name="workflow_forked")
 class WorkflowForked(Happening, frozen=True, kw_only=True):
     """The run began where another one was."""

@@ -15,6 +15,7 @@ from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Message
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graphs.graph import TIMEOUT, Call, Node
+from holdfast.machine.runs.candidates import involved_in
 from holdfast.machine.runs.commands import AbortWorkflow, CancelWorkflow, EndChild, StartWorkflow
 from holdfast.machine.runs.events import ChildEnded, ChildNotUndone, ChildStarted, TimedOut
 from holdfast.machine.runs.failures import give_up, take_answer
@@ -49,6 +50,7 @@ class CallKind(Kind):
             parent_definition=turn.routes.graph.name,
             parent_step=step.number,
             requester=turn.state.requester,
+            involved=involved_in(turn.state),
             wait_ms=turn.state.wait_ms,
             escalates=turn.state.escalates,
             looks_up=turn.state.looks_up,

@@ -40,7 +40,7 @@ from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from holdfast.machine.runs.question import Given, Question
 from holdfast.machine.runs.refusals import Refusal, refused
-from holdfast.machine.runs.state import Data, Step, Token
+from holdfast.machine.runs.state import ROOT, Data, Step, Token
 from holdfast.machine.runs.step_rows import Projection
 from holdfast.machine.runs.task_times import asked_at, begin, due_at, put_to_others
 from holdfast.machine.runs.turn import Ending, Turn
@@ -92,6 +92,7 @@ class HumanKind(Kind):
             subject=subject.shown,
             role=op.role,
             requester=view.state.requester,
+            kept_out=task_rows.kept_out(view, Step(number=step, node=node.id, token=ROOT)),
             agreement=task_rows.agreement_of(op),
             data=_encode(shown) if shown else None,
             guarded=guarded,

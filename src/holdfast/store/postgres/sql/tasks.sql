@@ -2,7 +2,7 @@
 
 -- name: open_tasks
 -- All of a tenant.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from holdfast.human_tasks t
 where t.tenant = $1::text and ($10::text = '' or t.partition = $10::text) and t.closed_at is null
@@ -14,7 +14,7 @@ order by t.opened_at, t.instance, t.number limit $9::int8
 -- name: overdue_tasks
 -- Those that should have been answered. They are few among many, so they are found by their time, and put in order then. The offset keeps
 -- the planner from looking for them in that order, which would be to look at all.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from (
     select * from holdfast.human_tasks t
@@ -26,7 +26,7 @@ order by t.opened_at, t.instance, t.number limit $9::int8
 
 -- name: open_tasks_of_definition
 -- Those of one definition.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from holdfast.human_tasks t
 where t.tenant = $1::text and ($10::text = '' or t.partition = $10::text) and t.closed_at is null and t.definition = $2::text
@@ -37,7 +37,7 @@ order by t.opened_at, t.instance, t.number limit $9::int8
 
 -- name: open_tasks_by_key
 -- Those of the runs with a business key.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from holdfast.human_tasks t
 where t.tenant = $1::text and ($10::text = '' or t.partition = $10::text) and t.closed_at is null and t.key = $3::text
@@ -48,7 +48,7 @@ order by t.opened_at, t.instance, t.number limit $9::int8
 
 -- name: open_tasks_of_requester
 -- Those of the runs that somebody wanted.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from holdfast.human_tasks t
 where t.tenant = $1::text and ($10::text = '' or t.partition = $10::text) and t.closed_at is null and t.requester = $4::text
@@ -60,7 +60,7 @@ order by t.opened_at, t.instance, t.number limit $9::int8
 -- name: open_tasks_of_people
 -- Those in some inboxes, a page of each. Who is asked twice, himself and by a role, finds a question by the first of these only. The
 -- offsets keep the planner from reading whole tables in order to join them: a page looks up few rows, one by one.
-select f.number, f.node, f.subject, f.role, f.requester, f.agreement, f.stage, f.status, f.claimed_by, f.due_at, f.data,
+select f.number, f.node, f.subject, f.role, f.requester, f.kept_out, f.agreement, f.stage, f.status, f.claimed_by, f.due_at, f.data,
     f.guarded, f.resolution, f.document_version, f.outcome, f.actor, f.comment, f.instance, f.opened_at, f.closed_at, f.definition, f.key, f.asked_at, f.stands_for
 from unnest($11::text[], $12::text[], $14::bool[]) as w (kind, name, is_for_another)
 cross join lateral (
@@ -85,7 +85,7 @@ order by f.asked_at, f.instance, f.number limit $9::int8
 -- What somebody has decided, newest first.
 select d.number, d.sequence, d.actor, d.on_behalf_of, d.outcome, d.comment, d.data, d.document_version, d.is_withdrawn,
     d.is_applied, d.applied, d.instance, d.decided_at,
-    t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+    t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from holdfast.task_decisions d cross join lateral (
     select * from holdfast.human_tasks t where t.instance = d.instance and t.number = d.number and t.tenant = $1::text offset 0

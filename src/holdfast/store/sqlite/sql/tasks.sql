@@ -2,7 +2,7 @@
 
 -- name: open_tasks
 -- All of a tenant.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
 where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t.closed_at is null and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
@@ -12,7 +12,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 
 -- name: overdue_tasks
 -- Those that should have been answered. They are few among many, so they are found by their time, and put in order then.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t indexed by human_tasks_due
 where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t.closed_at is null and t.due_at < :due_before and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
@@ -22,7 +22,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 
 -- name: open_tasks_of_definition
 -- Those of one definition.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
 where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t.closed_at is null and t.definition = :definition and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
@@ -32,7 +32,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 
 -- name: open_tasks_by_key
 -- Those of the runs with a business key.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
 where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t.closed_at is null and t.key = :key and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
@@ -42,7 +42,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 
 -- name: open_tasks_of_requester
 -- Those of the runs that somebody wanted.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
 where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t.closed_at is null and t.requester = :requester and (t.opened_at, t.instance, t.number) > (:at, :instance, :number)
@@ -52,7 +52,7 @@ order by t.opened_at, t.instance, t.number limit :limit;
 
 -- name: open_tasks_of_person
 -- Those in one inbox. Who is asked twice, himself and by a role, finds a question by the first of these only.
-select t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, p.opened_at, p.stands_for
 from task_people p cross join human_tasks t on t.instance = p.instance and t.number = p.number
 where p.tenant = :tenant and p.kind = :kind and p.name = :name and p.is_open and (:partition = '' or p.partition = :partition) and (not :is_for_another or p.stands_for <> '')
@@ -70,7 +70,7 @@ order by p.opened_at, p.instance, p.number limit :limit;
 -- What somebody has decided, newest first.
 select d.number, d.sequence, d.actor, d.on_behalf_of, d.outcome, d.comment, d.data, d.document_version, d.is_withdrawn,
     d.is_applied, d.applied, d.instance, d.decided_at,
-    t.number, t.node, t.subject, t.role, t.requester, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
+    t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from task_decisions d cross join human_tasks t on t.instance = d.instance and t.number = d.number
 where d.tenant = :tenant and d.actor = :actor and (:partition = '' or d.partition = :partition) and not d.is_withdrawn and t.tenant = :tenant
