@@ -62,9 +62,9 @@ def kept_out(engine: ManualEngine, run: InstanceId, *actors: Actor, name: str = 
         assert code(engine.acting(strong).run(run).skip, step, reason="mine", outcome="confirmed") == "self_approval"
         assert run not in {each.instance for each in calls.tasks.list(mine=True)}, actor
         assert sum(calls.tasks.counts().by_role.values()) == len(calls.tasks.list(mine=True)), actor
-    calls = engine.acting(BOB).tasks
-    assert run in {each.instance for each in calls.list(mine=True)}
-    calls.approve(task)
+    bob = engine.acting(BOB).tasks
+    assert run in {each.instance for each in bob.list(mine=True)}
+    bob.approve(task)
     engine.drain()
     assert engine.run(run).describe().status == "completed"
 
@@ -285,6 +285,32 @@ def test_lists_of_a_fork_leave_out_what_four_eyes_forbid(place: Place) -> None:
     assert ann.tasks.list(mine=True) == []
     assert sum(ann.tasks.counts().by_role.values()) == 0
     assert [each.step_id for each in engine.acting(BOB).tasks.list(mine=True)] == [release]
+
+
+@pytest.mark.row("E-684", "E-687")
+def test_lists_of_a_stand_in_leave_out_what_they_would_be_refused(place: Place) -> None:
+    """Whoever is asked only in the place of somebody who is kept out is kept out too, and their list and count say so."""
+    engine = place.engine()
+    for name in ("rita", "bob", "dora"):
+        engine.directory.put(name)
+        if name != "dora":
+            engine.directory.grant(name, "fin")
+    two = Saga("two").human("check", role="fin").human("release", role="fin", distinct_from="check").build()
+    engine.register(two)
+    own = engine.acting("rita").start(paid(engine))
+    apart = engine.acting("eve").start(two)
+    engine.drain()
+    engine.acting("rita").tasks.approve(task_of(engine, apart.id, "check"))
+    engine.drain()
+    engine.directory.delegate("rita", "dora")
+    dora = engine.acting("dora").tasks
+    assert code(dora.approve, task_of(engine, own.id)) == "self_approval"
+    assert code(dora.approve, task_of(engine, apart.id, "release")) == "not_distinct"
+    assert (dora.list(mine=True), dora.counts().by_role) == ([], {})
+    engine.directory.delegate("bob", "dora")
+    assert {each.instance for each in dora.list(mine=True)} == {own.id, apart.id}
+    assert dora.counts().by_role == {"fin": 2}
+    dora.approve(task_of(engine, own.id), on_behalf_of="bob")
 
 
 @pytest.mark.row("P-139", "P-143")

@@ -80,7 +80,7 @@ def test_whatever_follows_from_a_command_has_its_trace(place: Place) -> None:
 
 
 def test_a_child_has_the_trace_and_the_partition_of_its_parent(place: Place) -> None:
-    """What a workflow starts belongs to the same request and the same part of the tenant, and was started by the engine."""
+    """What a workflow starts belongs to the same request and the same part of the tenant, and to whoever wanted the first one."""
     engine = place.engine()
     engine.handle("work", lambda: None)
     engine.register(Saga("child").step("a", "work").build())
@@ -92,7 +92,7 @@ def test_a_child_has_the_trace_and_the_partition_of_its_parent(place: Place) -> 
     assert {each.trace for each in entries} == {"00-trace-01"}
     assert {each.on_behalf_of for each in entries if each.actor == "ada"} == {"grace"}
     rows = {each.id: (each.partition, each.started_by) for each in engine.instances.list()}
-    assert rows == {parent: ("berlin", "ada"), child.id: ("berlin", "system")}
+    assert rows == {parent: ("berlin", "grace"), child.id: ("berlin", "grace")}
 
 
 def test_roles_and_capabilities_survive_the_inbox(place: Place) -> None:

@@ -376,7 +376,7 @@ class Reference:
             self._mend()
         if taken and not self.is_over:
             self._settle()
-        if taken and isinstance(command, c.AnswerStep) and not self.is_over:
+        if taken and isinstance(command, c.AnswerStep | c.RequeueStep) and not self.is_over:
             self._look_at_others()
         return taken
 
@@ -1054,7 +1054,9 @@ class Reference:
             poll = step.poll
             if poll is None or not self.is_asked(step) or poll.is_looking or poll.is_in_trouble or poll.is_open_to_all:
                 continue
-            if not (poll.op.distinct_from or poll.op.distinct_approvers or any(seat.vote for seat in poll.seats)):
+            is_own = bool(self.involved) and not poll.op.self_approval
+            is_apart = bool(poll.op.distinct_from) or poll.op.distinct_approvers
+            if not (is_own or is_apart or any(seat.vote for seat in poll.seats)):
                 continue
             free = [seat for seat in poll.free if not seat.who.startswith("role:")]
             lost = [seat for seat in free if self._separation(step, {seat.who, seat.stands_for} - {""})]
@@ -1364,6 +1366,7 @@ class Reference:
         step.token.retries, step.token.first = step, step.first
         if data is not None:
             step.token.data, step.token.first = dict(data), None
+            self.involved |= {self.actor.id, self.actor.on_behalf_of} if self.actor.kind != "system" else set()
         self.moves.append((step.token, step.node, True))
         self.handler_calls = 0
         if self.hold is None:

@@ -89,7 +89,7 @@ class _Inbox:
         """Those that the actor may decide, as far as a list can tell. One that only newer code can read is among them."""
         instances = list(dict.fromkeys(each.instance for each in page))
         headers = {each.id: each for each in self._reader.headers(instances)}
-        touched = _touched(self._desk, self._reader, page)
+        touched = self._touched(page)
         for each in page:
             header = headers.get(each.instance)
             if header is None or not self._is_barred(header, each, is_touched=each.instance in touched):
@@ -100,9 +100,10 @@ class _Inbox:
             node = graph_of(self._desk, header).nodes.get(task.name)
             if node is None or not isinstance(node.op, Human):
                 return False
+            op, is_apart = node.op, _is_apart(graph_of(self._desk, header), task.name)
+            may_keep_out = is_touched or is_apart or not op.self_approval
             return (
-                self._is_kept_out(header, task, node.op)
-                or (is_touched and self._is_kept_from(header.id, task))
+                (may_keep_out and self._is_kept_out(header, task, op, is_apart=is_apart, is_touched=is_touched))
                 or self._is_anothers(task, node.op)
                 or self._has_lapsed(header, task, node.op)
                 or (header.status == "paused" and self._is_over(header, task))
@@ -110,22 +111,42 @@ class _Inbox:
         except (DefinitionError, UnknownEventError):
             return False
 
-    def _is_kept_out(self, header: Header, task: HumanTask, op: Human) -> bool:
-        """Whether the run is the actor's own matter, or they have decided what is to be decided by another one."""
-        names, reader = _names(self._desk.request.actor), self._reader
-        if not names.isdisjoint(task.kept_out) or (not op.self_approval and task.requester in names):
-            return True
-        if not _is_apart(graph_of(self._desk, header), task.name):
-            return False
-        has_decided = any(names & {each.actor, each.on_behalf_of} for each in reader.rows(TASK_DECISIONS, header.id))
-        has_passed = any(each.status == "overridden" for each in reader.rows(TASKS, header.id))
-        return (has_decided or has_passed) and self._is_kept_from(header.id, task)
+    def _is_kept_out(self, header: Header, task: HumanTask, op: Human, *, is_apart: bool, is_touched: bool) -> bool:
+        """Whether the run is the actor's own matter, or that of all for whom they would decide; or they have decided what is to be another's."""
+        given = list(self._reader.rows(TASK_DECISIONS, header.id)) if is_apart else []
+        has_passed = is_apart and any(each.status == "overridden" for each in self._reader.rows(TASKS, header.id))
 
-    def _is_kept_from(self, instance: InstanceId, task: HumanTask) -> bool:
-        """Whether the actor would be refused: as one of those whose document it is, or who has decided what keeps them from it."""
+        def is_out(names: set[str]) -> bool:
+            if not names.isdisjoint(task.kept_out) or (not op.self_approval and task.requester in names):
+                return True
+            has_decided = any(names & {each.actor, each.on_behalf_of} for each in given)
+            return (is_touched or has_passed or has_decided) and self._is_kept_from(header.id, task, names)
+
+        return all(map(is_out, self._identities(task)))
+
+    def _touched(self, page: Sequence[HumanTask]) -> set[InstanceId]:
+        """The runs of documents that the actor, or whom they stand in for, may have written: few, so that they can be looked at."""
+        about = list(dict.fromkeys(each.instance for each in page if each.document_version))
+        actor = self._desk.request.actor
+        names = _names(actor) | {each.id for each in self._authority.stands_in_for}
+        return self._reader.touched_by(sorted(names), about) if about and actor.kind != "system" else set()
+
+    def _identities(self, task: HumanTask) -> list[set[str]]:
+        """The names under which the actor could decide: as those who are asked, or for one of those in whose place they are."""
+        names, authority = _names(self._desk.request.actor), self._authority
+        if task.stands_for:
+            return [names | {task.stands_for}]
+        if not authority.stands_in_for:
+            return [names]
+        people = open_people(self._reader, task.instance, task.step_number)
+        others = set() if authority.is_asked(people) else authority.stood_in_for(people, task.definition)
+        return [names | {other} for other in sorted(others)] or [names]
+
+    def _is_kept_from(self, instance: InstanceId, task: HumanTask, names: set[str]) -> bool:
+        """Whether somebody under these names would be refused: as one of those whose document it is, or who has decided what keeps them from it."""
         routes, state = self._folded(instance)
         step = state.open.get(task.step_number)
-        return step is not None and bool(name_refusal(routes, state, step, _names(self._desk.request.actor)))
+        return step is not None and bool(name_refusal(routes, state, step, names))
 
     def _is_over(self, header: Header, task: HumanTask) -> bool:
         """Whether nobody can decide it any more, because its time is over while the run is paused."""
@@ -199,13 +220,6 @@ def _known(desk: Desk, header: Header, name: str) -> PersonFact | None:
     found = desk.facts(header).get(person_fact(name)).value
     assert isinstance(found, PersonFact)
     return found if found.is_kept and not found.is_elsewhere else None
-
-
-def _touched(desk: Desk, reader: Reader, page: Sequence[HumanTask]) -> set[InstanceId]:
-    """The runs of documents that the actor may have written: few, so that they can be looked at."""
-    about = list(dict.fromkeys(each.instance for each in page if each.document_version))
-    actor = desk.request.actor
-    return reader.touched_by(sorted(_names(actor)), about) if about and actor.kind != "system" else set()
 
 
 def _names(actor: Actor) -> set[str]:

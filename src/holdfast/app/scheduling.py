@@ -86,7 +86,11 @@ class Scheduling:
         type_, origin = asked.plan.workflow, f"schedule/{asked.id}#{asked.number}"
         key = self._document_id(asked)
         try:
-            made = FutureDocuments(desk, origin=origin, involved=asked.by).create(type_, data, id=key, reason=told).result()
+            made = (
+                FutureDocuments(desk, origin=origin, involved=asked.by)
+                .create(type_, data, id=key, reason=told)
+                .result()
+            )
         except RejectedError as error:
             if error.reason != Refusal.ALREADY_STARTED.value:
                 raise

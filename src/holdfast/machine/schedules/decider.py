@@ -196,7 +196,7 @@ def _trigger(turn: Turn, command: w.TriggerSchedule) -> None:
     asked, actor = turn.moment.asked, turn.moment.actor
     stopper = Stopper(late_actor(asked), late_terms(asked, actor.roles))
     overlap = command.overlap or turn.state.plan.overlap
-    turn.fire(turn.moment.now, "manual", overlap, stopper, acting_names(actor))
+    turn.fire(turn.moment.now, "manual", overlap, stopper, by=acting_names(actor))
 
 
 def _stop_backfills(turn: Turn, _command: w.StopBackfills) -> Answer | None:

@@ -118,7 +118,7 @@ class Turn:
 
     # -- fires
 
-    def fire(self, time: datetime, why: Why, overlap: Overlap, stopper: Stopper, by: Sequence[str] = ()) -> None:
+    def fire(self, time: datetime, why: Why, overlap: Overlap, stopper: Stopper, *, by: Sequence[str] = ()) -> None:
         """Start the workflow for a time, unless a run that has not ended stands against it, which may be stopped on behalf of `stopper`.
 
         `by` are those who want it now, if it is not due by itself.

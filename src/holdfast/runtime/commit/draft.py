@@ -207,7 +207,8 @@ class Draft:
         status = program.status(state)
         if status.reason:
             check_text(status.reason, "reason of a status")
-        subject = "" if header.version else program.subject(state)
+        if not header.version and (subject := program.subject(state)):
+            header = msgspec.structs.replace(header, started_by=subject)
         # Nothing can fail from here on: the draft takes all of it.
         self.state = state
         if submission.claim is not None:
@@ -232,7 +233,6 @@ class Draft:
             deadline_at=self._deadline(decision, now) if rest or header.deadline_at else None,
             search=search,
             now=now,
-            started_by=header.started_by if header.version else subject or header.started_by,
         )
         if submission.receipt is not None:
             change.receipts = (*change.receipts, Receipt(submission.receipt, header.id, version, submission.digest))

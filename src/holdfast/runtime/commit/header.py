@@ -51,7 +51,6 @@ def moved_header(
     deadline_at: datetime | None,
     search: str,
     now: datetime,
-    started_by: str,
 ) -> Header:
     """The row after a decision."""
     return Header(
@@ -72,7 +71,7 @@ def moved_header(
         updated_at=now,
         ended_at=(old.ended_at or now) if status.is_terminal else None,
         partition=old.partition,
-        started_by=started_by,
+        started_by=old.started_by,
         paused_at=_paused_at(old, status, now),
         deadline_at=deadline_at,
         search=search,
