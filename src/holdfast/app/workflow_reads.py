@@ -24,7 +24,7 @@ from holdfast.kernel.rows import Record, RowKind
 from holdfast.machine.graphs.graph import Graph
 from holdfast.machine.graphs.graph import Kind as GraphKind
 from holdfast.machine.remedies import Trials
-from holdfast.machine.runs.law import READ
+from holdfast.machine.runs.law import READ, read_refusal
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.replies import Reply
@@ -55,15 +55,23 @@ def shown_rows(desk: Desk, kind: RowKind[S], identity: InstanceId) -> tuple[Head
     header, found = desk.reader.with_rows(kind, identity)
     if header is None or header.kind not in KINDS:
         raise NotFoundError("workflow instance", identity)
-    if not desk.request.actor.may(READ):
-        check_reader(desk, header.started_by)
+    check_run_reader(desk, desk.reader, header)
     return header, found
+
+
+def check_run_reader(desk: Desk, reader: Reader, header: Header) -> None:
+    """ForbiddenError unless whoever calls may look at a run: they want it, or have started or forked it for whoever does."""
+    actor = desk.request.actor
+    if actor.may(READ) or read_refusal(actor, header.started_by) is None:
+        return
+    first = reader.events(header.id, limit=1)  # Only then it matters who acted.
+    check_reader(desk, actor.id if first and first[0].actor == actor.id else header.started_by)
 
 
 def check_readable(desk: Desk, reader: Reader, identity: InstanceId) -> None:
     """ForbiddenError unless whoever calls may look at an instance."""
     if not desk.request.actor.may(READ):  # Only then it matters whose it is.
-        check_reader(desk, workflow_row(reader, identity).started_by)
+        check_run_reader(desk, reader, workflow_row(reader, identity))
 
 
 def look_at_run(desk: Desk, identity: InstanceId, question: Callable[[Desk, Reader], T]) -> Reply[T]:
@@ -140,7 +148,7 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
     workers, mode = service.survey(lambda parts: (parts.workers().live(moment), parts.workers().maintenance()))
     with desk.reader.look() as reader:
         header = workflow_row(reader, identity)
-        check_reader(desk, header.started_by)
+        check_run_reader(desk, reader, header)
         try:
             tracked = folded_workflow(desk, reader, identity)
         except (UnknownEventError, DefinitionError) as error:

@@ -42,7 +42,6 @@ from holdfast.app.resumption import (
     noting_refusal,
     requested,
 )
-from holdfast.app.rights import check_reader
 from holdfast.app.standing import trouble
 from holdfast.app.step_handlers import plain, plain_data
 from holdfast.app.task_views import HumanTask, human_task
@@ -50,6 +49,7 @@ from holdfast.app.verification import Verification, verified
 from holdfast.app.waiters import Bring, Ending, EndReply
 from holdfast.app.workflow_reads import (
     check_readable,
+    check_run_reader,
     described,
     explained,
     folded_workflow,
@@ -69,6 +69,7 @@ from holdfast.kernel.records import STEPS, TASKS, PauseClock, ResumeTrigger
 from holdfast.kernel.settling import settled
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import repair_commands as r
+from holdfast.machine.runs.law import read_refusal
 from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.submissions import Outcome, receipt_key
 from holdfast.runtime.replies import Reply
@@ -490,14 +491,15 @@ class FutureRun(Handle, Generic[R]):
             self._desk.endings.wait(self._address, reply, bring)
 
     def _bring_result(self, ending: Ending, reply: Reply[R]) -> None:
-        if ending.summary is not None:
+        is_known = read_refusal(self._desk.request.actor, ending.header.started_by) is None
+        if ending.summary is not None and is_known:
             answered(reply, lambda: self._result(ending))
-        else:  # Another process ended it, or nobody remembers how.
+        else:  # Another process ended it, or nobody remembers how; or it has to be looked up whether the caller may know.
             self._desk.read(lambda: self._result(ending), reply)
 
     def _result(self, ending: Ending) -> R:
         header = ending.header
-        check_reader(self._desk, header.started_by)
+        check_run_reader(self._desk, self._desk.reader, header)
         final = ending.summary or self._final_state(header.id)
         assert isinstance(final, FinalState)
         if header.status == "completed":
