@@ -698,6 +698,25 @@ def publications(tape: Tape) -> None:
         tape.drain()
 
 
+def own_matters(tape: Tape) -> None:
+    """Whoever gives a run other data, forks it or starts it for another has brought it about, and it is decided by somebody else."""
+    tape.engine.register(Saga("signed").human("sign", role="finance", self_approval=False).build())
+    tape.engine.register(Saga("bought").call("part", "signed").build())
+    overrider = Actor(id="olga", capabilities=frozenset({"execution:*"}), on_behalf_of="otto")
+    operator, clerk = tape.engine.acting(overrider), Actor(id="ann", on_behalf_of="rita")
+    whole = tape.engine.acting(clerk).start("bought", {"amount": 5})
+    tape.drain()
+    operator.run(whole.id).change_data({"amount": 9}, reason="a typo")
+    tape.drain()
+    one = tape.engine.acting(clerk).start("signed", {"amount": 5})
+    tape.drain()
+    operator.run(one.id).fork(one.history()[-1].sequence, reason="again", data={"amount": 7})
+    tape.drain()
+    for task in tape.engine.tasks.list():
+        tape.engine.acting(Actor(id="bob", roles=frozenset({"finance"}))).tasks.approve(task)
+    tape.drain()
+
+
 SCENARIOS = (
     order,
     questions,
@@ -716,6 +735,7 @@ SCENARIOS = (
     paused,
     published,
     repairs,
+    own_matters,
     cut,
     forks,
     told,
