@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from app.auditing import ACTS, ADM, BODY, FILE, INVOICE, LOOKS, NOT_HUMAN, SAME, World, calls_there
+from app.auditing import ACTIONS, ACTS, ADM, BODY, FILE, INVOICE, LOOKS, NOT_HUMAN, SAME, World, calls_there
 from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, RequestContext, Saga
 from holdfast.app.acts import AuditEntry
 from holdfast.authoring.document import ready_contract
@@ -81,8 +81,10 @@ def test_an_act_is_one_entry_that_names_all_of_it(place: Place, name: str) -> No
     assert (found.instance is None) == (found.where == "change")
     if found.where == "change":
         assert isinstance(entry, Change)
+        assert name not in ACTIONS
     else:
         assert [each for each, act in acts if act is entry] == [found.instance]
+        assert entry.action == ACTIONS[name]
     if found.where == "document":
         lines = [each for each in engine.documents.audit("invoice", found.document) if each.who == ADM.id]
         # A gate that a transition passes has a line of its own, in the name of the requester.

@@ -16,13 +16,17 @@ from holdfast.app import views
 from holdfast.app.desk import Desk, checked_span
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.kernel.actor import SYSTEM
-from holdfast.kernel.history import StoredEvent
+from holdfast.kernel.decider import Decider
+from holdfast.kernel.history import ROWS_REBUILT, StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
+from holdfast.kernel.publications import EVENT_KIND
+from holdfast.machine.batches.words import BATCH_KIND
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.acts import facts_of
 from holdfast.machine.runs.document import DRIFT
 from holdfast.machine.runs.state import State
+from holdfast.machine.schedules.words import SCHEDULE_KIND
 from holdfast.runtime.commit.submissions import is_call
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
@@ -54,12 +58,43 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Trace of the request; empty if it had none."""
 
 
-_SAID: Final[Mapping[str, Callable[[Data], str]]] = {
-    "act_noted": lambda data: str(data.get("action", "")),
+_Words = Mapping[str, Callable[[Data], str]]
+"""What events are called as acts; empty for one that follows from another act."""
+
+
+def _resumed(data: Data) -> str:
+    """A resume that somebody asked for; a run also goes on because a step of it is tried again, or was answered."""
+    return "resume" if data.get("request") else ""
+
+
+def _fired(data: Data) -> str:
+    fire = data.get("fire")
+    return "trigger" if isinstance(fire, dict) and fire.get("why") == "manual" else ""
+
+
+def _created(data: Data) -> str:
+    if data.get("is_adopted"):
+        return "adopt"
+    return "amend" if data.get("amended_from") else str(data.get("action", ""))
+
+
+_OF_RUNS: Final[_Words] = {
+    "workflow_started": lambda _: "start",
+    "workflow_forked": lambda _: "fork",
+    "signal_received": lambda data: f"signal {data.get('name')}",
+    "workflow_paused": lambda data: "pause" if data.get("reason") == "requested" else "",
+    "workflow_resumed": _resumed,
+    "cancellation_started": lambda _: "cancel",
+    "abort_started": lambda _: "abort",
+    "rollback_started": lambda data: "fail" if data.get("requested_by") else "",
+    "step_repaired": lambda data: str(data.get("repair", "")),
+    "step_requeued": lambda data: str(data.get("verb", "requeue")),
+    "branch_cancelled": lambda _: "cancel branch",
+    "data_changed": lambda _: "change data",
+    "move_back_started": lambda _: "move back",
+    **dict.fromkeys(("compensation_started", "compensation_retry", "step_rolled_back"), lambda _: "retry compensation"),
     "task_decided": lambda data: f"decide {data.get('outcome')}",
     "step_answered": lambda data: "withdraw" if data.get("outcome") == "withdrawn" else f"decide {data.get('outcome')}",
-    "step_repaired": lambda data: str(data.get("repair", "")),
-    "step_requeued": lambda _: "requeue",
     "task_decision_withdrawn": lambda _: "withdraw decision",
     "task_claimed": lambda _: "claim",
     "task_released": lambda _: "release",
@@ -68,33 +103,38 @@ _SAID: Final[Mapping[str, Callable[[Data], str]]] = {
     "task_approver_added": lambda _: "add approver",
     "task_commented": lambda data: "ask back" if data.get("is_question") else "comment",
     "task_escalated": lambda _: "escalate",
-    "branch_cancelled": lambda _: "cancel branch",
-    "data_changed": lambda _: "change data",
-    "move_back_started": lambda _: "move back",
-    "rollback_started": lambda _: "fail",
-    "cancellation_started": lambda _: "cancel",
-    "abort_started": lambda _: "abort",
-    "workflow_paused": lambda _: "pause",
-    "document_created": lambda data: str(data.get("action", "")),
-    "document_changed": lambda data: str(data.get("action", "")),
+    "document_changed": lambda data: "" if data.get("step") else str(data.get("action", "")),
     "transition_requested": lambda data: f"request {data.get('transition')}",
     "document_superseded": lambda _: "supersede",
     "document_redacted": lambda _: "redact",
     "workflow_switched": lambda _: "switch workflow",
-    "workflow_forked": lambda _: "fork",
-    "workflow_started": lambda _: "start",
-    "signal_received": lambda data: f"signal {data.get('name')}",
-    "workflow_resumed": lambda _: "resume",
+}
+"""The words for events by which people act. Empty where the same event follows from something else: what a command leads to is not what it is called."""
+_NAMING: Final[_Words] = {
+    "document_created": _created,
+    "act_noted": lambda data: str(data.get("action", "")),
+    "step_answered": lambda data: "override" if data.get("overridden") else "",
+}
+"""Events that name the command wherever they stand among those that it led to."""
+_OF_SCHEDULES: Final[_Words] = {
     "schedule_put": lambda _: "put",
     "schedule_paused": lambda _: "pause",
     "schedule_resumed": lambda _: "resume",
     "schedule_deleted": lambda _: "delete",
+    "fire_told": _fired,
     "backfill_moved": lambda data: "stop backfills" if data.get("is_stopped") else "backfill",
-    "fire_told": lambda _: "trigger",
+}
+_OF_BATCHES: Final[_Words] = {
     "batch_begun": lambda _: "begin",
     "batch_cancelled": lambda _: "cancel",
 }
-"""The words for events by which people act, those that say most first: of several that one command led to, the first one here tells what was done."""
+_WORDS: Final[Mapping[str, tuple[_Words, ...]]] = {
+    Decider.kind: (),
+    SCHEDULE_KIND: (_OF_SCHEDULES,),
+    BATCH_KIND: (_OF_BATCHES,),
+    EVENT_KIND: ({"event_published": lambda _: "publish"},),
+}
+"""By the kind of the instance; all others are runs. What an application's own decider does is called by the names of its events."""
 _VALUES: Final[Mapping[str, Callable[[Data], tuple[Data, Data]]]] = {
     "document_redacted": lambda data: ({}, {"redacted": data.get("fields")}),
     "act_noted": lambda data: ({}, _elsewhere(data)),
@@ -109,9 +149,6 @@ def _elsewhere(data: Data) -> Data:
     return after if data.get("action") == DRIFT and isinstance(after, dict) else {}
 
 
-_RANK: Final = {name: place for place, name in enumerate(_SAID)}
-_UNDOING: Final = frozenset({"compensation_started", "compensation_retry", "step_rolled_back"})
-_REBUILT: Final = "$rows_rebuilt"
 _STRETCH: Final = 1000
 """Events are read so many at a time."""
 
@@ -182,7 +219,8 @@ def _entries(fold: _Blind, header: Header, events: Iterable[StoredEvent]) -> Ite
             fold.fold(together)
             continue
         facts = [_data(fold.program, each) for each in together]
-        first, (told, data) = together[0], _telling(together, facts)
+        first, (place, word) = together[0], _telling(together, facts, header)
+        told, data = together[place], facts[place]
         number = data.get("step")
         step = number if isinstance(number, int) and number > 0 else None
         old, new = _VALUES[told.type](data) if told.type in _VALUES else ({}, {})
@@ -194,8 +232,8 @@ def _entries(fold: _Blind, header: Header, events: Iterable[StoredEvent]) -> Ite
             sequence=first.sequence,
             at=first.at,
             actor=first.actor,
-            on_behalf_of=first.on_behalf_of,
-            action=_word(told, data, header),
+            on_behalf_of=first.on_behalf_of or str(data.get("on_behalf_of") or ""),
+            action=word,
             step=step,
             reason=_reason(first, data),
             before={name: before[name] for name in sorted(changed & before.keys())},
@@ -204,11 +242,13 @@ def _entries(fold: _Blind, header: Header, events: Iterable[StoredEvent]) -> Ite
         )
 
 
-def _telling(events: Sequence[StoredEvent], facts: Sequence[Data]) -> tuple[StoredEvent, Data]:
-    """The event that says what was done: the one that has most to say, or the first."""
-    ranked = [(_RANK.get(each.type, len(_RANK)), place) for place, each in enumerate(events)]
-    place = min(ranked)[1]
-    return events[place], facts[place]
+def word_of(events: Sequence[tuple[str, Data]], kind: str = "") -> tuple[int, str] | None:
+    """The place of the event that is the command itself, and what that is called: the first that only a command brings about. None if there is none."""
+    for table in _WORDS.get(kind, (_NAMING, _OF_RUNS)):
+        for place, (name, data) in enumerate(events):
+            if name in table and (word := table[name](data)):
+                return place, word
+    return None
 
 
 def _reason(event: StoredEvent, data: Data) -> str:
@@ -218,12 +258,12 @@ def _reason(event: StoredEvent, data: Data) -> str:
     return str(said or event.comment or data.get("reason") or data.get("comment") or data.get("text") or "")
 
 
-def _word(event: StoredEvent, data: Data, header: Header) -> str:
-    if event.type in _SAID:
-        return _SAID[event.type](data)
-    if event.type in _UNDOING:
-        return "retry compensation"
-    return "rebuild rows" if event.type == _REBUILT else event.type.removeprefix(f"{header.definition}_")
+def _telling(events: Sequence[StoredEvent], facts: Sequence[Data], header: Header) -> tuple[int, str]:
+    """The event that says what was done, and the word for it; the name of the first event if there is no word."""
+    named = [(each.type, data) for each, data in zip(events, facts, strict=True)]
+    place = next((place for place, each in enumerate(events) if not each.is_system), 0)
+    name = events[place].type.removeprefix(f"{header.definition}_")
+    return word_of(named, header.kind) or (place, "rebuild rows" if name == ROWS_REBUILT else name)
 
 
 def _data(program: Program, event: StoredEvent) -> Data:

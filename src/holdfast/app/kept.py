@@ -52,12 +52,14 @@ class Kept(Generic[S]):
         """The id of one of them."""
         return checked_key(name, self._word)
 
-    def send(self, name: str, command: object, command_id: str = "", *, may_create: bool = False) -> Outcome:
+    def send(
+        self, name: str, command: object, command_id: str = "", *, may_create: bool = False, comment: str = ""
+    ) -> Outcome:
         """Have a command carried out; what came of it, or of the same one before."""
         address = self._address(name)
         receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
         desk = self._desk.needing(*self._managers) if self._managers else self._desk
-        return desk.command(address, command, _as_it_is, receipt=receipt, may_create=may_create).result()
+        return desk.command(address, command, _as_it_is, receipt=receipt, may_create=may_create, comment=comment).result()
 
     def found(self, name: str) -> tuple[Header, S]:
         """One that is there; NotFoundError if not."""

@@ -102,7 +102,7 @@ class FutureBatches:
             )
             order = w.Order(
                 verb="requeue" if verb == "retry" else verb,
-                reason=checked_text(reason, "reason"),
+                reason=checked_text(reason, "reason") or self._desk.request.reason,
                 definition=asked.name if verb == "start" else "",
                 version=asked.version if verb == "start" else "",
                 cause=asked.cause,
@@ -117,7 +117,9 @@ class FutureBatches:
             items = asked.items(*named)
             shared = self._desk.service.shared
             name = made or str(shared.chance.new_id(shared.clock.now()))
-            self._kept.send(name, w.BeginBatch(id=name, order=order, items=items), made, may_create=True)
+            self._kept.send(
+                name, w.BeginBatch(id=name, order=order, items=items), made, may_create=True, comment=order.reason
+            )
             return batch_of(*self._kept.found(name))
 
         return self._desk.read(act)

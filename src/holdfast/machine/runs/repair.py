@@ -6,6 +6,7 @@ None of it is done over a gate that is protected, while the run undoes itself, o
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Rejection
@@ -144,7 +145,7 @@ def _retry(turn: Turn, step: Step, command: r.RetryStep, go_on: GoOn) -> Rejecti
     """Of a step that gave up a new one is begun; the call of one that waits is taken back, and comes again at once."""
     state = turn.state
     if step.number in state.dead:
-        return requeue(turn, step, command.input, command.reason, go_on=go_on)
+        return requeue(turn, step, command.input, command.reason, go_on=go_on, verb="retry")
     if command.input is not None:
         told = (
             f"{step.node!r} has not given up, so its input stays; change the data of its token first, and then retry it"
@@ -157,7 +158,15 @@ def _retry(turn: Turn, step: Step, command: r.RetryStep, go_on: GoOn) -> Rejecti
     return refusal
 
 
-def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: GoOn) -> Rejection | None:
+def requeue(
+    turn: Turn,
+    step: Step,
+    data: Data | None,
+    reason: str,
+    *,
+    go_on: GoOn,
+    verb: Literal["requeue", "retry"] = "requeue",
+) -> Rejection | None:
     """Begin a step anew that gave up. A gate that has denied it looks again: at whoever asks now, if they may do what is behind it themselves."""
     node = turn.routes.node(step.node)
     if data is not None and is_protected(node):  # It looks again at what is so, and not at what an operator says.
@@ -175,7 +184,7 @@ def requeue(turn: Turn, step: Step, data: Data | None, reason: str, *, go_on: Go
         take_over(turn)
     if data is not None:
         _void_decided(turn)
-    turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id, input=data, reason=reason))
+    turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id, input=data, reason=reason, verb=verb))
     if data is not None:
         involve_actor(turn)
     turn.move(step.token, step.node, is_asked=True)
@@ -203,7 +212,7 @@ def repeat(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
         return barred
     if not is_within(turn.routes, {**turn.state.tokens[step.token].data, **given}):
         return too_large(turn.routes, f"what comes with {AGAIN!r}")
-    _note(turn, step, "reenqueue", command.comment)
+    _note(turn, step, "retry", command.comment)
     if given:
         turn.emit(DataAssigned(token=step.token, data=given))
         involve_actor(turn)

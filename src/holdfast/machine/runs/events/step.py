@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.events.happening import Data, Happening
 
@@ -229,6 +231,8 @@ class StepRequeued(Happening, frozen=True, kw_only=True):
     """What it works on now; None leaves it as it was."""
     reason: str = ""
     """Why, in the operator's words."""
+    verb: Literal["requeue", "retry"] = "requeue"
+    """Which of the two was asked for."""
 
 
 @message(name="child_started")
