@@ -322,3 +322,18 @@ def test_a_batch_and_its_items_have_the_reason(place: Place, said: str, given: s
     engine.drain()
     assert [(each.action, each.reason) for each in engine.audit.of(batch.instance)] == [("begin", expected)]
     assert [(each.action, each.reason) for each in engine.audit.of(run.id)][1:] == [("cancel", expected)]
+
+
+# -- who paused it
+
+
+def test_the_engine_pauses_what_nobody_wanted_to_wait(place: Place) -> None:
+    """`why` names whoever asked for a pause; what follows from a start or an answer is the engine's own, since it happened."""
+    engine = place.engine().register(Saga("s").human("q", ask="user:ann", self_approval=False).build())
+    run = engine.acting("ann").start("s")
+    engine.drain()
+    assert engine.run(run.id).why().words.startswith("it has been paused by 'system'")
+    engine.register(Saga("w").wait_for("go", signal="go").build())
+    asked = engine.start("w")
+    asking(engine, OLGA).run(asked.id).pause("look")
+    assert asked.why().words.startswith(f"it has been paused by 'olga' since {place.clock.now()}")

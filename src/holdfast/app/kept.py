@@ -59,7 +59,9 @@ class Kept(Generic[S]):
         address = self._address(name)
         receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
         desk = self._desk.needing(*self._managers) if self._managers else self._desk
-        return desk.command(address, command, _as_it_is, receipt=receipt, may_create=may_create, comment=comment).result()
+        return desk.command(
+            address, command, _as_it_is, receipt=receipt, may_create=may_create, comment=comment
+        ).result()
 
     def found(self, name: str) -> tuple[Header, S]:
         """One that is there; NotFoundError if not."""

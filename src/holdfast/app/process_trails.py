@@ -19,6 +19,10 @@ from holdfast.machine.runs.repair import AGAIN
 _LIFECYCLE = (e.WorkflowStarted, e.WorkflowCompleted, e.WorkflowFailed, e.WorkflowPaused, e.WorkflowResumed)
 _INTERNAL = frozenset({"has_row", "starter", "may"})
 """Fields of events that are of the engine's own, and say nothing to people."""
+_REPAIRED = {"skip": "step_skipped", "complete": "step_completed"}
+"""What operators do to steps; all else has a call made again."""
+OVERRIDDEN = "overridden"
+"""What a question is left by that somebody went past who was not asked."""
 _CALL = "step"
 """In the metadata of a node that is no step of its own: the step that it belongs to."""
 
@@ -61,20 +65,35 @@ class Trail:
                 yield from self._entered(stored, number, node)
             case e.StepCompleted(step=number, node=node) if node:
                 entered = list(self._entered(stored, number, node))
-                if event.effect is not None:  # A notification; of other steps that take no time nothing is told.
+                if (
+                    event.effect is not None and not event.by
+                ):  # A notification; of others that take no time nothing is told.
                     yield from entered
                     yield self._entry(stored, "step_completed", actor=SYSTEM.id, place=1)
-            case e.StepCompleted(step=number) if not self._is(number, Human) and self._is_step(number):
+            case e.StepCompleted(step=number) if not self._is(number, Human) and self._is_step(number) and not event.by:
                 yield self._entry(stored, "step_completed", actor=SYSTEM.id)
             case e.StepFailed(reason="") | e.StepPaused():
                 yield self._entry(stored, "step_failed", {"error": event.error}, actor=SYSTEM.id)
             case e.NotificationFailed(step=number) if self._is(number, Task):
                 told = self._entry(stored, "step_failed", {"error": event.error}, actor=SYSTEM.id)
                 yield msgspec.structs.replace(told, step_id=step_named(self._graph, self._nodes[number]))
-            case e.StepRepaired(repair="retry" | "reenqueue"):
-                yield self._entry(stored, AGAIN, actor=event.actor, comment=event.reason)
             case e.TimedOut():
                 yield self._entry(stored, "timeout", actor=SYSTEM.id)
+            case e.SignalReceived():
+                yield self._entry(stored, event.name, event.payload)
+            case e.EventReceived():
+                yield self._entry(stored, event.event, event.payload, actor=event.publisher or SYSTEM.id)
+            case _:
+                yield from self._tell_of_operators(stored, event)
+
+    def _tell_of_operators(self, stored: StoredEvent, event: object) -> Iterator[ProcessEvent]:
+        match event:
+            case e.StepRepaired():
+                yield self._entry(stored, _REPAIRED.get(event.repair, AGAIN), actor=event.actor, comment=event.reason)
+            case e.DataChanged():
+                yield self._entry(stored, "data_changed", event.patch, actor=event.actor, comment=event.reason)
+            case e.MoveBackStarted():
+                yield self._entry(stored, "moved_back", actor=event.actor, comment=event.reason)
             case _:
                 yield from self._tell_of_people(stored, event)
 
@@ -112,7 +131,12 @@ class Trail:
         )
 
     def _result(self, stored: StoredEvent, event: e.StepAnswered) -> ProcessEvent:
-        """What a step is left by: the answer that ends it, or what several come to where the last one has said something else."""
+        """What a step is left by: the answer that ends it, or what several come to where the last one has said something else.
+
+        Of an operator who was not asked and went past the question no answer is told.
+        """
+        if event.overridden:
+            return msgspec.structs.replace(self._answer(stored, event, 1), event=OVERRIDDEN)
         if event.decisions and event.decisions[-1]["status"] != event.outcome:
             return self._entry(stored, event.outcome, actor=SYSTEM.id, place=1)
         return self._answer(stored, event, 1)

@@ -267,7 +267,7 @@ class _Look:
                 until=hold.until,
             )
         if state.status == "paused" and state.reason not in OF_A_STEP:
-            (by, since), found = self._paused_by(), m.about_run(self._trials)
+            by, since, found = self._paused_by(), self._paused_at(), m.about_run(self._trials)
             told = Told(found).of_run()
             if state.reason == NO_APPROVER:
                 asked = [each for step in self._undecidable() for each in m.about_question(self._trials, step)]
@@ -287,14 +287,15 @@ class _Look:
         state = self._found.state
         return (state.open[number] for number, each in state.questions.items() if each.trouble and number in state.open)
 
-    def _paused_by(self) -> tuple[str, datetime | None]:
-        """Who paused it, and when: the actor of the last pause if they wanted it to wait, and otherwise the engine itself."""
-        header, state = self._found.header, self._found.state
-        pauses = [event for event in self._reader.events(header.id) if event.type == "workflow_paused"]
-        at = pauses[-1].at if pauses else header.paused_at
-        if state.pause is not None and state.pause.by:
-            return state.pause.by, at
-        return pauses[-1].actor if pauses and state.reason == REQUESTED else SYSTEM.id, at
+    def _paused_by(self) -> str:
+        """Who paused it: the person who wanted it to wait, or the engine itself, whoever gave the command that this follows from."""
+        pause = self._found.state.pause
+        return pause.by or SYSTEM.id if pause is not None and self._found.state.reason == REQUESTED else SYSTEM.id
+
+    def _paused_at(self) -> datetime | None:
+        """Since when. A run that counted as paused before, because it waited, is paused since then by another thing."""
+        pause = self._found.state.pause
+        return self._found.header.paused_at if pause is None else pause.at
 
     @property
     def _is_process(self) -> bool:

@@ -1272,7 +1272,7 @@ end $function$
 -- holdfast.workflow_events (id text, workflow_instance_id uuid, step_id text, event text, actor_id text, data json, comment text, timestamp timestamp with time zone, tenant_id text, on_behalf_of text, category text, sequence integer)
 create view holdfast.workflow_events with (security_invoker=true) as
  WITH kinds(type, place, event, by) AS (
-         VALUES ('step_started'::text,0,'step_entered'::text,'first'::text), ('step_completed'::text,0,'step_entered'::text,'first'::text), ('step_completed'::text,1,'step_completed'::text,'system'::text), ('step_answered'::text,0,'step_completed'::text,'giver'::text), ('step_answered'::text,1,''::text,'actor'::text), ('task_decided'::text,0,''::text,'actor'::text), ('task_decision_withdrawn'::text,0,'answer_withdrawn'::text,'actor'::text), ('step_failed'::text,0,'step_failed'::text,'system'::text), ('step_paused'::text,0,'step_failed'::text,'system'::text), ('notification_failed'::text,0,'step_failed'::text,'system'::text), ('step_repaired'::text,0,'retry'::text,'actor'::text), ('timeout'::text,0,'timeout'::text,'system'::text), ('workflow_cancelled'::text,0,'cancelled'::text,'requested_by'::text), ('workflow_aborted'::text,0,'cancelled'::text,'requested_by'::text), ('workflow_started'::text,0,'workflow_started'::text,'giver'::text), ('workflow_completed'::text,0,'workflow_completed'::text,'giver'::text), ('workflow_failed'::text,0,'workflow_failed'::text,'giver'::text), ('workflow_paused'::text,0,'workflow_paused'::text,'giver'::text), ('workflow_resumed'::text,0,'workflow_resumed'::text,'giver'::text)
+         VALUES ('step_started'::text,0,'step_entered'::text,'first'::text), ('step_completed'::text,0,'step_entered'::text,'first'::text), ('step_completed'::text,1,'step_completed'::text,'system'::text), ('step_answered'::text,0,'step_completed'::text,'giver'::text), ('step_answered'::text,1,''::text,'actor'::text), ('task_decided'::text,0,''::text,'actor'::text), ('task_decision_withdrawn'::text,0,'answer_withdrawn'::text,'actor'::text), ('step_failed'::text,0,'step_failed'::text,'system'::text), ('step_paused'::text,0,'step_failed'::text,'system'::text), ('notification_failed'::text,0,'step_failed'::text,'system'::text), ('step_repaired'::text,0,''::text,'actor'::text), ('data_changed'::text,0,'data_changed'::text,'actor'::text), ('move_back_started'::text,0,'moved_back'::text,'actor'::text), ('signal_received'::text,0,''::text,'giver'::text), ('event_received'::text,0,''::text,'publisher'::text), ('timeout'::text,0,'timeout'::text,'system'::text), ('workflow_cancelled'::text,0,'cancelled'::text,'requested_by'::text), ('workflow_aborted'::text,0,'cancelled'::text,'requested_by'::text), ('workflow_started'::text,0,'workflow_started'::text,'giver'::text), ('workflow_completed'::text,0,'workflow_completed'::text,'giver'::text), ('workflow_failed'::text,0,'workflow_failed'::text,'giver'::text), ('workflow_paused'::text,0,'workflow_paused'::text,'giver'::text), ('workflow_resumed'::text,0,'workflow_resumed'::text,'giver'::text)
         ), told AS (
          SELECT e.instance,
             e.sequence,
@@ -1362,6 +1362,15 @@ create view holdfast.workflow_events with (security_invoker=true) as
             p.step,
                 CASE
                     WHEN p.event <> ''::text THEN p.event
+                    WHEN p.type = 'signal_received'::text THEN p.data ->> 'name'::text
+                    WHEN p.type = 'event_received'::text THEN p.data ->> 'event'::text
+                    WHEN p.type = 'step_repaired'::text THEN
+                    CASE p.data ->> 'repair'::text
+                        WHEN 'skip'::text THEN 'step_skipped'::text
+                        WHEN 'complete'::text THEN 'step_completed'::text
+                        ELSE 'retry'::text
+                    END
+                    WHEN (p.data ->> 'overridden'::text) = 'true'::text THEN 'overridden'::text
                     ELSE p.data ->> 'outcome'::text
                 END AS name,
             COALESCE(p.type = 'step_answered'::text AND p.place = 1 AND (((p.data -> 'decisions'::text) -> '-1'::integer) ->> 'status'::text) <> (p.data ->> 'outcome'::text), false) AS is_result,
@@ -1374,6 +1383,7 @@ create view holdfast.workflow_events with (security_invoker=true) as
                     END
                     WHEN 'giver'::text THEN p.actor
                     WHEN 'actor'::text THEN COALESCE(p.data ->> 'actor'::text, p.actor)
+                    WHEN 'publisher'::text THEN COALESCE(NULLIF(p.data ->> 'publisher'::text, ''::text), 'system'::text)
                     ELSE COALESCE(NULLIF(p.data ->> 'requested_by'::text, ''::text), p.actor)
                 END AS who
            FROM placed p
@@ -1382,6 +1392,7 @@ create view holdfast.workflow_events with (security_invoker=true) as
                     WHEN 'step_started'::text THEN p.step = p.node
                     WHEN 'step_completed'::text THEN
                     CASE
+                        WHEN COALESCE(p.data ->> 'by'::text, ''::text) <> ''::text THEN false
                         WHEN (p.data ->> 'effect'::text) IS NOT NULL THEN true
                         WHEN (p.data ->> 'node'::text) IS NOT NULL OR p.place = 0 THEN false
                         ELSE NOT p.is_human AND p.step = p.node
@@ -1392,7 +1403,6 @@ create view holdfast.workflow_events with (security_invoker=true) as
                       WHERE n_1.instance = p.instance AND n_1.sequence = (p.sequence + 1) AND n_1.cause = p.cause AND n_1.type = 'step_answered'::text AND (convert_from(n_1.data, 'UTF8'::name)::json ->> 'outcome'::text) = (p.data ->> 'outcome'::text)))
                     WHEN 'step_failed'::text THEN COALESCE(p.data ->> 'reason'::text, ''::text) = ''::text
                     WHEN 'notification_failed'::text THEN NOT p.is_human
-                    WHEN 'step_repaired'::text THEN (p.data ->> 'repair'::text) = ANY (ARRAY['retry'::text, 'reenqueue'::text])
                     ELSE true
                 END
         )
@@ -1428,8 +1438,15 @@ create view holdfast.workflow_events with (security_invoker=true) as
                 WHEN 'null'::text THEN '{}'::json
                 ELSE json_build_object('data', data -> 'data'::text)
             END
+            WHEN type = ANY (ARRAY['signal_received'::text, 'event_received'::text]) THEN
+            CASE COALESCE(json_typeof(data -> 'payload'::text), 'null'::text)
+                WHEN 'object'::text THEN data -> 'payload'::text
+                WHEN 'null'::text THEN '{}'::json
+                ELSE json_build_object('data', data -> 'payload'::text)
+            END
+            WHEN type = 'data_changed'::text THEN data -> 'patch'::text
             WHEN name = 'step_failed'::text THEN json_build_object('error', data -> 'error'::text)
-            WHEN substr(type, 1, 8) = 'workflow'::text AND name <> 'cancelled'::text THEN data
+            WHEN substr(type, 1, 8) = 'workflow'::text AND name <> 'cancelled'::text THEN (data::jsonb - ARRAY['has_row'::text, 'starter'::text, 'may'::text])::json
             ELSE '{}'::json
         END AS data,
         CASE
@@ -1437,7 +1454,7 @@ create view holdfast.workflow_events with (security_invoker=true) as
             WHEN type = 'step_answered'::text AND place = 0 THEN comment
             WHEN type = ANY (ARRAY['step_answered'::text, 'task_decided'::text]) THEN COALESCE(NULLIF(data ->> 'comment'::text, ''::text), comment)
             WHEN by = ANY (ARRAY['actor'::text, 'requested_by'::text]) THEN COALESCE(NULLIF(data ->> 'reason'::text, ''::text), comment)
-            WHEN (by = ANY (ARRAY['system'::text, 'first'::text])) AND who = 'system'::text THEN ''::text
+            WHEN (by = ANY (ARRAY['system'::text, 'first'::text, 'publisher'::text])) AND who = 'system'::text THEN ''::text
             ELSE comment
         END AS comment,
     at AS "timestamp",

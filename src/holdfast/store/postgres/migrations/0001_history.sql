@@ -1306,7 +1306,11 @@ with kinds (type, place, event, by) as (
         ('step_failed', 0, 'step_failed', 'system'),
         ('step_paused', 0, 'step_failed', 'system'),
         ('notification_failed', 0, 'step_failed', 'system'),
-        ('step_repaired', 0, 'retry', 'actor'),
+        ('step_repaired', 0, '', 'actor'),
+        ('data_changed', 0, 'data_changed', 'actor'),
+        ('move_back_started', 0, 'moved_back', 'actor'),
+        ('signal_received', 0, '', 'giver'),
+        ('event_received', 0, '', 'publisher'),
         ('timeout', 0, 'timeout', 'system'),
         ('workflow_cancelled', 0, 'cancelled', 'requested_by'),
         ('workflow_aborted', 0, 'cancelled', 'requested_by'),
@@ -1350,7 +1354,14 @@ placed as (
 entries as (
     select
         p.*,
-        case when p.event <> '' then p.event else p.data ->> 'outcome' end as name,
+        case
+            when p.event <> '' then p.event
+            when p.type = 'signal_received' then p.data ->> 'name'
+            when p.type = 'event_received' then p.data ->> 'event'
+            when p.type = 'step_repaired' then case (p.data ->> 'repair') when 'skip' then 'step_skipped' when 'complete' then 'step_completed' else 'retry' end
+            when (p.data ->> 'overridden') = 'true' then 'overridden'
+            else p.data ->> 'outcome'
+        end as name,
         -- What several come to is nobody's answer where the last one has said something else.
         coalesce(p.type = 'step_answered' and p.place = 1 and p.data -> 'decisions' -> -1 ->> 'status' <> p.data ->> 'outcome', false) as is_result,
         case p.by
@@ -1358,12 +1369,14 @@ entries as (
             when 'first' then case when p.sequence = 2 or (p.data ->> 'step')::integer = 1 then p.actor else 'system' end
             when 'giver' then p.actor
             when 'actor' then coalesce(p.data ->> 'actor', p.actor)
+            when 'publisher' then coalesce(nullif(p.data ->> 'publisher', ''), 'system')
             else coalesce(nullif(p.data ->> 'requested_by', ''), p.actor)
         end as who
     from placed p
     where case p.type
         when 'step_started' then p.step = p.node
         when 'step_completed' then case
+            when coalesce(p.data ->> 'by', '') <> '' then false
             when p.data ->> 'effect' is not null then true
             when p.data ->> 'node' is not null or p.place = 0 then false
             else not p.is_human and p.step = p.node
@@ -1376,7 +1389,6 @@ entries as (
         )
         when 'step_failed' then coalesce(p.data ->> 'reason', '') = ''
         when 'notification_failed' then not p.is_human
-        when 'step_repaired' then p.data ->> 'repair' in ('retry', 'reenqueue')
         else true
     end
 )
@@ -1411,8 +1423,14 @@ select
             when 'null' then '{}'::json
             else json_build_object('data', n.data -> 'data')
         end
+        when n.type in ('signal_received', 'event_received') then case coalesce(json_typeof(n.data -> 'payload'), 'null')
+            when 'object' then n.data -> 'payload'
+            when 'null' then '{}'::json
+            else json_build_object('data', n.data -> 'payload')
+        end
+        when n.type = 'data_changed' then n.data -> 'patch'
         when n.name = 'step_failed' then json_build_object('error', n.data -> 'error')
-        when substr(n.type, 1, 8) = 'workflow' and n.name <> 'cancelled' then n.data
+        when substr(n.type, 1, 8) = 'workflow' and n.name <> 'cancelled' then (n.data::jsonb - array['has_row', 'starter', 'may'])::json
         else '{}'::json
     end as data,
     case
@@ -1420,7 +1438,7 @@ select
         when n.type = 'step_answered' and n.place = 0 then n.comment
         when n.type in ('step_answered', 'task_decided') then coalesce(nullif(n.data ->> 'comment', ''), n.comment)
         when n.by in ('actor', 'requested_by') then coalesce(nullif(n.data ->> 'reason', ''), n.comment)
-        when n.by in ('system', 'first') and n.who = 'system' then ''
+        when n.by in ('system', 'first', 'publisher') and n.who = 'system' then ''
         else n.comment
     end as comment,
     n.at as timestamp,

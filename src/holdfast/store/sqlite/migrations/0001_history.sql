@@ -1137,7 +1137,11 @@ with kinds (type, place, event, by) as (
         ('step_failed', 0, 'step_failed', 'system'),
         ('step_paused', 0, 'step_failed', 'system'),
         ('notification_failed', 0, 'step_failed', 'system'),
-        ('step_repaired', 0, 'retry', 'actor'),
+        ('step_repaired', 0, '', 'actor'),
+        ('data_changed', 0, 'data_changed', 'actor'),
+        ('move_back_started', 0, 'moved_back', 'actor'),
+        ('signal_received', 0, '', 'giver'),
+        ('event_received', 0, '', 'publisher'),
         ('timeout', 0, 'timeout', 'system'),
         ('workflow_cancelled', 0, 'cancelled', 'requested_by'),
         ('workflow_aborted', 0, 'cancelled', 'requested_by'),
@@ -1181,7 +1185,14 @@ placed as (
 entries as (
     select
         p.*,
-        case when p.event <> '' then p.event else json_extract(p.data, '$.outcome') end as name,
+        case
+            when p.event <> '' then p.event
+            when p.type = 'signal_received' then json_extract(p.data, '$.name')
+            when p.type = 'event_received' then json_extract(p.data, '$.event')
+            when p.type = 'step_repaired' then case json_extract(p.data, '$.repair') when 'skip' then 'step_skipped' when 'complete' then 'step_completed' else 'retry' end
+            when json_extract(p.data, '$.overridden') = 1 then 'overridden'
+            else json_extract(p.data, '$.outcome')
+        end as name,
         -- What several come to is nobody's answer where the last one has said something else.
         coalesce(p.type = 'step_answered' and p.place = 1 and json_extract(p.data, '$.decisions[#-1].status') <> json_extract(p.data, '$.outcome'), 0) as is_result,
         case p.by
@@ -1189,12 +1200,14 @@ entries as (
             when 'first' then case when p.sequence = 2 or json_extract(p.data, '$.step') = 1 then p.actor else 'system' end
             when 'giver' then p.actor
             when 'actor' then coalesce(json_extract(p.data, '$.actor'), p.actor)
+            when 'publisher' then coalesce(nullif(json_extract(p.data, '$.publisher'), ''), 'system')
             else coalesce(nullif(json_extract(p.data, '$.requested_by'), ''), p.actor)
         end as who
     from placed p
     where case p.type
         when 'step_started' then p.step = p.node
         when 'step_completed' then case
+            when coalesce(json_extract(p.data, '$.by'), '') <> '' then 0
             when json_extract(p.data, '$.effect') is not null then 1
             when json_extract(p.data, '$.node') is not null or p.place = 0 then 0
             else not p.is_human and p.step = p.node
@@ -1207,7 +1220,6 @@ entries as (
         )
         when 'step_failed' then coalesce(json_extract(p.data, '$.reason'), '') = ''
         when 'notification_failed' then not p.is_human
-        when 'step_repaired' then json_extract(p.data, '$.repair') in ('retry', 'reenqueue')
         else 1
     end
 )
@@ -1242,8 +1254,14 @@ select
             when 'null' then '{}'
             else json_object('data', json_extract(n.data, '$.data'))
         end
+        when n.type in ('signal_received', 'event_received') then case coalesce(json_type(n.data, '$.payload'), 'null')
+            when 'object' then json_extract(n.data, '$.payload')
+            when 'null' then '{}'
+            else json_object('data', json_extract(n.data, '$.payload'))
+        end
+        when n.type = 'data_changed' then json_extract(n.data, '$.patch')
         when n.name = 'step_failed' then json_object('error', json_extract(n.data, '$.error'))
-        when substr(n.type, 1, 8) = 'workflow' and n.name <> 'cancelled' then n.data
+        when substr(n.type, 1, 8) = 'workflow' and n.name <> 'cancelled' then json_remove(n.data, '$.has_row', '$.starter', '$.may')
         else '{}'
     end as data,
     case
@@ -1251,7 +1269,7 @@ select
         when n.type = 'step_answered' and n.place = 0 then n.comment
         when n.type in ('step_answered', 'task_decided') then coalesce(nullif(json_extract(n.data, '$.comment'), ''), n.comment)
         when n.by in ('actor', 'requested_by') then coalesce(nullif(json_extract(n.data, '$.reason'), ''), n.comment)
-        when n.by in ('system', 'first') and n.who = 'system' then ''
+        when n.by in ('system', 'first', 'publisher') and n.who = 'system' then ''
         else n.comment
     end as comment,
     n.at as timestamp,
