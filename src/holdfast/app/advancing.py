@@ -84,7 +84,7 @@ def _looked_up(
         known = p.known(desk, reader, identity)
         number = 0 if known.step is None else known.step.number
         matter = asked_at(reader, identity, number)
-    if not known.is_active:
+    if not known.is_open:
         return desk, replace(
             command, seen=known.header.version
         )  # Whoever asks, it is refused, unless it goes on by then.

@@ -34,6 +34,7 @@ from holdfast.kernel.program import Program
 from holdfast.machine.graphs.graph import End, Graph, Human, Node, Task
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.advancing import is_undecided
 from holdfast.machine.runs.law import answer_refusal, resume_refusal, stop_refusal
 from holdfast.machine.runs.process_rows import CHAIN_LIMIT, current_step, gathered, shown, step_named
 from holdfast.machine.runs.refusals import Refusal
@@ -159,8 +160,13 @@ class Known:
 
     @property
     def is_active(self) -> bool:
-        """Whether it can be advanced."""
+        """Whether it is active, in the words of processes."""
         return self.header.status == "running"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be advanced: it is active, or suspended only because nobody could decide its question."""
+        return self.is_active or is_undecided(self.state)
 
 
 def known(desk: Desk, reader: Reader, identity: InstanceId) -> Known:
@@ -309,7 +315,7 @@ def descriptor_of(
     # The call that follows from an answer is of the same step, and asks nobody any more.
     is_asking = step is not None and isinstance(found.routes.node(step.node).op, Human)
     barred = answer_refusal(found.routes, found.state, step, actor) if step is not None and is_asking else None
-    is_open = is_asking and found.is_active
+    is_open = is_asking and found.is_open
     may_choose = is_open and barred is None
     entered = [each.timestamp for each in trail if _begins(each, node.id)]
     return ProcessDescriptor(

@@ -325,7 +325,8 @@ class _Look:
             case "step":
                 step = self._found.state.dead.get(letter.number)
                 found = [] if step is None else [*m.about_failed(self._trials, step), *m.instead(self._trials)]
-                return Told(found, is_process=self._is_process).of_step(), found
+                lacks = step is not None and self._trials.lacks(step)
+                return Told(found, is_process=self._is_process, lacks=lacks).of_step(), found
             case "compensation":
                 halted = self._found.state.rollback or self._found.state.dropped
                 is_stuck = halted is not None and halted.stuck == letter.number
@@ -574,8 +575,9 @@ class _Look:
             f"{step.node!r} waits for a decision by {who or 'a person'} since {about['since']}{ending}{subject}{so_far}"
         )
         names = ", ".join(dict.fromkeys(name for _, name in waited))
-        calls = "processes.advance or tasks.decide" if self._is_process else "tasks.decide"
         question, found = self._found.state.questions.get(step.number), m.about_question(self._trials, step)
+        is_advanced = self._is_process and bool(found) and self._trials.may_advance(found[0].name)
+        calls = "processes.advance or tasks.decide" if is_advanced else "tasks.decide"
         if question is not None and question.trouble:
             words = f"{words}; {question.trouble}"
             told = Told(found).of_question()

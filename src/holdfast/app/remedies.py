@@ -73,8 +73,10 @@ def remedies(found: Sequence[m.Remedy]) -> list[Remedy]:
 class Told:
     """Operations in words."""
 
-    def __init__(self, found: Sequence[m.Remedy], *, is_process: bool = False) -> None:
+    def __init__(self, found: Sequence[m.Remedy], *, is_process: bool = False, lacks: bool = False) -> None:
         self._found = found
+        self._lacks = lacks
+        """Whether whoever started the run may not have the step done."""
         self._is_process = is_process
 
     def of_step(self) -> str:
@@ -102,12 +104,18 @@ class Told:
         return [each for each in self._found if each.operation == operation]
 
     def _step(self) -> str:
-        again = ["try it again by processes.resume" if self._is_process else "retry"] if self._all("retry") else []
-        mended, past = self._mended("retry"), list(self._past())
-        if mended:
-            told = f"{mended} and {again[0]} the step"
-            return f"{told}, or {_or(past)} it" if past else told
-        return f"{_or([*again, *past])} the step" if again or past else ""
+        again, past = "", list(self._past())
+        if self._all("retry"):
+            again = "try it again by processes.resume" if self._is_process else "retry it"
+        mended = self._mended("retry")
+        passed = f"{_or(past)} the step" if past else ""
+        if self._lacks:
+            again = "have somebody fork the run, or start it anew, who may have the step done"
+        elif mended:
+            again = f"{mended} and {again}"
+        elif again and not self._is_process:
+            return f"{_or(['retry', *past])} the step"
+        return ", or ".join(filter(None, [again, passed]))
 
     def _past(self) -> Iterator[str]:
         skips = self._all("skip")

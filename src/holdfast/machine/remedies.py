@@ -24,9 +24,11 @@ from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.document_commands import Mutate, RequestTransition
 from holdfast.machine.runs.law import REPAIR, RESUME
+from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.question import shown
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import State, Step
+from holdfast.machine.runs.turn import Turn
 
 Operation = Literal[
     "retry",
@@ -143,6 +145,24 @@ class Trials:
             return None
         return msgspec.structs.replace(remedy, is_past_people=self._needs_override(remedy, {_REASON: True}))
 
+    def lacks(self, step: Step) -> bool:
+        """Whether whoever started the run may not have a step done. Their rights are those of the start, so that no data and no later grant helps."""
+        if self.state.document is not None:
+            return False
+        return bool(Turn(self.routes, self.state, self._moment, kind_of).lacking(self.routes.node(step.node)))
+
+    def may_advance(self, event: str) -> bool:
+        """Whether a process would be advanced by an event, if it came with what that takes."""
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        state = cast("State", self._program.restore(self._snapshot))
+        try:
+            answer = self._program.answer(state, c.AdvanceProcess(event=event), self._moment)
+        except HoldfastError:
+            return False
+        return isinstance(answer, Decision) or (isinstance(answer, Rejection) and answer.code in _WITH_DATA)
+
     def _needs_override(self, remedy: Remedy, output: object = None) -> bool:
         """Whether those who may do everything else would be refused; a step is completed with `output`."""
         if remedy.operation not in _MORE and not (remedy.operation in _ENDS and self.state.parent):
@@ -232,7 +252,7 @@ def about_failed(trials: Trials, step: Step) -> list[Remedy]:
     """What can be done to a step that gave up. Where trying again would come to the same, what it reads can be corrected first."""
     found = trials.accepted(Remedy(operation="retry", step=step.number), *_skips(trials, step))
     found += trials.accepted(Remedy(operation="complete", step=step.number))
-    return [*found, *_mending(trials, found)]
+    return found if trials.lacks(step) else [*found, *_mending(trials, found)]
 
 
 def _skips(trials: Trials, step: Step) -> list[Remedy]:

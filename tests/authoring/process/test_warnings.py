@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -60,3 +61,27 @@ def test_the_five_processes_are_there() -> None:
         "settlement.yaml",
         "user_onboarding.yaml",
     ]
+
+
+@pytest.mark.parametrize(
+    ("asks", "expected"),
+    [
+        ({}, ["open_approval"]),
+        ({"assignee": {"role": "boss"}}, []),
+        ({"assignees": [{"user": "bob"}]}, []),
+        ({"chain": "c"}, []),
+        ({"capability": "orders:approve"}, []),
+    ],
+)
+def test_an_approval_that_anybody_gives_is_odd(asks: dict[str, Any], expected: list[str]) -> None:
+    """One that names neither people nor a capability can be given by every stranger, which its author hardly meant."""
+    steps = [
+        {"id": "review", "type": "approval", **asks},
+        {"id": "yes", "type": "terminal"},
+        {"id": "no", "type": "terminal"},
+    ]
+    ways = [{"from": "review", "event": each, "to": to} for each, to in (("approved", "yes"), ("rejected", "no"))]
+    (found,) = load_processes(
+        json.dumps({"domain": "d", "workflows": [{"id": "w", "steps": steps, "transitions": ways}]})
+    )
+    assert [each.code for each in found.warnings] == expected

@@ -42,8 +42,15 @@ def _unfinished(outline: Outline, reader: Reader) -> Iterator[Diagnostic]:
                     if event not in events:
                         message = f"{shown(step.id)} is an approval that cannot be {event}; add a transition by `{event}`, or make it an action"
                         yield _warning("no_decision", message, reader, step)
+                if not (step.assignee or step.assignees or step.chain or step.capability):
+                    yield _warning("open_approval", _open(step), reader, step)
             case _:
                 pass
+
+
+def _open(step: Step) -> str:
+    told = f"{shown(step.id)} is an approval that names neither people nor a capability, so that anybody can approve"
+    return f"{told}; add `assignee`, `assignees`, `chain` or `capability`"
 
 
 def _no_completed(step: Step, reader: Reader) -> Diagnostic:

@@ -8,8 +8,10 @@ from holdfast.kernel.decision import Answer, Rejection
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.runs.asking import NO_APPROVER
 from holdfast.machine.runs.commands import AdvanceProcess, AnswerStep
 from holdfast.machine.runs.entitlement import decider_refusal
+from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import AGAIN, may_be_repeated
 from holdfast.machine.runs.state import State, Step
@@ -27,10 +29,23 @@ def inactive(routes: GraphIndex, state: State, command: AdvanceProcess, moment: 
     status = status_of(routes, state)
     if status.word == "running":
         return None
+    if status.word == "paused" and is_undecided(state) and _can_decide(Turn(routes, state, moment, kind_of)):
+        return None
     if status.word == "paused":
         return refused(Refusal.NOT_ACTIVE, "the instance is suspended; resume it first")
     word = "cancelled" if status.word == "aborted" else status.word
     return refused(Refusal.NOT_ACTIVE, f"the instance is {word}; it has ended")
+
+
+def is_undecided(state: State) -> bool:
+    """Whether a run is suspended for one thing alone: when it was looked, nobody could decide its question. Whoever can by now decides it."""
+    return state.status == "paused" and state.pause is None and state.reason == NO_APPROVER
+
+
+def _can_decide(turn: Turn) -> bool:
+    step = next(iter(turn.state.open.values()), None)
+    is_asking = step is not None and isinstance(turn.routes.node(step.node).op, Human)
+    return step is not None and is_asking and decider_refusal(turn, step) is None
 
 
 def advance(turn: Turn, command: AdvanceProcess, *, answer: Answering) -> Answer | None:

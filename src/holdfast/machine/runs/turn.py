@@ -276,7 +276,7 @@ class Turn:
                 self._watch_loops(token, node)
             if self.state.status == "paused":
                 self.emit(TokenHeld(token=name, target=target))
-            elif lack := self._lacking(node):
+            elif lack := self.lacking(node):
                 self._kinds(node).fail(self, token, node, lack, was_called=False)
             else:
                 reads = self.routes.reads(target)
@@ -286,7 +286,7 @@ class Turn:
                 self._kinds(node).enter(self, token, node)
         self._entering.clear()
 
-    def _lacking(self, node: Node) -> str:
+    def lacking(self, node: Node) -> str:
         """What the starter of the run lacks for a node; empty if nothing."""
         wanted = self.routes.demands.get(node.id)
         if wanted is None:
