@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from app.processes.acting import asking, ends, process, published, system
@@ -17,7 +19,7 @@ GO = {"id": "go", "type": "wait", "event": "go"}
 PAID = {"id": "paid", "type": "wait", "event": "paid", "key": "workflow.order"}
 
 
-def begun(engine: ManualEngine, *steps: dict[str, object], ways: str) -> InstanceId:
+def begun(engine: ManualEngine, *steps: dict[str, Any], ways: str) -> InstanceId:
     """A process that ann has started."""
     published(engine, process(*steps, *ends("done"), ways=ways))
     found = asking(engine, Actor(id="ann")).processes.start("w", {"order": "o-1"}).id
