@@ -20,9 +20,14 @@ from holdfast.kernel.decision import Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.records import PauseClock, ResumeTrigger
+from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.commands import ExpirePause, ResumeWorkflow
 from holdfast.machine.runs.law import OVERRIDE, RESUME, resume_refusal
+from holdfast.machine.runs.nodes import kind_of
+from holdfast.machine.runs.pauses import waited_for
 from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.state import State
+from holdfast.machine.runs.turn import Turn
 from holdfast.runtime.loops.resuming import Resumption, Told
 from holdfast.runtime.replies import Reply
 from holdfast.store import resuming
@@ -65,6 +70,7 @@ def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> Resu
     with desk.reader.look() as reader:
         graph = graph_of(desk, workflow_row(reader, instance))
         permit(resume_refusal(graph, desk.looked_up().request.actor))
+        request = _meant(desk, reader, request)
         permit(_later_refusal(desk, reader, request))
 
     def check(acting: Desk) -> None:
@@ -73,6 +79,16 @@ def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> Resu
     if not desk.operate(lambda parts: parts.resumes().record(request), may_repeat=False, check=check):
         raise NotFoundError("workflow instance", instance)
     return resume_request(request)
+
+
+def _meant(desk: Desk, reader: Reader, request: resuming.ResumeRequest) -> resuming.ResumeRequest:
+    """The request with what the run waits for now, which alone it is about."""
+    tracked = folded_workflow(desk, reader, request.instance)
+    decider, state = tracked.program.decider, tracked.state
+    assert isinstance(decider, GraphMachine)
+    assert isinstance(state, State)
+    moment = Moment(now=request.requested_at, instance=request.instance)
+    return replace(request, about=waited_for(Turn(decider.routes_of(state), state, moment, kind_of)))
 
 
 def _later_refusal(desk: Desk, reader: Reader, request: resuming.ResumeRequest) -> Rejection | None:
@@ -121,7 +137,7 @@ def _requested(request: resuming.ResumeRequest) -> Told:
         trigger_id=request.triggered_by_id if is_named else str(request.id),
         data=None if request.trigger_data is None else msgspec.json.decode(request.trigger_data),
         request=str(request.id),
-        asked_at=request.requested_at,
+        about=request.about,
     )
     kept = request_of(request.context)
     actor = kept.actor

@@ -36,6 +36,8 @@ class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whom the requester stood in for; empty if they asked for themselves."""
     context: bytes | None = None
     """On whose behalf it is carried out: the request that asked for it, as it is kept with what is done later. None for one that the engine itself asked for."""
+    about: str = ""
+    """Of one that was left for later: what its instance waited for then, in words of its decider. It is carried out for that alone."""
 
 
 class PausedQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -142,4 +142,4 @@ def test_a_late_request_ends_the_pause_that_it_is_about(place: Place) -> None:
     run.pause("second, for another reason")
     engine.advance(minutes=11)
     assert run.describe().status == "paused"
-    assert any("another one began" in each.error_message for each in run.resume_requests())
+    assert any("what this was asked for is over" in each.error_message for each in run.resume_requests())

@@ -208,8 +208,8 @@ class ResumeWorkflow(_Command, frozen=True, kw_only=True):
     """Whether it goes past what the run waits for. None: only where a run counts as paused by its wait, as rules do."""
     seen: int | None = None
     """How many events the run had when whoever asks looked at it; None means that it does not matter."""
-    asked_at: datetime | None = None
-    """When it was asked for, if that was before: what the run has waited for only since then is not meant."""
+    about: str | None = None
+    """Of a request that was left for later: what the run waited for when it was made, as `waited_for` tells. It is about nothing else, and goes past no question."""
     request: str = ""
     """Id of the request, if it was written down before; it gets one otherwise."""
 

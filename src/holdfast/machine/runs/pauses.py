@@ -6,7 +6,7 @@ gives up meanwhile has no consequences yet. Decisions of people are taken. All o
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -31,7 +31,7 @@ from holdfast.machine.runs.events import (
     WorkflowResumed,
 )
 from holdfast.machine.runs.failures import give_up
-from holdfast.machine.runs.law import override_refusal, pause_refusal, resume_refusal
+from holdfast.machine.runs.law import OVERRIDE, override_refusal, pause_refusal, resume_refusal
 from holdfast.machine.runs.leaving import end, finish, leave_by, look_at_branches, stay_or_end, way_out
 from holdfast.machine.runs.mutations import action_for, may_do
 from holdfast.machine.runs.nodes.kind import answer_of
@@ -135,6 +135,7 @@ def _unpausable(turn: Turn) -> Rejection | None:
 def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
     """Go on, if the run is paused and may; or past a question that is open, if that is asked for."""
     barred = resume_refusal(turn.routes.graph, turn.moment.actor)
+    barred = barred or _not_meant(turn, command)
     if barred is not None:
         return barred
     if is_halted(turn.state):
@@ -147,7 +148,7 @@ def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
     station = _station(turn, command) if command.trigger == "manual" else None
     if isinstance(station, Rejection):
         return station
-    refusal = _unresumable(turn, command, station) or _not_meant(turn, command, station)
+    refusal = _unresumable(turn, command, station)
     if refusal is not None:
         return refusal
     event = _resumed(turn, command)
@@ -180,16 +181,30 @@ def _unresumable(turn: Turn, command: ResumeWorkflow, station: Step | None) -> A
     return None
 
 
-def _not_meant(turn: Turn, command: ResumeWorkflow, station: Step | None) -> Rejection | None:
-    """Why a request of before does not count: the pause or the wait that it was about is over, and another one has begun."""
-    pause, asked = turn.state.pause, command.asked_at
-    since = pause.at if pause is not None else None
-    if station is not None and station.asked_at:
-        since = datetime.fromisoformat(station.asked_at)
-    if asked is None or since is None or since <= asked:
+def waited_for(turn: Turn) -> str:
+    """What a run waits for that a resume would end, so that one which is carried out later can tell whether it still does; empty for nothing."""
+    state = turn.state
+    if is_halted(state):
+        return f"{state.reason} {state.next_step}"
+    if state.pause is not None:
+        return f"{state.reason} {state.pause.at.isoformat()} {state.pause.by}"
+    if state.status == "paused":
+        return f"{state.reason} {state.next_step}"
+    return " ".join(str(each.number) for each in stations(turn))
+
+
+def _not_meant(turn: Turn, command: ResumeWorkflow) -> Rejection | None:
+    """Why a request of before does not count: what it was made for is over, or others are to decide."""
+    if command.about is None:
         return None
-    told = f"the pause that this was asked for has ended, and another one began at {since.isoformat()}; resume that, if it is to end too"
-    return refused(Refusal.NOT_PAUSED, told)
+    waited = waited_for(turn)
+    if waited and waited != command.about:
+        told = "what this was asked for is over, and the run waits for something else since; resume it, if that is to end too"
+        return refused(Refusal.NOT_PAUSED, told)
+    if any(_is_question(turn, each) for each in stations(turn)):
+        told = f"people are asked, and a request that is carried out later goes past no question; resume it at once, which takes {OVERRIDE!r}"
+        return refused(Refusal.NOT_ALLOWED, told)
+    return None
 
 
 def _resumed(turn: Turn, command: ResumeWorkflow) -> WorkflowResumed:

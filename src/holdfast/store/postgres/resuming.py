@@ -46,6 +46,7 @@ class PostgresResumes:
             request.reason, request.requested_by, request.outcome, request.requested_at, request.error_message,
             request.on_behalf_of,
             request.context,
+            request.about,
         ]  # fmt: skip
         with self._line.use() as connection:
             return connection.execute(_sql.record, values).rowcount == 1
@@ -118,6 +119,7 @@ def _request(row: Row) -> ResumeRequest:
         error,
         for_,
         context,
+        about,
     ) = row
     return ResumeRequest(
         id=identity,
@@ -134,6 +136,7 @@ def _request(row: Row) -> ResumeRequest:
         error_message=error,
         on_behalf_of=for_,
         context=context,
+        about=about,
     )
 
 

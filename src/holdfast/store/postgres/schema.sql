@@ -640,6 +640,7 @@ create table holdfast.resume_requests (
     executed_at timestamp with time zone,
     error_message text not null default ''::text,
     on_behalf_of text not null default ''::text,
+    about text not null default ''::text,
     constraint resume_requests_pkey PRIMARY KEY (instance, id),
     constraint resume_requests_outcome_check CHECK ((outcome = ANY (ARRAY['open'::text, 'executed'::text, 'refused'::text]))),
     constraint resume_requests_tenant_check CHECK ((tenant <> ''::text)),

@@ -123,6 +123,7 @@ def _request(row: Row) -> ResumeRequest:
         error,
         for_,
         context,
+        about,
     ) = row
     return ResumeRequest(
         id=UUID(identity),
@@ -139,6 +140,7 @@ def _request(row: Row) -> ResumeRequest:
         error_message=error,
         on_behalf_of=for_,
         context=context,
+        about=about,
     )
 
 

@@ -557,6 +557,7 @@ CREATE TABLE resume_requests (
     executed_at     text,
     error_message   text not null default '',
     on_behalf_of    text not null default '',
+    about           text not null default '',
     primary key (instance, id)
 ) strict, without rowid;
 

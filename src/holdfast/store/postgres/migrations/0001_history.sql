@@ -671,6 +671,7 @@ create table holdfast.resume_requests (
     executed_at     timestamptz,
     error_message   text not null default '',
     on_behalf_of    text not null default '',
+    about           text not null default '',
     primary key (instance, id)
 );
 create index resume_requests_open on holdfast.resume_requests (requested_at, instance) where outcome = 'open';

@@ -2,10 +2,10 @@
 -- Nothing is written for an instance that is not there, or is another tenant's.
 insert into holdfast.resume_requests (
     instance, id, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, outcome, requested_at, error_message,
-    on_behalf_of, context
+    on_behalf_of, context, about
 )
 select i.id, $1::uuid, i.tenant, $4::text, $5::text, $6::bytea, $7::text, $8::text, $9::text, $10::timestamptz, $11::text,
-    $12::text, $13::bytea
+    $12::text, $13::bytea, $14::text
 from holdfast.instances i where i.id = $2::uuid and i.tenant = $3::text
 
 -- name: refuse
@@ -14,7 +14,7 @@ where instance = ?::uuid and id = ?::uuid and outcome = 'open'
 
 -- name: open_requests
 select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
-    error_message, on_behalf_of, context
+    error_message, on_behalf_of, context, about
 from holdfast.resume_requests where outcome = 'open' order by requested_at, instance limit ?::int8
 
 -- name: decided
@@ -61,7 +61,7 @@ order by i.paused_at desc, i.id desc limit $9::int8
 
 -- name: resume_requests
 select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
-    error_message, on_behalf_of, context
+    error_message, on_behalf_of, context, about
 from holdfast.resume_requests where instance = $1::uuid and tenant = $2::text
     and ($3::text = '' or exists (select 1 from holdfast.instances p where p.id = $1::uuid and p.partition = $3::text))
 order by requested_at, id

@@ -626,6 +626,7 @@ create table resume_requests (
     executed_at     text,
     error_message   text not null default '',
     on_behalf_of    text not null default '',
+    about           text not null default '',
     primary key (instance, id)
 ) strict, without rowid;
 create index resume_requests_open on resume_requests (requested_at, instance) where outcome = 'open';

@@ -2,10 +2,10 @@
 -- Nothing is written for an instance that is not there, or is another tenant's.
 insert into resume_requests (
     instance, id, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, outcome, requested_at, error_message,
-    on_behalf_of, context
+    on_behalf_of, context, about
 )
 select id, :id, tenant, :triggered_by, :triggered_by_id, :trigger_data, :reason, :requested_by, :outcome, :requested_at, :error_message,
-    :on_behalf_of, :context
+    :on_behalf_of, :context, :about
 from instances where id = :instance and tenant = :tenant;
 
 -- name: refuse
@@ -13,7 +13,7 @@ update resume_requests set outcome = 'refused', error_message = ? where instance
 
 -- name: open_requests
 select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
-    error_message, on_behalf_of, context
+    error_message, on_behalf_of, context, about
 from resume_requests where outcome = 'open' order by requested_at, instance limit ?;
 
 -- name: decided
@@ -59,7 +59,7 @@ order by paused_at desc, id desc limit :limit;
 
 -- name: resume_requests
 select id, instance, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, requested_at, outcome, executed_at,
-    error_message, on_behalf_of, context
+    error_message, on_behalf_of, context, about
 from resume_requests where instance = :instance and tenant = :tenant
     and (:partition = '' or exists (select 1 from instances p where p.id = :instance and p.partition = :partition))
 order by requested_at, id;
