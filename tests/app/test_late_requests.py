@@ -100,7 +100,7 @@ def test_no_request_goes_past_a_question(place: Place, who: str) -> None:
     """Whoever asks, and whatever they may: to override is done at once, and not later."""
     engine = place.engine()
     run = _rules(engine, BLOCK)
-    with pytest.raises(ForbiddenError, match="goes past no question"):
+    with pytest.raises(ForbiddenError, match="never goes past an open question"):
         (engine if who == "the engine" else engine.acting(BOSS)).run(run.id).request_resume("tonight")
     engine.advance(minutes=11)
     assert [each.status for each in run.tasks()] == ["open"]

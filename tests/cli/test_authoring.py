@@ -15,6 +15,8 @@ from holdfast.cli.exits import Exit
 from holdfast.machine.graphs.compiler import graph_data
 from holdfast.testing import ManualEngine
 
+SOUND = ORDERS.replace("title: Review,", "title: Review, capability: orders.review,")
+"""The same, for those who have a capability: an approval that names nobody gets a warning."""
 MISSPELT = ORDERS.replace("to: confirm}", "to: confrim}").replace("type: terminal, outcome: late", "type: terminl")
 
 
@@ -26,9 +28,9 @@ def written(text: str | bytes, name: str = "orders.yaml") -> str:
 
 def test_a_sound_file_is_valid(holdfast: Holdfast) -> None:
     """Exit code 0, and how many workflows there are."""
-    assert holdfast("validate", written(ORDERS)).stdout == "orders.yaml is valid: 1 workflow\n"
-    assert holdfast("validate", written(ORDERS + REFUNDS)).stdout == "orders.yaml is valid: 2 workflows\n"
-    assert holdfast("validate", "-", stdin=ORDERS).stdout == "standard input is valid: 1 workflow\n"
+    assert holdfast("validate", written(SOUND)).stdout == "orders.yaml is valid: 1 workflow\n"
+    assert holdfast("validate", written(SOUND + REFUNDS)).stdout == "orders.yaml is valid: 2 workflows\n"
+    assert holdfast("validate", "-", stdin=SOUND).stdout == "standard input is valid: 1 workflow\n"
 
 
 @pytest.mark.row("P-020")
@@ -98,7 +100,7 @@ def test_mistakes_are_told_to_programs(holdfast: Holdfast) -> None:
 
 def test_several_files_are_looked_at_in_one_go(holdfast: Holdfast) -> None:
     """As a shell names them; one that has mistakes makes the answer no, and the others are told all the same."""
-    names = written(MISSPELT, "wrong.yaml"), written(ORDERS, "right.yaml")
+    names = written(MISSPELT, "wrong.yaml"), written(SOUND, "right.yaml")
     told = holdfast("validate", *names, code=Exit.NO).stdout.splitlines()
     assert told[-1] == "right.yaml is valid: 1 workflow"
     assert told[0].startswith("wrong.yaml:")
@@ -114,7 +116,7 @@ def test_several_files_are_looked_at_in_one_go(holdfast: Holdfast) -> None:
 
 def test_what_is_odd_is_no_mistake_unless_one_is_strict(holdfast: Holdfast) -> None:
     """Warnings are told, and count only with `--strict`."""
-    odd = ORDERS.replace("      - {from: confirm, event: completed, to: approved}\n", "")
+    odd = SOUND.replace("      - {from: confirm, event: completed, to: approved}\n", "")
     result = holdfast("validate", written(odd))
     assert "orders.yaml:8:9: warning:" in result.stdout
     assert result.stdout.splitlines()[-1] == "orders.yaml is valid: 1 workflow, 2 warnings"
@@ -129,8 +131,8 @@ def equipped(engine: Engine) -> None:
 def test_what_an_application_lacks_is_odd(holdfast: Holdfast) -> None:
     """A step that no handler of the application does is told, with the likely name; where it has all, nothing is."""
     app = "cli.test_authoring:equipped"
-    assert holdfast("validate", written(ORDERS), "--app", app).stdout == "orders.yaml is valid: 1 workflow\n"
-    wrong = written(ORDERS.replace("operation: orders.confirm", "operation: {invoker: openai, name: orders.confirm}"))
+    assert holdfast("validate", written(SOUND), "--app", app).stdout == "orders.yaml is valid: 1 workflow\n"
+    wrong = written(SOUND.replace("operation: orders.confirm", "operation: {invoker: openai, name: orders.confirm}"))
     told, summary = holdfast("validate", wrong, "--app", app).stdout.splitlines()
     assert told == (
         "orders.yaml: warning: orders.approval: cli.test_authoring:equipped has no handler 'openai:orders.confirm'; "

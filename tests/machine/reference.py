@@ -400,7 +400,8 @@ class Reference:
             return False
         names = {who.id, person(who)}
         known = {self.requester, *(each[1] for each in self.answered[command.step])}
-        known |= {name for vote in poll.votes for name in (vote.actor, vote.on_behalf_of)}
+        counted = [vote for vote in poll.votes if vote.is_applied]  # Others were answered past.
+        known |= {name for vote in counted for name in (vote.actor, vote.on_behalf_of)}
         if names & known:
             return False
         if poll.is_open_to_all:

@@ -106,7 +106,7 @@ class Told:
     def _step(self) -> str:
         again, past = "", list(self._past())
         if self._all("retry"):
-            again = "try it again by processes.resume" if self._is_process else "retry it"
+            again = "try it again by processes.resume" if self._is_process else "retry the step"
         mended = self._mended("retry")
         passed = f"{_or(past)} the step" if past else ""
         if self._lacks:

@@ -201,7 +201,7 @@ def test_a_condition_that_nothing_depends_on_is_skipped_by_an_outcome(place: Pla
     office.create()
     step = office.failed()
     assert refused(lambda: office.run.skip(step, reason="x")) == "unknown_outcome"
-    assert "or skip (by 'false' or 'true') it" in office.run.why().reasons[0].remedy
+    assert "or skip (by 'false' or 'true') the step" in office.run.why().reasons[0].remedy
     office.run.skip(step, reason="x", outcome="false")
     office.engine.drain()
     assert office.document.status == "submitted"

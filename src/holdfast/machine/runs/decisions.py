@@ -94,7 +94,7 @@ from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.votes import answer_in_words, outcome_of
 from holdfast.machine.runs.waking import stations, tell_of_waking
 
-_MAY_BAR = (c.AnswerStep, c.ResumeWorkflow, SkipStep, Mutate)
+_MAY_BAR = (c.AnswerStep, SkipStep, Mutate)
 """What may keep a person from deciding who is asked: deciding or passing another question, or editing the document. Giving a run other data does so too."""
 _KNOWN = Ignored(reason="the history says so already")
 
@@ -113,7 +113,8 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
     if before is not None and turn.has_happened:
         note(turn, command, before)
     turn.run()
-    if state.open and (isinstance(command, _MAY_BAR) or known not in {None, len(state.involved)}):
+    may_bar = isinstance(command, _MAY_BAR) or (isinstance(command, c.ResumeWorkflow) and command.override)
+    if state.open and (may_bar or known not in {None, len(state.involved)}):
         look_at_others(turn)
     if state.rollback is not None:
         go_back(turn)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.facts import FactKey, above_fact, asked_fact, asks_fact
+from holdfast.kernel.vocabulary import SYSTEM_PREFIX
 from holdfast.machine.graphs.graph import (
     Action,
     Call,
@@ -152,9 +153,13 @@ def past_branch_refusal(turn: Turn, name: str, *, until: str) -> Rejection | Non
 
 def end_child_refusal(turn: Turn) -> Rejection | None:
     """Returns why an actor may not end a run that another one waits for: that one would go on without an answer that is still asked for."""
-    if not turn.state.parent or turn.moment.actor.may(OVERRIDE):
+    state = turn.state
+    is_part = state.parent and not state.parent_definition.startswith(
+        SYSTEM_PREFIX
+    )  # A schedule does not go on from an answer.
+    if not is_part or turn.moment.actor.may(OVERRIDE):
         return None
-    return _refusal(turn, asked_now(turn.routes, turn.state), is_open=True)
+    return _refusal(turn, asked_now(turn.routes, state), is_open=True)
 
 
 def _refusal(turn: Turn, found: Asked, *, is_open: bool) -> Rejection | None:

@@ -155,7 +155,7 @@ def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
     if is_paused:
         _waive(turn)
         go_on(turn, event)
-        if turn.state.status == "paused":  # For what another system told meanwhile.
+        if turn.state.pause is not None:  # For what another system told meanwhile.
             return None
     else:
         turn.emit(event)
