@@ -346,3 +346,51 @@ def test_whoever_wants_a_process_is_the_same_everywhere(place: Place, how: str) 
     assert engine.run(instance).verify().is_sound
     others = {"fork": [OLGA], "for another": [who("assi")], "part": []}
     kept_out(engine, instance, RITA, *others[how], name="review")
+
+
+@pytest.mark.row("E-684")
+def test_nobody_hands_on_what_they_may_not_decide(place: Place) -> None:
+    """Who is kept out of a question does not choose who decides it in their place."""
+    engine = place.engine()
+    run = engine.acting("rita").start(paid(engine), {"amount": 5})
+    engine.drain()
+    task = task_of(engine, run.id)
+    assert code(engine.acting(RITA).tasks.delegate, task, "cat") == "self_approval"
+    assert run.describe().status == "running"
+    engine.acting(BOB).tasks.approve(task)
+    assert run.describe().status == "completed"
+
+
+@pytest.mark.row("E-687")
+def test_nobody_decides_for_one_who_has_decided_the_other_question(place: Place) -> None:
+    """A question that was handed on before counts as decided by whoever handed it on."""
+    engine = place.engine()
+    check = Saga("both").fork(
+        "ask",
+        lambda branch: branch.human("first", role="fin"),
+        lambda branch: branch.human("second", role="fin", distinct_from="first"),
+    )
+    engine.register(check.join("join").build())
+    run = engine.acting("rita").start("both", {})
+    engine.drain()
+    engine.acting(BOB).tasks.delegate(task_of(engine, run.id, "second"), "cat")
+    engine.acting(BOB).tasks.approve(task_of(engine, run.id, "first"))
+    assert code(engine.acting("cat").tasks.approve, task_of(engine, run.id, "second")) == "not_distinct"
+
+
+@pytest.mark.row("E-684")
+def test_a_branch_with_a_question_is_not_cancelled_by_whom_it_keeps_out(place: Place) -> None:
+    """To end a question is to decide it, so that it takes another person."""
+    engine = place.engine()
+    check = Saga("both").fork(
+        "ask",
+        lambda branch: branch.human("boss", role="fin"),
+        lambda branch: branch.human("cfo", role="fin", self_approval=False),
+    )
+    engine.register(check.join("join").build())
+    rita = who("rita", "execution:*")
+    run = engine.acting(rita).start("both", {})
+    engine.drain()
+    step = next(each for each in run.steps() if each.name == "cfo")
+    assert code(engine.acting(rita).run(run.id).cancel_branch, step.token, reason="quick") == "self_approval"
+    engine.acting(OLGA).run(run.id).cancel_branch(step.token, reason="not needed")

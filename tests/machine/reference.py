@@ -941,6 +941,8 @@ class Reference:
         if self._is_claimed(step):
             return self._bar("claimed")
         kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
+        if not kept_out and who.kind != "system":
+            kept_out = self._givers_kept_out(step)
         if kept_out:
             return self._bar(kept_out)
         if poll.op.requires_reason and command.outcome == poll.op.rejects and not command.comment.strip():
@@ -1079,6 +1081,12 @@ class Reference:
             return not self._bar("claimed")
         return self._has_run_out(step) and not self._bar("expired")
 
+    def _givers_kept_out(self, step: Step) -> str:
+        """Why those who had the actor's place before may not decide; empty if they may, or there are none."""
+        seat = _poll(step).seat_of(self.actor)
+        givers = set() if seat is None else {seat.stands_for, *seat.hands} - {""}
+        return self._separation(step, givers) if givers else ""
+
     def _claim(self, step: Step) -> bool:
         """Whoever can decide can claim."""
         poll, who = _poll(step), self.actor
@@ -1110,6 +1118,10 @@ class Reference:
         poll = _poll(step)
         if self._is_kept_out(step):
             return False
+        who = self.actor
+        kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
+        if kept_out:
+            return self._bar(kept_out)
         only = poll.free[0] if may_all(self.actor) and len(poll.free) == 1 else None
         seat = poll.seat_of(self.actor) or only
         if seat is None:

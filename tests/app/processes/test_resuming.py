@@ -143,3 +143,17 @@ def test_a_late_request_ends_the_pause_that_it_is_about(place: Place) -> None:
     engine.advance(minutes=11)
     assert run.describe().status == "paused"
     assert any("what this was asked for is over" in each.error_message for each in run.resume_requests())
+
+
+@pytest.mark.row("E-580")
+def test_going_past_a_question_brings_no_data(place: Place) -> None:
+    """No form has judged what an operator says with it, so that it stands with the resume and not in the state."""
+    engine = place.engine()
+    ask = {"id": "review", "type": "approval", "assignee": {"role": "fin"}}
+    published(engine, process(ask, *ends("done", "no"), ways="review approved done,review rejected no"))
+    instance = engine.processes.start("w", {"amount": 5}).id
+    engine.drain()
+    asking(engine, BOSS).run(instance).resume("now", override=True, data={"amount": 9, "_answers": {"review": {}}})
+    found = engine.processes.get(instance).instance
+    assert (found.status, found.state["amount"]) == ("completed", 5)
+    assert "_answers" not in found.state or found.state["_answers"] != {"review": {}}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import Join
+from holdfast.machine.graphs.graph import Human, Join
 from holdfast.machine.runs.branches import branch_of
+from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.descendants import decides, past_branch_refusal, say_refusal
 from holdfast.machine.runs.ending import unended
 from holdfast.machine.runs.events import BranchCancelled
@@ -68,11 +69,22 @@ def _refusal(turn: Turn, scope: Scope, name: str) -> Rejection | None:
     gate = next((node for node in nodes if is_protected(node)), None)
     if gate is not None:
         return protected(gate)
-    barred = past_branch_refusal(turn, name, until="" if join is None else join.id)
+    barred = _barred_by_four_eyes(turn, within)
+    barred = barred or past_branch_refusal(turn, name, until="" if join is None else join.id)
     deciding = next((node for node in nodes if decides(turn.routes, node)), None)
     if barred is not None or deciding is None:
         return barred
     return say_refusal(turn, f"cancel a branch on which {deciding.id!r} decides")
+
+
+def _barred_by_four_eyes(turn: Turn, within: frozenset[str]) -> Rejection | None:
+    """Why an actor may not cancel a branch: a question is open on it that they may not decide, and to end it is to decide it."""
+    for step in turn.state.open.values():
+        if step.of is None and branch_of(step.token, within) and isinstance(turn.routes.node(step.node).op, Human):
+            barred = separation_refusal(turn.routes, turn.state, step, turn.moment.actor)
+            if barred is not None:
+                return barred
+    return None
 
 
 def _others(state: State) -> str:

@@ -402,7 +402,9 @@ def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:
     """Yes, from somebody who was not asked."""
     op = turn.routes.node(step.node).op
     assert isinstance(op, Human)
-    told = AnswerStep(step=step.number, outcome=op.approval, comment=command.reason, data=command.data)
+    # In a process an answer becomes data of the run. Nobody was asked for this one, and no form has judged it.
+    data = None if op.lays_over else command.data
+    told = AnswerStep(step=step.number, outcome=op.approval, comment=command.reason, data=data)
     return msgspec.structs.replace(answer_of(turn, step, told, told.data), overridden=True)
 
 

@@ -159,6 +159,9 @@ def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
     barred = _unfit_refusal(task, command)
     if barred is not None or not op.delegable:
         return barred or not_delegable(step.node)
+    barred = separation_refusal(task.turn.routes, task.turn.state, step, task.actor)
+    if barred is not None:  # Who may not decide has nothing to hand on.
+        return barred
     seat = seat_for(task.turn, question, task.actor) or (_only_seat(question) if may_all(task.actor) else 0)
     if not seat:
         return _nobody(task, "there is no place of yours to hand on")

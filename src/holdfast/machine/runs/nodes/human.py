@@ -26,6 +26,7 @@ from holdfast.machine.runs.asking import ask, is_left_out, look_up
 from holdfast.machine.runs.candidates import (
     decision_by,
     last_decision,
+    name_refusal,
     question_of,
     seat_of,
     separation_refusal,
@@ -210,11 +211,23 @@ def _refusal(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     barred = (
         unclaimed_refusal(turn, step, lapsed=command.lapsed)
         or separation_refusal(turn.routes, turn.state, step, actor)
+        or _givers_refusal(turn, step)
         or _stale(turn, step, command)
     )
     if barred is None and op.requires_reason and command.outcome == op.rejects and not command.comment.strip():
         return refused(Refusal.REASON_REQUIRED, f"a rejection of {step.node!r} needs a reason; give a comment")
     return barred
+
+
+def _givers_refusal(turn: Turn, step: Step) -> Rejection | None:
+    """Why nobody decides from a place that was handed on: those who had it may not decide themselves."""
+    _, question = _asked(turn, step)
+    place = seat_for(turn, question, turn.moment.actor)
+    if not place or turn.moment.actor.kind == "system":
+        return None
+    seat = question.seats[place - 1]
+    givers = {seat.person.for_, *seat.hands} - {""}
+    return name_refusal(turn.routes, turn.state, step, givers) if givers else None
 
 
 def _stale(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
