@@ -33,6 +33,7 @@ from holdfast.machine.graphs.graph import Rest
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.events import ChildStarted, DocumentRedacted
+from holdfast.machine.runs.fields import holds_any
 from holdfast.machine.runs.patches import fingerprint
 from holdfast.store.port import LostRaceError, Parts, Unit
 from holdfast.store.reading import Reader
@@ -184,7 +185,9 @@ def _fields(program: Program, evidence: Evidence, asked: Sequence[str]) -> list[
     spec = program.decider.graph.document
     known = {} if spec is None else spec.fields
     if not asked:
-        return sorted(readers_of(known, (name for name, field in known.items() if field.sensitive)))
+        # What is sensitive inside of a list or an object goes with the whole field.
+        meant = (name for name, field in known.items() if holds_any(field, lambda each: each.sensitive))
+        return sorted(readers_of(known, meant))
     held = {name for content in _contents(program, evidence.events) for name in content}
     unknown = sorted(set(asked) - known.keys() - held)
     if unknown:

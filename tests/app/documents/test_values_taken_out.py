@@ -171,6 +171,37 @@ def test_a_redacted_document_goes_on(place: Place) -> None:
     proven(engine, "B-2a")
 
 
+INSIDE = with_fields(
+    "lines: {type: list, items: {type: object, fields: {text: {type: string}, account: {type: string, sensitive: true}}}}",
+    "box: {type: object, fields: {key: {type: string, sensitive: true}}}",
+)
+
+
+@pytest.mark.row("EO-27")
+def test_what_is_sensitive_inside_of_a_field_is_redacted_with_it(place: Place) -> None:
+    """Without names, a redaction takes out every field that holds something sensitive, also in a list or an object."""
+    engine = publish(place.engine(), APPROVED, INSIDE)
+    created(engine, iban=IBAN, box={"key": "BOX-KEY-12345"}, lines=[{"text": "a", "account": "ACCT-777-XYZ"}])
+    done = by(engine, OFFICER).documents.redact("bill", "B-1", reason="erasure 7")
+    assert done.fields == ["box", "iban", "lines"]
+    kept = dump(place)
+    assert not [each for each in (IBAN, "BOX-KEY-12345", "ACCT-777-XYZ") if each in kept]
+    proven(engine)
+
+
+@pytest.mark.row("EO-11")
+def test_a_redacted_document_is_moved(place: Place) -> None:
+    """What a redaction left fits the contract of another version too."""
+    engine = publish(place.engine())
+    created(engine, iban=IBAN)
+    by(engine, OFFICER).documents.redact("bill", "B-1", reason="erasure 7")
+    by(engine, CLERK).documents.transition("bill", "B-1", "submit")
+    engine.drain()
+    engine.bodies.publish(engine.bodies.save(APPROVED.replace("slots:", "name: better\nslots:", 1)).id)
+    (moved,) = by(engine, OPERATOR).workflows.move("bill", "1-org", "2-org", reason="a better one").items
+    assert (moved.is_moved, moved.problem) == (True, "")
+
+
 SEEN = with_fields(
     "pay2: {type: computed, formula: entity.salary, times: 2, as: int}",
     "pay4: {type: computed, formula: entity.pay2, times: 2, as: int}",

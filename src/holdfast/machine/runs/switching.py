@@ -17,7 +17,7 @@ from holdfast.machine.graphs.scopes import outside_of_branches
 from holdfast.machine.runs.document_commands import SwitchWorkflow
 from holdfast.machine.runs.ending import stop_step
 from holdfast.machine.runs.events import WorkflowSwitched
-from holdfast.machine.runs.fields import faults_of
+from holdfast.machine.runs.fields import faults_of, marks_of
 from holdfast.machine.runs.law import OVERRIDE
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import may_repair
@@ -96,7 +96,7 @@ def _problems(turn: Turn, target: GraphIndex | None, command: SwitchWorkflow) ->
         yield "something that it did is being stopped or undone; wait until that is over"
     if document.status not in target.documents.spec.states:
         yield f"there is no status {document.status!r} there"
-    faults = faults_of(target.documents, document.data)
+    faults = faults_of(target.documents, document.data, kept=marks_of(document.data, document.data))
     if faults:
         yield f"its content does not fit the contract there: {'; '.join(faults)}"
     yield from _gates(routes, target, command.nodes)
