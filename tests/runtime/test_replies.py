@@ -351,3 +351,15 @@ def test_a_call_that_failed_keeps_nothing_of_its_caller_alive(place: Place) -> N
     seen = [call() for _ in range(20)]
     gc.collect()
     assert [each for each in seen if each() is not None] == []
+
+
+def test_a_reply_that_ctrl_c_kept_from_being_made_goes_silently(caplog: pytest.LogCaptureFixture) -> None:
+    """An interrupt can come before the first line of `__init__`; collecting what is left raises nothing and logs nothing."""
+    unmade: Reply[int] = Reply.__new__(Reply)
+    with pytest.MonkeyPatch.context() as patch:
+        unraisable: list[object] = []
+        patch.setattr("sys.unraisablehook", unraisable.append)
+        del unmade
+        gc.collect()
+        assert unraisable == []
+    assert caplog.records == []

@@ -217,7 +217,8 @@ class Reply(Generic[T]):
         return self._value  # type: ignore[return-value]
 
     def __del__(self) -> None:
-        if self._error is not None and not self._looked_at:
+        # Ctrl-C can come before `__init__` has set anything; such a reply has no error that could be missed.
+        if getattr(self, "_error", None) is not None and not self._looked_at:
             _log.error("a call failed and nobody looked at its reply: %s", self._error)
 
 
