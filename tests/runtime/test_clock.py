@@ -21,18 +21,33 @@ def test_the_database_sets_the_time_and_the_monotonic_clock_carries_it_on(monkey
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     clock = DatabaseClock()
-    clock.synchronise(START)
+    clock.synchronise(START, now[0])
     now[0] += 5
     assert clock.now() == START + timedelta(seconds=5)
-    clock.synchronise(START + timedelta(hours=1))
+    clock.synchronise(START + timedelta(hours=1), now[0])
     assert clock.now() == START + timedelta(hours=1)
     assert clock.judge() is None, "the database judges leases and due times by its own clock"
+
+
+def test_an_answer_that_comes_late_sets_no_clock_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that the system held up while it asked keeps the time it knew; if the database's clock was set, it follows."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    clock = DatabaseClock()
+    now[0] += 0.002
+    clock.synchronise(START, now[0] - 0.002)
+    assert clock.now() == START + timedelta(milliseconds=1), "the answer was made half-way between"
+    now[0] += 10
+    clock.synchronise(START + timedelta(seconds=7), now[0] - 4)
+    assert clock.now() == START + timedelta(seconds=10, milliseconds=1), "it agrees with what the clock knew better"
+    clock.synchronise(START + timedelta(hours=1), now[0] - 4)
+    assert clock.now() == START + timedelta(hours=1, seconds=2)
 
 
 def test_a_tests_clock_stands_still_until_it_is_moved() -> None:
     """It obeys the test alone, and it judges."""
     clock = ManualClock(START)
-    clock.synchronise(START + timedelta(days=1))
+    clock.synchronise(START + timedelta(days=1), clock.ticks())
     assert clock.now() == clock.judge() == START
     clock.move(timedelta(seconds=3))
     assert clock.now() == START + timedelta(seconds=3)
@@ -44,7 +59,7 @@ def test_a_heartbeat_takes_note_of_the_databases_time(live: Live) -> None:
     """A process whose idea of the time is wrong is set right by its own heartbeat."""
     engine = live.engine().register(Puppet(act), done)
     clock = service_of(engine).shared.clock
-    clock.synchronise(START)
+    clock.synchronise(START, clock.ticks())
     assert abs(clock.now() - START) < timedelta(hours=1)
     engine.start_worker()
     assert abs(clock.now() - store_of(engine).now()) < timedelta(minutes=1)

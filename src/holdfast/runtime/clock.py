@@ -6,6 +6,7 @@ a host's wall clock, which may be wrong or jump, decides nothing.
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -34,8 +35,8 @@ class Clock(Protocol):
         """The instant for statements that judge leases and due times; None lets the database take its own."""
         ...
 
-    def synchronise(self, database_now: datetime) -> None:
-        """Take note of the database's time."""
+    def synchronise(self, database_now: datetime, asked_at: float) -> None:
+        """Take note of the database's time, for which the process asked at this tick."""
         ...
 
     def ticks(self) -> float:
@@ -49,6 +50,8 @@ class DatabaseClock:
     def __init__(self) -> None:
         self._anchor = datetime.now(UTC)
         self._anchored_at = time.monotonic()
+        self._width = math.inf
+        """Seconds between the question and the answer that the present anchor comes from."""
 
     def now(self) -> datetime:
         """The last known time of the database, plus what has gone by since."""
@@ -58,10 +61,19 @@ class DatabaseClock:
         """The database judges by itself."""
         return None
 
-    def synchronise(self, database_now: datetime) -> None:
-        """Carry on from here."""
-        self._anchored_at = time.monotonic()
-        self._anchor = database_now
+    def synchronise(self, database_now: datetime, asked_at: float) -> None:
+        """Carry on from the middle between question and answer.
+
+        A process that the system held up in between knows less than before. It keeps its earlier anchor if that one agrees with the answer:
+        a clock that fell behind would refuse rights which another process has just granted.
+        """
+        answered_at = time.monotonic()
+        width = answered_at - asked_at
+        ahead = (self.now() - database_now).total_seconds()
+        if width > self._width and 0 <= ahead <= width:
+            return
+        self._anchor, self._anchored_at = database_now + timedelta(seconds=width / 2), answered_at
+        self._width = width
 
     ticks = staticmethod(time.monotonic)
     """The local monotonic clock."""
@@ -81,8 +93,8 @@ class ManualClock:
         """Statements judge by this clock too."""
         return self._now
 
-    def synchronise(self, database_now: datetime) -> None:
-        """Such a clock obeys nobody else."""
+    def synchronise(self, database_now: datetime, asked_at: float) -> None:
+        """Keep the time: only the test moves this clock."""
 
     def ticks(self) -> float:
         """What the test lets go by, on top of what its own code really takes."""

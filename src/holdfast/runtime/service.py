@@ -122,7 +122,8 @@ class Service:
         self.hear_timer: Callable[[Draft], None] = lambda _draft: None  # Told of what a timer led to.
         """Called back after each commit, on the thread that committed: they must be quick, and never fail."""
         self._limit = settings.unhealthy_after.total_seconds()
-        clock.synchronise(store.now())
+        asked_at = time.monotonic()
+        clock.synchronise(store.now(), asked_at)
         parts = store.line()
         self._keeper = parts.keeper()
         self.watch = Watch(parts, clock, self.standing)

@@ -59,7 +59,7 @@ class Heartbeat:
             lease=lease,
             now=self._shared.clock.judge(),
         )
-        self._shared.clock.synchronise(beat.now)
+        self._shared.clock.synchronise(beat.now, begun)
         self._worker.trust_until(begun + lease.total_seconds())
         if beat.lost:
             self._worker.lose(beat.lost)
