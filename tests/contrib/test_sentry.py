@@ -69,7 +69,7 @@ def receiving() -> Iterator[Receiver]:
             yield receiver
         finally:
             sentry_sdk.get_client().close(timeout=5)
-            sentry_sdk.init(None)
+            sentry_sdk.get_global_scope().set_client(None)  # A client without an address still adds headers to requests.
             server.shutdown()
             thread.join(10)
 
