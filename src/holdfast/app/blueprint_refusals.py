@@ -34,7 +34,7 @@ class BlueprintRefusal(StrEnum):
     CONTRACT_SHARED = "CONTRACT_SHARED"
     """All tenants share a contract of the type, which tenants may not replace; take another type, or have the shared one published with `replaceable`."""
     CONTRACT_FEWER_RIGHTS = "CONTRACT_FEWER_RIGHTS"
-    """The tenant's contract lets somebody do what the shared one of the type does not; ask for the same permissions."""
+    """The tenant's contract takes fewer rights than the shared one of the type; ask for the same on every way, and keep windows and fields as strict."""
     CONTRACT_BREAKS_BODIES = "CONTRACT_BREAKS_BODIES"
     """Published bodies would not compile with the new contract; the message lists them. Change it, or publish it by force."""
     WORKFLOW_ARCHIVED = "WORKFLOW_ARCHIVED"

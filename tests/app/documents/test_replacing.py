@@ -17,12 +17,20 @@ fields:
   total: {type: money, required: true}
   pay: {type: money, visible_to: [hr, boss]}
   bank: {type: object, fields: {iban: {type: string, sensitive: true}}}
+  ref: {type: string}
+  large: {type: computed, formula: entity.total > 100}
+system_fields: [ref]
 lifecycle:
   version: 1
   initial: draft
   terminal: [cancelled]
   amended: amended
-  states: {draft: {window: editable}, submitted: {window: amend_only}, active: {window: locked}, cancelled: {window: locked}, amended: {window: editable}}
+  states:
+    draft: {window: editable}
+    submitted: {window: amend_only}
+    active: {window: locked}
+    cancelled: {window: locked}
+    amended: {window: editable}
   transitions:
     - {name: submit, from: [draft, amended], to: submitted, permission: bill.submit}
     - {name: approve, from: [submitted], to: active, permission: bill.approve, on_reject: draft}
@@ -32,17 +40,39 @@ actions:
   - {name: bill.update, permission: bill.update}
   - {name: bill.amend, permission: bill.amend}
   - {name: bill.note, permission: bill.note}
+  - {name: bill.tag, permission: bill.tag, payload: {type: object, properties: {total: {type: integer}}}}
 policies:
   - {name: managers, actions: [bill.approve], roles: [manager]}
   - {name: chiefs, actions: [bill.approve], roles: [chief]}
 """
 OWN = SHARED.replace("version: 1", "version: 2", 1)
 EXTRA = "    - {name: wave_through, from: [submitted], to: active}\n"
+ASKING = "    - {name: wave_through, from: [submitted], to: active, permission: bill.approve}\n"
 WEAKER = {
     "a transition": (", permission: bill.approve", ""),
     "another permission": ("permission: bill.approve", "permission: bill.submit"),
     "another way": ("    - {name: cancel", f"{EXTRA}    - {{name: cancel"),
+    "a way by itself": ("bill.approve, on_reject", "bill.approve, begins: by_itself, on_reject"),
+    "a way after a time": ("amend_only}", "amend_only, timeout: 1s, on_timeout: approve}"),
+    "a way from the beginning": ("initial: draft", "initial: active"),
+    "a way by a rejection": ("permission: bill.submit", "permission: bill.submit, on_reject: active"),
+    "a way without its policy": ("    - {name: cancel", f"{ASKING}    - {{name: cancel"),
+    "a way past another": ("from: [submitted]", "from: [draft, submitted]"),
+    "a window": ("active: {window: locked}", "active: {window: editable}"),
     "an action": (", permission: bill.create", ""),
+    "an action that changes more": (", payload: {type: object, properties: {total: {type: integer}}}", ""),
+    "an action with another right": (
+        "  - {name: bill.note",
+        "  - {name: bill.mark, permission: bill.note}\n  - {name: bill.note",
+    ),
+    "an action of the workflow that is new": (
+        "  - {name: bill.note",
+        "  - {name: bill.mark, permission: bill.update, workflow_allowed: true}\n  - {name: bill.note",
+    ),
+    "another action that creates": (
+        "  - {name: bill.note",
+        "  - {name: bill.copy, permission: bill.update, creates: true}\n  - {name: bill.note",
+    ),
     "an action that is left out": ("  - {name: bill.update, permission: bill.update}\n", ""),
     "amendments that are edits": ("  - {name: bill.amend, permission: bill.amend}\n", ""),
     "another action": ("  - {name: bill.note", "  - {name: bill.scribble}\n  - {name: bill.note"),
@@ -53,14 +83,21 @@ WEAKER = {
     "a field for all": (", visible_to: [hr, boss]", ""),
     "a field for more": ("[hr, boss]", "[hr, clerk]"),
     "a field that is not sensitive": (", sensitive: true", ""),
+    "a field that people write": ("system_fields: [ref]\n", ""),
+    "a field that is the workflow's own": ("[ref]", "[ref, total]"),
+    "a field that is computed otherwise": ("total > 100", "total > 900"),
 }
 STRICTER = {
     "the same": ("", ""),
     "fewer roles": ("  - {name: chiefs, actions: [bill.approve], roles: [chief]}\n", ""),
     "one more permission": ("to: cancelled, kind", "to: cancelled, permission: bill.cancel, kind"),
     "fewer readers": ("[hr, boss]", "[hr]"),
+    "a rejection that leads back": ("permission: bill.submit", "permission: bill.submit, on_reject: draft"),
+    "an end after a time": ("amend_only}", "amend_only, timeout: 1s, on_timeout: cancel}"),
+    "an action that changes less": ("permission: bill.note}", "permission: bill.note, payload: {type: object}}"),
+    "a stricter window": ("submitted: {window: amend_only", "submitted: {window: locked"),
     "one more field": ("fields:\n", "fields:\n  memo: {type: string}\n"),
-    "another action": ("  - {name: bill.note", "  - {name: bill.mark, permission: bill.mark}\n  - {name: bill.note"),
+    "another action": ("  - {name: bill.note", "  - {name: bill.mark, permission: bill.update}\n  - {name: bill.note"),
 }
 
 

@@ -1,0 +1,240 @@
+"""What it takes to do something to a document: whether one graph lets callers do what another one of the same type does not.
+
+A tenant's contract is compared with the shared one so, and a version that documents are moved to with the one that they follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from holdfast.machine.graphs.document import WINDOWS, DocumentAction, DocumentSpec, Field, Transition
+from holdfast.machine.graphs.document_checks import actions_of
+from holdfast.machine.graphs.graph import REJECT, TIMEOUT, Gate, Graph, Proxy, State
+
+_NOWHERE = ""
+"""Where a new document comes from."""
+
+
+class Fewer(NamedTuple):
+    """Something that takes less in the second graph than in the first."""
+
+    name: str
+    """The transition, the status, the action or the field."""
+    told: str
+    """What it takes in the first one."""
+    remedy: str
+
+
+class _Asks(NamedTuple):
+    """What it takes to go a way, or to do something; the empty one means nothing."""
+
+    capability: str = ""
+    policies: frozenset[tuple[tuple[str, ...], str]] = frozenset()
+    """The roles and the conditions, one of which has to hold; none means that no policy has a say."""
+    by: Literal["", "itself", "timeout", "rejection", "amendment"] = ""
+    """What leads there without a request; empty means that a caller asks for it."""
+    after_ms: int = 0
+
+    def is_no_less_than(self, other: _Asks) -> bool:
+        """Whether it takes the same or more."""
+        is_permitted = other.capability in {"", self.capability}
+        is_allowed = not other.policies or (bool(self.policies) and self.policies <= other.policies)
+        return self.by == other.by and self.after_ms >= other.after_ms and is_permitted and is_allowed
+
+
+_FREE = _Asks()
+
+
+class _Way(NamedTuple):
+    """A way from one status into another."""
+
+    source: str
+    target: str
+    asks: _Asks
+    name: str = ""
+    """Its transition; empty where a document begins, or is amended."""
+
+    @property
+    def words(self) -> str:
+        """What leads there, for a message."""
+        return {
+            "": f"the transition {self.name!r}" if self.name else "a new document",
+            "itself": f"{self.name!r}, which begins by itself,",
+            "timeout": f"{self.name!r}, which begins after a time,",
+            "rejection": f"a rejection before {self.name!r}",
+            "amendment": "an amendment",
+        }[self.asks.by]
+
+
+def fewer_rights(before: Graph, after: Graph) -> Iterator[Fewer]:
+    """What callers may do to a document of the second graph that they may not do in the first one."""
+    old, new = _spec(before), _spec(after)
+    lesser = {each.name: each for each in _transitions(old, new)}
+    yield from lesser.values()
+    for way in _statuses(before, after):
+        if way.asks.by or way.name not in lesser:
+            told = f"{way.words} leads to {way.target!r}, for which more is asked"
+            yield Fewer(way.name or way.target, told, "ask for the same on every way to it")
+    yield from _actions(old, new)
+    yield from _windows(old, new)
+    yield from _fields(old.fields, new.fields, "")
+    if new.self_approval and not old.self_approval:
+        told = "authors must not approve their own documents"
+        yield Fewer("self_approval", told, "leave `self_approval` out")
+
+
+def _spec(graph: Graph) -> DocumentSpec:
+    assert graph.document is not None
+    return graph.document
+
+
+# -- ways into a status
+
+
+def _transitions(before: DocumentSpec, after: DocumentSpec) -> Iterator[Fewer]:
+    """Transitions of the same name, wherever they lead."""
+    known = {each.name: each for each in before.transitions}
+    for each in after.transitions:
+        if each.name in known:
+            yield from _less(
+                f"the transition {each.name!r}", each.name, _asked(before, known[each.name]), _asked(after, each)
+            )
+
+
+def _less(what: str, name: str, one: _Asks, other: _Asks) -> Iterator[Fewer]:
+    if not other._replace(policies=one.policies).is_no_less_than(one):
+        yield Fewer(name, f"{what} takes {one.capability!r}", "ask for that `permission` here too")
+    elif not other.is_no_less_than(one):
+        yield Fewer(name, f"policies say who may do {name!r}", "take them over for it, and no others")
+
+
+def _asked(spec: DocumentSpec, of: Transition | DocumentAction) -> _Asks:
+    about = [each for each in spec.policies if of.name in each.actions]
+    return _Asks(of.capability, frozenset((tuple(sorted(each.roles)), str(each.when)) for each in about))
+
+
+def _statuses(before: Graph, after: Graph) -> Iterator[_Way]:
+    """The ways into a status that ask for less than those of the first graph, or that go past one which takes something there.
+
+    A document that has a status by the second graph could have it by the first one, so it is enough to look at each way by itself.
+    """
+    old, new = list(_ways(before)), list(_ways(after))
+    known = {_NOWHERE, *_spec(before).states}
+    for way in new:
+        if way.target in known and not all(_is_there(old, way, each) for each in _from(new, way.source, known)):
+            yield way
+
+
+def _is_there(ways: list[_Way], own: _Way, source: str) -> bool:
+    """Whether a document could go the same way, from a status or from one that it comes to from there for nothing."""
+    near = {_NOWHERE, source}
+    while fresh := {each.target for each in ways if each.asks == _FREE and each.source in near} - near:
+        near |= fresh
+    return own.target in near or any(
+        each.target == own.target and each.source in near and own.asks.is_no_less_than(each.asks) for each in ways
+    )
+
+
+def _from(ways: list[_Way], status: str, known: set[str]) -> set[str]:
+    """The statuses from which a document comes to one by way of new ones alone; it itself if it is known."""
+    found, waiting = {status}, [status]
+    while waiting:
+        name = waiting.pop()
+        fresh = set() if name in known else {each.source for each in ways if each.target == name} - found
+        found |= fresh
+        waiting += fresh
+    return found & known
+
+
+def _ways(graph: Graph) -> Iterator[_Way]:
+    """Every way into a status."""
+    spec = _spec(graph)
+    yield _Way(_NOWHERE, spec.initial, _FREE)
+    if spec.amended in spec.states:
+        yield _Way(_NOWHERE, spec.amended, _Asks(by="amendment"))
+        if spec.amendment == "new_row":
+            yield _Way(_NOWHERE, spec.superseded, _Asks(by="amendment"))
+    for each in spec.transitions:
+        for source in each.sources:
+            yield _Way(source, each.target, _asked(spec, each), each.name)
+            if each.begins == "by_itself":
+                yield _Way(source, each.target, _Asks(by="itself"), each.name)
+    yield from _ways_of_edges(graph, spec)
+
+
+def _ways_of_edges(graph: Graph, spec: DocumentSpec) -> Iterator[_Way]:
+    """Those that no caller asks for: what follows a rejection, or the end of a time."""
+    exits = {each.id: each.exit for each in spec.regions}
+    transitions = {each.name: each for each in spec.transitions}
+    for edge in graph.edges:
+        source, to = graph.nodes[edge.source], graph.nodes[edge.target].op
+        if edge.on == REJECT and isinstance(source.op, Gate) and isinstance(to, State):
+            name = source.op.transition
+            for status in transitions[name].sources:
+                yield _Way(status, to.status, _Asks(by="rejection"), name)
+        elif edge.on == TIMEOUT and isinstance(source.op, State):
+            gate = graph.nodes[exits[to.slot]].op if isinstance(to, Proxy) else to
+            if isinstance(gate, Gate):
+                asks = _Asks(by="timeout", after_ms=source.timeout_ms or 0)
+                yield _Way(source.op.status, transitions[gate.transition].target, asks, gate.transition)
+
+
+# -- what is done to a document
+
+
+def _actions(before: DocumentSpec, after: DocumentSpec) -> Iterator[Fewer]:
+    """One that does what none does in the first graph takes what editing takes there. An amendment is an edit where no action is declared for it."""
+    known, own = actions_of(before), actions_of(after)
+    for name in sorted({*known, *own}):
+        other = own.get(name, own["update"] if name == "amend" else None)
+        if other is None:
+            continue
+        edit = known["create" if other.creates else "update"]
+        one = known.get(name, edit)
+        does_more = name not in known or not _does_no_more(other, one)
+        for base in dict.fromkeys((one.name, edit.name if does_more else one.name)):
+            yield from _less(f"the action {name!r}", name, _asked(before, known[base]), _asked(after, other))
+        if does_more and not _does_no_more(other, edit):
+            told = f"no action changes all that {name!r} changes here"
+            yield Fewer(name, told, "take over its `payload`, `handler` and `creates`, or leave it out")
+        if other.workflow_allowed and not one.workflow_allowed:
+            yield Fewer(name, f"the workflow may not do {name!r}", "leave `workflow_allowed` out")
+
+
+def _does_no_more(action: DocumentAction, than: DocumentAction) -> bool:
+    """Whether it changes the same, or some of what another one changes that takes any field."""
+    is_any = than.payload is None and not than.handler
+    is_same = (repr(action.payload), action.handler) == (repr(than.payload), than.handler)
+    return action.creates == than.creates and (is_any or is_same)
+
+
+def _windows(before: DocumentSpec, after: DocumentSpec) -> Iterator[Fewer]:
+    for status, window in before.states.items():
+        if WINDOWS.index(after.states.get(status, window)) < WINDOWS.index(window):
+            yield Fewer(status, f"documents that are {status!r} are {window}", "make their `window` at least as strict")
+
+
+def _fields(before: Mapping[str, Field], after: Mapping[str, Field], within: str) -> Iterator[Fewer]:
+    for name, one in before.items():
+        other, place = after.get(name), f"{within}{name}"
+        if other is None:
+            continue
+        if one.sensitive and not other.sensitive:
+            yield Fewer(place, f"the field {place!r} is `sensitive`", "keep that")
+        if one.visible_to and not (other.visible_to and set(other.visible_to) <= set(one.visible_to)):
+            told = f"the field {place!r} is visible to {', '.join(one.visible_to)}"
+            yield Fewer(place, told, "keep `visible_to`")
+        if one.system != other.system:
+            told = f"the field {place!r} is {'' if one.system else 'not '}among the `system_fields`"
+            yield Fewer(place, told, "keep that")
+        if formula_of(one) != formula_of(other):
+            yield Fewer(place, f"the field {place!r} is computed in another way, or not at all", "keep that")
+        yield from _fields(one.fields, other.fields, f"{place}.")
+        if one.items is not None and other.items is not None:
+            yield from _fields({"items": one.items}, {"items": other.items}, f"{place}.")
+
+
+def formula_of(field: Field | None) -> tuple[object, ...]:
+    """How a field is computed, so that it can be compared; empty if it is not."""
+    return () if field is None or field.formula is None else (repr(field.formula), repr(field.times), field.per)
