@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal
 
 import pytest
 from msgspec.structs import replace as changed
 
+from holdfast.authoring.document.ways import brought
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.graphs.document import Field
+from holdfast.machine.graphs.document import DocumentAction, DocumentPolicy, DocumentSpec, Field, Transition, Window
 from holdfast.machine.graphs.graph import Edge, Graph, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document_commands import SwitchWorkflow
 from machine.documents import ANN, BOB, CARL, Case
 from machine.hosting import OLGA
-from support.envelopes import APPROVE_SLOT, FIELDS, SUBMIT_SLOT, Body, approval, both, chain, invoice, when
+from support.envelopes import (
+    ACTIVE_SLOT,
+    APPROVE_SLOT,
+    FIELDS,
+    SUBMIT_SLOT,
+    Body,
+    approval,
+    both,
+    chain,
+    invoice,
+    value,
+    when,
+)
 
 FIRST = approval("first")
 OLD = {APPROVE_SLOT: chain(FIRST, approval("second", who="user:carl"))}
@@ -243,6 +257,220 @@ def test_fewer_or_other_approvals_take_the_right_to_override(is_submitted: bool)
     assert case.code(case.tell(command, OVERRIDER)) == ""
     (told,) = [event for event in case.host.history if isinstance(event, e.WorkflowSwitched)]
     assert told.eased == ["second"]
+
+
+# -- what feeds the choice
+
+WAIT = Node(id="wait", op=g.WaitEvent(signal="go"))
+
+
+def script(formula: str, name: str = "big") -> Node:
+    """A script that keeps a value."""
+    return Node(id=f"make_{name}", op=g.Script(formula=value(formula), into=name))
+
+
+def task(handler: str) -> Node:
+    """A task that keeps what its handler answers."""
+    return Node(id="make_big", op=g.Task(work=g.Work(handler=handler), output={"big": brought("response.big")}))
+
+
+def heard(path: str) -> Sequence[Node | Edge]:
+    """A wait for an event that keeps what it brings."""
+    return (
+        Node(id="make_big", op=g.WaitEvents(events=(g.Awaited(event="paid"),))),
+        Edge(source="make_big", target="choice", assign={"big": brought(path)}),
+    )
+
+
+def fed(*before: Node | Edge) -> Body:
+    """A wait, what makes a value, and an approval if that says so."""
+    nodes = [
+        WAIT,
+        *(each for each in before if isinstance(each, Node)),
+        Node(id="choice", op=g.Condition(expression=when("context.big == true"))),
+        FIRST,
+    ]
+    own = {each.source: each for each in before if isinstance(each, Edge)}
+    edges = [own.get(a.id, Edge(source=a.id, target=b.id)) for a, b in pairwise(nodes[:-1])]
+    edges.append(Edge(source="choice", target="first", on=g.TRUE))
+    return Body(nodes=nodes, first="wait", last=("first:approved", f"choice:{g.FALSE}"), edges=edges)
+
+
+def listed(items: str, on_empty: Literal["skip", "fail"] = "skip", *, before: Sequence[Node] = ()) -> Body:
+    """A wait, and an approval for each entry of a list."""
+    nodes = [WAIT, *before, Node(id="each", op=g.Split(items=value(items), item="line", on_empty=on_empty))]
+    edges = [Edge(source=a.id, target=b.id) for a, b in pairwise(nodes)]
+    edges += [Edge(source="each", target="first", on=g.BRANCH), Edge(source="first", target="meet", on="approved")]
+    return Body(
+        nodes=[*nodes, FIRST, Node(id="meet", op=g.Join(split="each"))], first="wait", last=("meet:ok",), edges=edges
+    )
+
+
+RULED = changed(FIRST, op=changed(FIRST.op, asks=(Ask(by="rule", of="context.boss", rule=value("context.boss")),)))
+NOTE = Node(id="tell", op=g.Notice(to=("role:boss",), subject="new", body="look"))
+AROUND: Mapping[str, tuple[Body, Body]] = {
+    "a formula": (fed(script("entity.total > 100")), fed(script("entity.total > 900"))),
+    "another name": (fed(script("true")), fed(script("true", "great"))),
+    "a handler": (fed(task("size")), fed(task("other"))),
+    "a script that is new": (fed(NOTE), fed(NOTE, script("false"))),
+    "a script that is gone": (fed(NOTE, script("true")), fed(NOTE)),
+    "what an event brings": (fed(*heard("event.payload.big")), fed(*heard("event.payload.small"))),
+    "a list": (listed("entity.lines"), listed("entity.paid")),
+    "what an empty list comes to": (listed("entity.lines", "fail"), listed("entity.lines")),
+    "what makes a list": (
+        listed("context.lines", before=[script("entity.lines", "lines")]),
+        listed("context.lines", before=[script("entity.paid", "lines")]),
+    ),
+}  # fmt: skip
+OTHERWISE: Mapping[str, tuple[Body, Body, str]] = {
+    "who is asked": (chain(WAIT, script("entity.vendor", "boss"), RULED), chain(WAIT, script("entity.note", "boss"), RULED), "make_boss"),
+    "the order": (
+        chain(WAIT, script("entity.vendor", "boss"), script("entity.note", "other"), RULED),
+        chain(WAIT, script("entity.note", "other"), script("entity.vendor", "boss"), RULED),
+        "make_boss",
+    ),
+    "what is told": (chain(WAIT, NOTE, FIRST), chain(WAIT, changed(NOTE, op=changed(NOTE.op, body="mind")), FIRST), "tell"),
+    "a form": (chain(WAIT, FIRST), chain(WAIT, changed(FIRST, op=changed(FIRST.op, form={"type": "object"}))), "first"),
+}  # fmt: skip
+
+
+def moved(old: Graph, new: Graph, *, is_submitted: bool) -> tuple[list[str], list[str] | None]:
+    """Why a document is not moved by one who may repair, and by one who may override too; what the history names that is otherwise, if it is moved."""
+    case = knowing(old, new, is_submitted=is_submitted)
+    command = SwitchWorkflow(version="2", reason="a change")
+    answers = [case.tell(command, each) for each in (REPAIRER, OVERRIDER)]
+    told = [event.eased for event in case.host.history if isinstance(event, e.WorkflowSwitched)]
+    return [case.code(each) for each in answers], told[0] if told else None
+
+
+@pytest.mark.row("EO-11")
+@pytest.mark.parametrize("how", AROUND)
+def test_what_feeds_a_choice_around_an_approval_is_the_choice(how: str) -> None:
+    """Where data decides whether people are asked, or how often, a document ahead of it is not moved to where other data is made."""
+    old, new = AROUND[how]
+    versions = invoice({APPROVE_SLOT: old}), invoice({APPROVE_SLOT: new}, version="2")
+    assert moved(*versions, is_submitted=True) == (["not_switchable"] * 2, None)
+    refusals, named = moved(*versions, is_submitted=False)
+    assert (refusals, bool(named)) == (["not_allowed", ""], True)
+
+
+@pytest.mark.row("EO-11")
+@pytest.mark.parametrize("is_submitted", [True, False])
+@pytest.mark.parametrize("how", OTHERWISE)
+def test_every_step_ahead_of_an_approval_is_the_same_or_is_named(how: str, is_submitted: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """Whoever may only repair moves no document to where a step ahead of an approval does something else."""
+    old, new, name = OTHERWISE[how]
+    versions = invoice({APPROVE_SLOT: old}), invoice({APPROVE_SLOT: new}, version="2")
+    refusals, named = moved(*versions, is_submitted=is_submitted)
+    assert (refusals, name in (named or [])) == (["not_allowed", ""], True)
+
+
+@pytest.mark.row("EO-11")
+def test_what_feeds_an_approval_behind_a_gate_is_looked_at_too() -> None:
+    """A step of the first slot says whom the second one asks, and a step behind the last approval says nothing."""
+    asked = {APPROVE_SLOT: chain(RULED)}
+    old, new = (invoice({SUBMIT_SLOT: chain(script(of, "boss")), **asked}, version=version) for version, of in (("1", "entity.vendor"), ("2", "entity.note")))  # fmt: skip
+    assert moved(old, new, is_submitted=False) == (["not_allowed", ""], ["make_boss"])
+    old, new = (invoice({APPROVE_SLOT: chain(FIRST), ACTIVE_SLOT: chain(script(of, "done"))}, version=version) for version, of in (("1", "1"), ("2", "2")))  # fmt: skip
+    assert moved(old, new, is_submitted=False) == (["", "not_switchable"], [])
+
+
+@pytest.mark.row("EO-11")
+def test_a_field_that_is_computed_otherwise_feeds_the_choice() -> None:
+    """The formula of a field decides as much as the condition that reads it."""
+    body = {APPROVE_SLOT: around("entity.large == true")}
+    lax = {**FIELDS, "large": Field(type="computed", formula=value("entity.total > 900000"))}
+    versions = invoice(body), invoice(body, fields=lax, version="2")
+    assert moved(*versions, is_submitted=True) == (["not_switchable"] * 2, None)
+    assert moved(*versions, is_submitted=False) == (["not_allowed", ""], ["second", "large"])
+
+
+def spec_of(graph: Graph) -> DocumentSpec:
+    """What a graph says of its documents."""
+    assert graph.document is not None
+    return graph.document
+
+
+def gated(graph: Graph, **how: object) -> Graph:
+    """The same with another transition to active."""
+    spec = spec_of(graph)
+    transitions = [changed(each, **how) if each.name == "approve" else each for each in spec.transitions]
+    return changed(graph, document=changed(spec, transitions=tuple(transitions)))
+
+
+def limited(graph: Graph, *about: str) -> Graph:
+    """The same with a policy."""
+    policy = DocumentPolicy(name="bosses", actions=about, roles=("boss",))
+    return changed(graph, document=changed(spec_of(graph), policies=(policy,) if about else ()))
+
+
+def timed(graph: Graph, ms: int) -> Graph:
+    """The same with a time after which a submitted document is approved."""
+    name = "sys:state:submitted"
+    edges = (*graph.edges, Edge(source=name, target="sys:gate:approve", on=g.TIMEOUT))
+    return changed(
+        graph, nodes=graph.nodes | {name: changed(graph.nodes[name], timeout_ms=ms)}, edges=edges if ms else graph.edges
+    )
+
+
+def opened(graph: Graph, **windows: Window) -> Graph:
+    """The same with other windows of statuses."""
+    spec = spec_of(graph)
+    return changed(graph, document=changed(spec, states=spec.states | windows))
+
+
+PLAIN = {"approve": "pay.approve", "submit": "pay.submit"}
+ONE, TWO = (invoice(version=version, capabilities=PLAIN) for version in "12")
+EDITED = (DocumentAction(name="update", capability="pay.update"),)
+RIGHTS: Mapping[str, tuple[Graph, Graph, str]] = {
+    "a permission": (ONE, invoice(version="2", capabilities={"submit": "pay.submit"}), "approve"),
+    "another permission": (ONE, invoice(version="2", capabilities=PLAIN | {"approve": "pay.submit"}), "approve"),
+    "a policy": (limited(ONE, "approve"), TWO, "approve"),
+    "by itself": (ONE, gated(TWO, begins="by_itself"), "approve"),
+    "a time": (ONE, timed(TWO, 1000), "approve"),
+    "less time": (timed(ONE, 2000), timed(TWO, 1000), "approve"),
+    "another way": (
+        ONE,
+        changed(TWO, document=changed(spec_of(TWO), transitions=(*spec_of(TWO).transitions, Transition(name="free", sources=("draft",), target="active")))),
+        "free",
+    ),
+    "a rejection": (ONE, changed(TWO, edges=(*TWO.edges, Edge(source="sys:gate:submit", target="sys:state:active", on=g.REJECT))), "submit"),
+    "an action": (invoice(actions=EDITED), invoice(version="2"), "update"),
+    "the policy of an action": (limited(ONE, "update"), TWO, "update"),
+    "a window": (ONE, opened(TWO, active="editable"), "active"),
+}  # fmt: skip
+SAME: Mapping[str, tuple[Graph, Graph]] = {
+    "the same": (limited(timed(ONE, 1000), "approve"), limited(timed(TWO, 1000), "approve")),
+    "one more permission": (ONE, invoice(version="2", capabilities=PLAIN | {"cancel": "pay.cancel"})),
+    "more time": (timed(ONE, 1000), timed(TWO, 2000)),
+    "no time": (timed(ONE, 1000), TWO),
+    "a stricter window": (ONE, opened(TWO, submitted="locked")),
+}
+
+
+@pytest.mark.row("EO-11")
+@pytest.mark.parametrize("how", RIGHTS)
+def test_a_version_that_asks_for_fewer_rights_takes_the_right_to_override(how: str) -> None:
+    """A gate is a wall as much as an approval is: what it asks for, what leads to it, and who may edit what it let through."""
+    old, new, name = RIGHTS[how]
+    refusals, named = moved(old, new, is_submitted=False)
+    assert (refusals, named) == (["not_allowed", ""], [name])
+
+
+@pytest.mark.row("EO-11")
+@pytest.mark.parametrize("how", SAME)
+def test_a_version_that_asks_for_the_same_or_more_rights_takes_none(how: str) -> None:
+    """Whoever may repair moves documents there."""
+    assert moved(*SAME[how], is_submitted=False) == (["", "not_switchable"], [])
+
+
+@pytest.mark.row("EO-11")
+def test_a_version_that_says_otherwise_what_it_asks_is_the_same() -> None:
+    """Titles, what is shown, and nodes that are called otherwise take no right to override."""
+    told = changed(FIRST, op=changed(FIRST.op, subject="another title"))
+    bodies = ({APPROVE_SLOT: chain(WAIT, script("entity.vendor", "boss"), each)} for each in (FIRST, told))
+    old, new = (invoice(each, version=version) for version, each in zip("12", bodies, strict=True))
+    assert moved(old, new, is_submitted=True) == (["", "not_switchable"], [])
 
 
 @pytest.mark.row("EO-11")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from app.documents.blueprints import BODY, BOTH, CLERK, DORA, GIVEN, PAUL, of, opened, published
 from holdfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RejectedError
+from holdfast.authoring.document import Contract, ready_contract
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -190,3 +192,100 @@ def test_no_document_is_moved_past_an_approval(place: Place) -> None:
     done = of(engine, OPERATOR).workflows.move("invoice", "1-org", "2-org", reason="no board")
     assert {each.id: each.is_moved for each in done.items} == {"I-1": False, "I-2": True}
     assert decide(engine, "I-1") == "submitted"
+
+
+OWNED = """
+base: {entity_type: invoice, envelope_version: 1}
+slots:
+  "slot:submitted_to_approved":
+    nodes:
+      - {id: receipt, type: wait_event, event: paid}
+      - {id: owner, type: script, formula: entity.budget_owner_id, into: boss}
+      - {id: manager, type: approval, approvers: [{expression: context.boss}]}
+    edges: [{from: receipt, to: owner, on: event}, {from: owner, to: manager}]
+"""
+CHOSEN = """
+base: {entity_type: invoice, envelope_version: 1}
+slots:
+  "slot:submitted_to_approved":
+    nodes:
+      - {id: receipt, type: wait_event, event: paid}
+      - {id: size, type: script, formula: entity.grand_total > 100, into: big}
+      - {id: choice, type: condition, expression: context.big == true}
+      - {id: manager, type: approval, approvers: [{role: manager}]}
+      - {id: done, type: script, formula: "true", into: done}
+    edges:
+      - {from: receipt, to: size, on: event}
+      - {from: size, to: choice}
+      - {from: choice, to: manager, on: "true"}
+      - {from: choice, to: done, on: "false"}
+      - {from: manager, to: done}
+"""
+
+
+def moves(engine: ManualEngine, actor: Actor) -> dict[str, str]:
+    """Why documents are not moved by somebody from the first version to the second; a dry run says the same."""
+    calls = of(engine, actor).workflows
+    plan = calls.move("invoice", "1-org", "2-org", reason="another one", dry_run=True)
+    done = calls.move("invoice", "1-org", "2-org", reason="another one")
+    assert all(it.problem.startswith(planned.problem) for it, planned in zip(done.items, plan.items, strict=True))
+    assert [each.is_moved for each in done.items] == [each.is_moved for each in plan.items]
+    return {each.id: each.problem for each in done.items}
+
+
+@pytest.mark.row("EO-11")
+def test_what_says_who_is_asked_takes_the_right_to_override(place: Place) -> None:
+    """A script ahead that names another approver is not for those who may only repair, and the audit names it."""
+    engine = opened(place)
+    acme = published(engine, OWNED)
+    assert made(engine, "I-1") == "1-org"
+    acme.bodies.publish(acme.bodies.save(OWNED.replace("entity.budget_owner_id", "entity.note")).id)
+    assert "execution:override" in moves(engine, REPAIRER)["I-1"]
+    assert moves(engine, OPERATOR) == {"I-1": ""}
+    (line,) = [each for each in of(engine, CLERK).documents.audit("invoice", "I-1") if each.what.startswith("switch")]
+    assert f"{SLOT}owner" in line.why
+
+
+@pytest.mark.row("EO-11")
+def test_what_says_whether_people_are_asked_is_not_another_by_a_move(place: Place) -> None:
+    """A script by which nobody might be asked keeps documents where it lies ahead of them, whoever would move them."""
+    engine = opened(place)
+    acme = published(engine, CHOSEN)
+    assert made(engine, "I-1") == "1-org"
+    acme.bodies.publish(acme.bodies.save(CHOSEN.replace("> 100", "> 100000")).id)
+    for actor in (REPAIRER, OPERATOR):
+        assert f"'{SLOT}manager' lies ahead" in moves(engine, actor)["I-1"]
+    assert of(engine, CLERK).documents.get("invoice", "I-1").workflow_version == "1-org"
+
+
+POSTED = """
+base: {entity_type: invoice, envelope_version: 1}
+slots:
+  "slot:submitted_to_approved":
+    nodes: [{id: size, type: script, formula: entity.grand_total, into: size}]
+"""
+
+
+def invoices(version: int, **approve: object) -> Contract:
+    """The contract of invoices, with another transition to active."""
+    ready = ready_contract("invoice")
+    ways = [
+        replace(each, **{"begins": "asked", **approve}) if each.name == "approve" else each
+        for each in ready.lifecycle.transitions
+    ]
+    return replace(ready, version=version, lifecycle=replace(ready.lifecycle, transitions=ways))
+
+
+@pytest.mark.row("EO-11")
+@pytest.mark.parametrize("lax", [{"permission": None}, {"begins": "by_itself"}], ids=["permission", "begins"])
+def test_a_gate_that_asks_for_fewer_rights_takes_the_right_to_override(place: Place, lax: dict[str, object]) -> None:
+    """A version by whose contract anybody approves, or nobody has to, is not for those who may only repair."""
+    engine = place.engine()
+    engine.contracts.publish(invoices(1))
+    acme = published(engine, POSTED)
+    of(engine, CLERK).documents.create("invoice", GIVEN, id="I-1")
+    engine.contracts.publish(invoices(2, **lax))
+    acme.bodies.publish(acme.bodies.save(POSTED).id)
+    assert "'approve'" in (told := moves(engine, REPAIRER)["I-1"])
+    assert "execution:override" in told
+    assert moves(engine, OPERATOR) == {"I-1": ""}

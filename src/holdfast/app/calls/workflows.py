@@ -90,8 +90,8 @@ class FutureWorkflows:
         `nodes` says what a node is called there that is called otherwise now; the others keep their names. One whose gates, or whose
         present steps and approvals, have no counterpart, or whose content does not fit, is not moved, and the answer says why. What
         waits goes on waiting as it did: questions, timers and calls that were begun stay as they are. `dry_run` tells what would be.
-        The answer is a page, newest first; those that were moved are not met again. It takes `execution:repair`, and the history of each
-        document keeps it.
+        The answer is a page, newest first; those that were moved are not met again. It takes `execution:repair`, and `execution:override` where
+        an approval, a step ahead of one or a right is not the same there. The history of each document keeps it.
         """
 
         def write() -> DocumentMoves:

@@ -1,7 +1,7 @@
 """Moving a document to another version of its workflow: only if everything that is under way, and every gate, has its counterpart there.
 
-No approval that lies ahead is lost by it, and none of the other version is passed over. Where that one asks others, or fewer later, the move takes
-the right to override people, and the history names what is asked otherwise.
+No approval that lies ahead is lost by it, and none of the other version is passed over. Where that one asks others, or fewer later, or where a step
+ahead of an approval or a right is another one, the move takes the right to override people, and the history names what is asked otherwise.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def switch(turn: Turn, command: SwitchWorkflow) -> Answer | None:
     easier = eased(versions)
     if easier and not turn.moment.actor.may(OVERRIDE):
         named = ", ".join(map(repr, easier))
-        told = f"{named} would be asked of others, by other rules, or not for sure, and {turn.moment.actor.id!r} may not decide that"
+        told = f"{named} would not be the same there, so others might be asked, or less; {turn.moment.actor.id!r} may not decide that"
         return refused(Refusal.NOT_ALLOWED, f"{told}: that needs {OVERRIDE!r}")
     anew = [step for step in _questions(turn) if asks_others(versions, step.node)]
     void(turn, [step.number for step in anew if step.number in document.approvals], "moved")

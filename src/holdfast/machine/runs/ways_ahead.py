@@ -6,19 +6,19 @@ The graphs are walked here, which only operators cause who move documents.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from holdfast.machine.graphs.graph import BRANCH, Edge, Gate, Human, Join, Node, PolicyGate, Rest, Split
+from msgspec.structs import replace
+
+from holdfast.machine.graphs.graph import BRANCH, Edge, Gate, Graph, Human, Join, Node, PolicyGate, Rest, Split
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.graphs.rights import fewer_rights, formula_of
 from holdfast.machine.runs.windows import index_of
 
 Choice = tuple[object, ...]
 """What a node decides by, so that it can be compared with another one."""
-
-_SHOWN = ("subject", "template", "shows", "form", "channels", "distinct_from")
-"""What a question says and shows, and names that may be others in another version."""
 
 
 class Versions(NamedTuple):
@@ -62,15 +62,13 @@ def passed_over(versions: Versions, place: str, approved: Iterable[str]) -> Iter
             continue
         origin = versions.origin(name)
         was_met = origin in old.walls and old.leads(origin, place)
-        is_settled = was_met and (
-            not old.can_avoid(origin) or _same(versions, old.choices(origin), new.choices(name), is_exact=True)
-        )
+        is_settled = was_met and (not old.can_avoid(origin) or _same(versions, old, new, origin, is_exact=True))
         if not is_settled:
             yield f"{name!r} comes before {at!r} there, and was not decided; have it end where it is, or bring it back to its state first"
 
 
 def eased(versions: Versions) -> list[str]:
-    """The approvals of all slots that the other version does not ask for as surely, or that it puts to others or by other rules."""
+    """What the other version asks of others, by other rules, or not as surely: approvals, the steps ahead of them that are others there, and rights."""
     found: dict[str, None] = {}
     for slot in index_of(versions.old).regions:
         entry, other = index_of(versions.old).way_in(slot), index_of(versions.new).way_in(slot)
@@ -80,7 +78,8 @@ def eased(versions: Versions) -> list[str]:
         for name in old.walls:
             if new is None or _lost(versions, old, new, name) or asks_others(versions, name):
                 found[name] = None
-    return list(found)
+    rights = [each.name for each in fewer_rights(versions.old.graph, versions.new.graph)]
+    return list(dict.fromkeys([*found, *_changed_ahead(versions), *rights]))
 
 
 def asks_others(versions: Versions, name: str) -> bool:
@@ -89,13 +88,82 @@ def asks_others(versions: Versions, name: str) -> bool:
     if other is None or not isinstance(node.op, Human) or not isinstance(other.op, Human):
         return False
     apart = {versions.counterpart(each) for each in versions.old.apart(name)}
-    return _rules(node) != _rules(other) or apart != set(versions.new.apart(other.id))
+    return _work(node) != _work(other) or apart != set(versions.new.apart(other.id))
 
 
-def _rules(node: Node) -> Choice:
+def _changed_ahead(versions: Versions) -> Iterator[str]:
+    """The steps of slots from which a way leads to an approval, across gates too, that are not the same in the other version, or not there.
+
+    A step that only leads to another one than before is not named if that is new or gone, nor is a new question behind all approvals.
+    """
+    walls = [name for name, node in versions.old.graph.nodes.items() if isinstance(node.op, Human | PolicyGate)]
+    there = [*map(versions.counterpart, walls)]
+    old = _ahead(versions.old.graph, walls, versions.counterpart)
+    new = _ahead(versions.new.graph, there, str)
+    behind = new.keys() - _leading_to(versions.new.graph, there, is_forward=True)
+    alone = old.keys() ^ new.keys()
+    for name in old | new:
+        one, other = old.get(name), new.get(name)
+        if one is None and name in behind and isinstance(versions.new.node(name).op, Human):
+            continue
+        if (
+            one is None
+            or other is None
+            or one.work != other.work
+            or (one != other and alone.isdisjoint({*one.leads, *other.leads}))
+        ):
+            yield versions.origin(name) or name
+
+
+class _Ahead(NamedTuple):
+    """A step ahead of an approval."""
+
+    work: Choice
+    leads: tuple[str, ...]
+    """Where its ways lead."""
+
+
+def _ahead(graph: Graph, walls: Iterable[str], called: Callable[[str], str]) -> dict[str, _Ahead]:
+    """The steps from which a way leads to one of these, by what they are called."""
+    out = defaultdict[str, list[Edge]](list)
+    for edge in sorted(graph.edges, key=lambda edge: (edge.on, edge.priority)):
+        out[edge.source].append(edge)
+    nodes = [graph.nodes[name] for name in sorted(_leading_to(graph, walls)) if graph.nodes[name].region]
+    return {
+        called(node.id): _Ahead(
+            (_work(node, called), *map(_conditions, out[node.id])), tuple(called(each.target) for each in out[node.id])
+        )
+        for node in nodes
+    }
+
+
+def _leading_to(graph: Graph, names: Iterable[str], *, is_forward: bool = False) -> set[str]:
+    """The nodes from which a way leads to one of these, also by leading back unless only ways forward count."""
+    into = defaultdict[str, list[str]](list)
+    for edge in graph.edges:
+        if not (is_forward and edge.rework):
+            into[edge.target].append(edge.source)
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        before = {*into[waiting.pop()]} - found
+        found |= before
+        waiting += before
+    return found
+
+
+def _conditions(edge: Edge) -> Choice:
+    return (edge.on, repr(edge.when), edge.capability, repr(edge.assign))
+
+
+def _work(node: Node, called: Callable[[str], str] = str) -> str:
+    """All that a node does, without its names, and without what a question says and shows."""
     op = node.op
-    told = tuple(getattr(op, field) for field in op.__struct_fields__ if field not in _SHOWN)
-    return (*told, node.capability, node.timeout_ms)
+    if isinstance(op, Human):
+        op = replace(op, subject="", template=None, shows={}, channels=(), distinct_from=())
+    elif isinstance(op, Join):
+        op = replace(op, split=called(op.split))
+    return repr(replace(node, id="", op=op, metadata={}))
 
 
 def _lost(versions: Versions, old: _Walk, new: _Walk, name: str) -> str:
@@ -108,8 +176,8 @@ def _lost(versions: Versions, old: _Walk, new: _Walk, name: str) -> str:
         return told or "its counterpart is in another slot"
     if not new.exits(called) <= old.exits(name):
         return f"{called!r} is left there in ways by which nobody approves"
-    if new.can_avoid(called) and not _same(versions, old.choices(name), new.choices(called)):
-        return f"there is another way around {called!r} there"
+    if new.can_avoid(called) and not _same(versions, old, new, name):
+        return f"there is another way around {called!r} there, or other data says whether it is taken"
     return ""
 
 
@@ -126,10 +194,20 @@ def _weaker(node: Node, other: Node) -> str:
     return ""
 
 
-def _same(versions: Versions, old: Mapping[str, Choice], new: Mapping[str, Choice], *, is_exact: bool = False) -> bool:
-    """Whether what leads around a node in the new version has done so in the old one, for the same reasons."""
-    before = {versions.counterpart(name): choice for name, choice in old.items()}
-    return before == new if is_exact else all(before.get(name) == choice for name, choice in new.items())
+def _same(versions: Versions, old: _Walk, new: _Walk, name: str, *, is_exact: bool = False) -> bool:
+    """Whether what leads around a node in the new version has done so in the old one, for the same reasons, and by data that is made in the same way."""
+    before = {versions.counterpart(each): choice for each, choice in old.choices(name).items()}
+    after = new.choices(versions.counterpart(name))
+    if before != after if is_exact else any(before.get(each) != choice for each, choice in after.items()):
+        return False
+    fed = old.feeding(map(versions.origin, after), versions.counterpart)
+    return fed == new.feeding(after) and _computed_alike(versions)
+
+
+def _computed_alike(versions: Versions) -> bool:
+    """Whether the fields of the document are computed there as they are here."""
+    old, new = (index_of(each).spec.fields for each in (versions.old, versions.new))
+    return all(formula_of(field) == formula_of(new.get(name)) for name, field in old.items())
 
 
 class _Walk:
@@ -155,8 +233,8 @@ class _Walk:
         return target in self._reached(name)
 
     def can_avoid(self, wall: str) -> bool:
-        """Whether a way leads around a node."""
-        return self._place != wall and self._place in self._avoiding(wall)
+        """Whether a way leads around a node, or a list says how often it is met."""
+        return self._place != wall and (self._place in self._avoiding(wall) or bool(self._lists(wall)))
 
     def exits(self, wall: str) -> set[Choice]:
         """The ways on from an approval by which it was not given."""
@@ -165,22 +243,31 @@ class _Walk:
         return {(edge.on, repr(edge.when), edge.capability) for edge in self._out[wall] if edge.on != good}
 
     def choices(self, wall: str) -> dict[str, Choice]:
-        """The nodes that choose whether a node is met, with what they choose by."""
-        around, to = self._avoiding(wall), self._leading(wall)
+        """The nodes that choose whether a node is met, or how often, with what they choose by."""
+        around, to, lists = self._avoiding(wall), self._leading([wall]), self._lists(wall)
         found = {}
         for name in self._nodes:
             ways = [] if self._is_stop(name) or name == wall else self._out[name]
             told = [(edge, edge.target in to or edge.target == wall, edge.target in around) for edge in ways]
-            if name in around and name in to and len({(meets, avoids) for _, meets, avoids in told}) > 1:
+            is_choosing = name in around and name in to and len({(meets, avoids) for _, meets, avoids in told}) > 1
+            if is_choosing or name in lists:
                 found[name] = self._choice(name, told)
         return found
+
+    def feeding(self, choosers: Iterable[str], called: Callable[[str], str] = str) -> dict[str, Choice]:
+        """The nodes ahead of those that choose that give them data, with what they do, by what they are called. Questions are compared as such."""
+        nodes = [self._routes.node(name) for name in self._leading(choosers)]
+        return {
+            called(node.id): (_work(node, called), *map(_conditions, self._out[node.id]))
+            for node in nodes
+            if (node.op.is_answering and not isinstance(node.op, Human)) or any(e.assign for e in self._out[node.id])
+        }
 
     def _choice(self, name: str, told: list[tuple[Edge, bool, bool]]) -> Choice:
         node = self._routes.node(name)
         join = self._routes.join_of(name)
         ways = sorted((e.priority, e.on, repr(e.when), e.capability, meets, avoids) for e, meets, avoids in told)
-        rules = _rules(node) if isinstance(node.op, Human) else (repr(node.op), node.timeout_ms)
-        return (type(node.op), *rules, None if join is None else _arrivals(join), tuple(ways))
+        return (_work(node), None if join is None else _arrivals(join), tuple(ways))
 
     def _reached(self, place: str) -> dict[str, None]:
         found: dict[str, None] = {}
@@ -197,9 +284,19 @@ class _Walk:
             isinstance(self._routes.node(name).op, Gate | StateNode | Rest) and name != self._place
         )
 
-    def _leading(self, wall: str) -> set[str]:
-        """The nodes from which a way leads to one."""
-        return self._back([wall], without="")
+    def _lists(self, wall: str) -> list[str]:
+        """The splits over a list, for each entry of which a node is met."""
+        splits = [name for name in self._nodes if isinstance(op := self._routes.node(name).op, Split) and op.items]
+        joins = [self._routes.join_of(name) for name in splits]
+        return [
+            name
+            for name, join in zip(splits, joins, strict=True)
+            if wall in _Walk(self._routes, name, until="" if join is None else join.id).walls
+        ]
+
+    def _leading(self, to: Iterable[str]) -> set[str]:
+        """The nodes from which a way leads to one of some."""
+        return self._back(to, without="")
 
     def _avoiding(self, wall: str) -> set[str]:
         """The nodes from which the end can be reached without a node. Branches that all have to arrive are gone all."""

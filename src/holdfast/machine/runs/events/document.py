@@ -229,7 +229,8 @@ class WorkflowSwitched(Happening, frozen=True, kw_only=True):
     reason: str = ""
     on_behalf_of: str = ""
     eased: list[str] = []  # noqa: RUF012 - every struct gets one of its own
-    """The approvals, by their names before, that are asked of others now, by other rules, or not for sure any more."""
+    """What is not the same any more, by its name before: approvals that are asked of others, by other rules, or not for sure; steps ahead of
+    approvals; and transitions, actions, statuses and fields that take fewer rights."""
 
 
 @message(name="document_redacted")
