@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from holdfast.expressions import Expression
@@ -343,11 +343,12 @@ def _behind(graph: Graph, name: str) -> set[str]:
         if not edge.rework:
             out[edge.source].append(edge.target)
             into[edge.target].append(edge.source)
-    return _led_to(out, name) - _led_to(into, name)
+    return led_to(out, name) - led_to(into, name)
 
 
-def _led_to(ways: Mapping[str, list[str]], name: str) -> set[str]:
-    found, waiting = set[str](), [name]
+def led_to(ways: Mapping[str, Iterable[str]], *names: str) -> set[str]:
+    """Where ways lead from some places, however far."""
+    found, waiting = set[str](), [*names]
     while waiting:
         following = {*ways.get(waiting.pop(), ())} - found
         found |= following

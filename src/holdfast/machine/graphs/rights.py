@@ -5,12 +5,14 @@ A tenant's contract is compared with the shared one so, and a version that docum
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from holdfast.machine.graphs.document import WINDOWS, DocumentAction, DocumentSpec, Field, Transition
 from holdfast.machine.graphs.document_checks import actions_of
 from holdfast.machine.graphs.graph import REJECT, TIMEOUT, Gate, Graph, Proxy, State
+from holdfast.machine.graphs.index import led_to
 
 _NOWHERE = ""
 """Where a new document comes from."""
@@ -119,32 +121,38 @@ def _statuses(before: Graph, after: Graph) -> Iterator[_Way]:
 
     A document that has a status by the second graph could have it by the first one, so it is enough to look at each way by itself.
     """
-    old, new = list(_ways(before)), list(_ways(after))
     known = {_NOWHERE, *_spec(before).states}
+    new = list(_ways(after))
+    into = defaultdict[str, set[str]](set)
     for way in new:
-        if way.target in known and not all(_is_there(old, way, each) for each in _from(new, way.source, known)):
+        into[way.target] |= set() if way.target in known else {way.source}
+    old = _Known(_ways(before))
+    sources = {each: ({each} | led_to(into, each)) & known for each in {way.source for way in new}}
+    for way in new:
+        if way.target in known and not all(old.has(way, each) for each in sources[way.source]):
             yield way
 
 
-def _is_there(ways: list[_Way], own: _Way, source: str) -> bool:
-    """Whether a document could go the same way, from a status or from one that it comes to from there for nothing."""
-    near = {_NOWHERE, source}
-    while fresh := {each.target for each in ways if each.asks == _FREE and each.source in near} - near:
-        near |= fresh
-    return own.target in near or any(
-        each.target == own.target and each.source in near and own.asks.is_no_less_than(each.asks) for each in ways
-    )
+class _Known:
+    """The ways of the first graph, by where they lead."""
 
+    def __init__(self, ways: Iterable[_Way]) -> None:
+        self._into = defaultdict[str, list[_Way]](list)
+        self._free = defaultdict[str, set[str]](set)
+        self._near: dict[str, set[str]] = {}
+        for way in dict.fromkeys(ways):
+            self._into[way.target].append(way)
+            if way.asks == _FREE:
+                self._free[way.source].add(way.target)
 
-def _from(ways: list[_Way], status: str, known: set[str]) -> set[str]:
-    """The statuses from which a document comes to one by way of new ones alone; it itself if it is known."""
-    found, waiting = {status}, [status]
-    while waiting:
-        name = waiting.pop()
-        fresh = set() if name in known else {each.source for each in ways if each.target == name} - found
-        found |= fresh
-        waiting += fresh
-    return found & known
+    def has(self, own: _Way, source: str) -> bool:
+        """Whether a document could go the same way, from a status or from one that it comes to from there for nothing."""
+        if source not in self._near:
+            self._near[source] = {_NOWHERE, source} | led_to(self._free, _NOWHERE, source)
+        near = self._near[source]
+        return own.target in near or any(
+            each.source in near and own.asks.is_no_less_than(each.asks) for each in self._into[own.target]
+        )
 
 
 def _ways(graph: Graph) -> Iterator[_Way]:

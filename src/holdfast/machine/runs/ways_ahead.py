@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.machine.graphs.graph import BRANCH, Edge, Gate, Graph, Human, Join, Node, PolicyGate, Rest, Split
 from holdfast.machine.graphs.graph import State as StateNode
-from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.graphs.index import GraphIndex, led_to
 from holdfast.machine.graphs.rights import fewer_rights, formula_of
 from holdfast.machine.runs.windows import index_of
 
@@ -143,13 +143,7 @@ def _leading_to(graph: Graph, names: Iterable[str], *, is_forward: bool = False)
     for edge in graph.edges:
         if not (is_forward and edge.rework):
             into[edge.target].append(edge.source)
-    found: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        before = {*into[waiting.pop()]} - found
-        found |= before
-        waiting += before
-    return found
+    return led_to(into, *names)
 
 
 def _conditions(edge: Edge) -> Choice:
