@@ -88,6 +88,8 @@ class GraphIndex:
         self.audiences = Audiences(graph, self._formulas)
         """Who may see what its expressions read."""
         self._lists = {name: _place(each["items"]) for name, each in self._formulas.items() if "items" in each}
+        self.item_names = frozenset(map(self.item_name, self._lists))
+        """The names under which branches find the entries of lists."""
         self._look_at_answers(graph)
         self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
         self._forms: dict[str, Form] = {}

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator
 
 from holdfast.machine.graphs.graph import NoReturn
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.state import ROOT, Dropped, Executed, State
+from holdfast.machine.runs.patches import fingerprint
+from holdfast.machine.runs.state import ROOT, Dropped, Executed, State, Token
 
 
 def lies_below(token: str, other: str) -> bool:
@@ -19,6 +20,14 @@ def branch_of(token: str, branches: Collection[str]) -> str:
     while token and token not in branches:
         token = token.rpartition("/")[0]
     return token
+
+
+def entry_of(routes: GraphIndex, token: Token | None) -> str:
+    """Returns a hash of the entries that a branch has of the lists around it; empty outside of all branches."""
+    if token is None or token.scope is None:
+        return ""
+    entries = {name: token.data[name] for name in routes.item_names if name in token.data}
+    return fingerprint(entries) if entries else ""
 
 
 def _lineage(token: str) -> Iterator[str]:

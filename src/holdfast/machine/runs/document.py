@@ -61,8 +61,10 @@ class Approval(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     verdict: Verdict = ""
     given: list[int] = []
     """The decisions on it that stand, by their numbers."""
-    lane: str = ""
-    """The branches that it was asked in, by their places; empty outside of all."""
+    token: str = ""
+    """The token that it was asked for."""
+    entry: str = ""
+    """What tells the entries of the lists that it was asked in; empty outside of all."""
     is_kept: bool = False
     """Whether it was given on an earlier way through its slot, and this one has not come to it yet."""
 
@@ -130,10 +132,10 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     sealed: list[str] = []
     """The fields that approvals cover which gates have used up since people could edit the document last; `ALL_FIELDS` for all of them."""
 
-    def kept(self, node: str, token: str) -> Approval | None:
-        """The approval that a token which comes to a node finds in force, from an earlier way through the slot."""
+    def kept(self, node: str, token: str, entry: str) -> Approval | None:
+        """The approval that a token which comes to a node finds in force, from an earlier way through the slot, about the same entries."""
         found = (each for each in self.approvals.values() if each.is_kept and each.node == node)
-        return next((each for each in found if each.lane == lane_of(token)), None)
+        return next((each for each in found if lane_of(each.token) == lane_of(token) and each.entry == entry), None)
 
     def authors(self, covers: Sequence[str] = ()) -> set[str]:
         """Whose document it is: those who wrote these fields, or any if none is named, and those who asked for the transition whose way is gone."""

@@ -8,7 +8,8 @@ from holdfast.machine.graphs.graph import TIMEOUT, WITHDRAWN, Gate, Human, Proxy
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
-from holdfast.machine.runs.document import ALL_FIELDS, Approval, Document, Intent, Refused, lane_of
+from holdfast.machine.runs.branches import entry_of
+from holdfast.machine.runs.document import ALL_FIELDS, Approval, Document, Intent, Refused
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.switched import switched
 
@@ -216,10 +217,13 @@ def notice(routes: GraphIndex, state: State, event: e.Event) -> None:
         _document(state).sequence += 1
 
 
-def _step_started(routes: GraphIndex, document: Document, _state: State, event: e.StepStarted) -> None:
+def _step_started(routes: GraphIndex, document: Document, state: State, event: e.StepStarted) -> None:
     op = routes.node(event.node).op
     if isinstance(op, Human) and op.pins:
-        document.approvals[event.step] = Approval(node=event.node, version=document.version, lane=lane_of(event.token))
+        entry = entry_of(routes, state.tokens[event.token])
+        document.approvals[event.step] = Approval(
+            node=event.node, version=document.version, token=event.token, entry=entry
+        )
 
 
 def _decided(_routes: GraphIndex, document: Document, state: State, event: e.TaskDecided) -> None:
@@ -256,7 +260,7 @@ def _step_completed(routes: GraphIndex, document: Document, state: State, event:
         document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
         if document.intent is not None:
             document.intent.is_pending = False
-    elif (kept := document.kept(node, event.token)) is not None:
+    elif (kept := document.kept(node, event.token, entry_of(routes, state.tokens.get(event.token)))) is not None:
         kept.is_kept = False
     else:
         _forget(document, event.step)

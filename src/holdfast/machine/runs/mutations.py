@@ -20,6 +20,7 @@ from holdfast.machine.runs.ending import stop_step
 from holdfast.machine.runs.event_keys import key_or_none
 from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
 from holdfast.machine.runs.fields import Data, defaults_of, faults_of, is_same, marks_of, not_given, with_computed
+from holdfast.machine.runs.lists import enter_changed, lists_of_document
 from holdfast.machine.runs.namespaces import text_names
 from holdfast.machine.runs.policies import policy_refusal
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -45,6 +46,8 @@ class Author(NamedTuple):
     reason: str = ""
     origin: str = ""
     """The other document whose step does, or a schedule; empty if none does."""
+    token: str = ""
+    """The token of that step."""
 
 
 class Draft(NamedTuple):
@@ -94,8 +97,11 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
         return beyond
     if is_amendment:
         return _amend_in_place(turn, draft, action.name, author, go_on=go_on)
+    has_failed = bool(turn.state.dead)
     change(turn, draft, action.name, author)
     follow(turn, action.name, draft.rules, before=draft.held, actor=author.actor)
+    if has_failed and not turn.state.dead and turn.state.pause is None:  # The branches that had it wait are ended.
+        go_on(turn)
     _restart_slots(turn, go_on)
     return None
 
@@ -261,7 +267,8 @@ def _differences(before: Data, after: Data) -> Data:
 def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
     """Write a change: version, approvals that were about what has changed, and questions about it, which are put anew."""
     document = document_of(turn.state)
-    keys = _awaited(turn)
+    content = draft.changes.keys() - index_of(turn.routes).system
+    keys, lists = _awaited(turn), lists_of_document(turn) if content else {}
     turn.emit(
         DocumentChanged(
             version=document.version + 1,
@@ -277,7 +284,8 @@ def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
             is_by_field=True,
         )
     )
-    _void_covered(turn, draft.changes)
+    enter_changed(turn, lists, content, told=EDITED, by=author.token)
+    _void_covered(turn, content)
     _wait_anew(turn, keys)
 
 
@@ -301,9 +309,7 @@ def _wait_anew(turn: Turn, before: dict[int, list[str]]) -> None:
             turn.move(step.token, step.node)
 
 
-def _void_covered(turn: Turn, changes: Data) -> None:
-    index = index_of(turn.routes)
-    content = changes.keys() - index.system
+def _void_covered(turn: Turn, content: set[str]) -> None:
     hit = {number: each for number, each in standing(turn).items() if _concerns(turn, each, content)}
     void(turn, hit, "edited", fields=content)
     for number in hit:

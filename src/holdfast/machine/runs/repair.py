@@ -41,6 +41,7 @@ from holdfast.machine.runs.events import (
 from holdfast.machine.runs.involving import involve_actor
 from holdfast.machine.runs.law import override_refusal, repair_refusal
 from holdfast.machine.runs.leaving import finish, is_barred, leave_by, pass_through, stay_or_end, way_out
+from holdfast.machine.runs.lists import enter_changed, lists_of_document
 from holdfast.machine.runs.nodes.action import may_do_instead
 from holdfast.machine.runs.nodes.gate import may_take_over
 from holdfast.machine.runs.nodes.kind import no_transition
@@ -61,6 +62,7 @@ AGAIN = "retry"
 """In the metadata of a step of a process: what it takes to have its call made again. So is the event called by which that is asked for."""
 
 _OTHER_DATA = "give the run other data"
+_CHANGED = "the data was changed"
 
 OF_A_STEP = frozenset({"dlq", "step_failed"})
 """What a run waits for an operator for whose step gave up."""
@@ -411,12 +413,13 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
     if not all(is_within(turn.routes, data) for data in changed.values()):
         return too_large(turn.routes, "the patch")
     hashes = {name: [fingerprint(live[name].data), fingerprint(data)] for name, data in changed.items()}
-    actor = turn.moment.actor.id
+    actor, lists = turn.moment.actor.id, lists_of_document(turn)
     turn.emit(DataChanged(patch=command.patch, hashes=hashes, actor=actor, reason=command.reason))
     involve_actor(turn)
+    enter_changed(turn, lists, (), told=_CHANGED)
     _void_decided(turn)
     for step in [each for each in state.open.values() if each.token in changed and _is_about_data(turn, each)]:
-        stop_step(turn, step, "drop", error="the data was changed", reason=LEFT)
+        stop_step(turn, step, "drop", error=_CHANGED, reason=LEFT)
         turn.move(step.token, step.node, is_asked=True)
     return None
 

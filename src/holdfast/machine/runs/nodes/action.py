@@ -56,9 +56,10 @@ class ActionKind(TaskKind):
         elif node.op.work is not None:
             super().enter(turn, token, node)
         else:
-            draft = _drafted(turn, node, payload, turn.next_step, act=node.op.action)
+            author = _author(turn, node, turn.next_step, node.op.action, token=token.id)
+            draft = _drafted(turn, node, payload, author)
             if isinstance(draft, Draft):
-                output = _done(turn, node, draft, turn.next_step)
+                output = _done(turn, draft, author)
                 pass_through(turn, token, node, output=output)
             else:
                 self.fail(turn, token, node, draft.message)
@@ -78,11 +79,12 @@ def completed(turn: Turn, step: Step, output: object) -> Rejection | None:
         turn.cancel_step_timer(step)
         take_answer(turn, step, output)
         return None
-    draft = _not_allowed(turn, node) or _computed(turn, node, step, output)
+    author = _author(turn, node, step.number, node.op.action, token=step.token)
+    draft = _not_allowed(turn, node) or _computed(turn, node, output, author)
     if not isinstance(draft, Draft):
         return draft
     turn.cancel_step_timer(step)
-    take_answer(turn, step, _done(turn, node, draft, step.number))
+    take_answer(turn, step, _done(turn, draft, author))
     return None
 
 
@@ -91,20 +93,20 @@ def taken_back(turn: Turn, step: Step, output: object) -> Rejection | None:
     node = turn.routes.node(step.node)
     assert isinstance(node.op, Action)
     if not node.op.of:
-        draft = _computed(turn, node, step, output)
+        author = _author(turn, node, step.number, node.op.undo, token=step.token)
+        draft = _computed(turn, node, output, author)
         if not isinstance(draft, Draft):
             return draft
-        _write(turn, draft, _author(turn, node, step.number, node.op.undo))
+        _write(turn, draft, author)
     undone(turn, step)
     return None
 
 
-def _computed(turn: Turn, node: Node, step: Step, output: object) -> Draft | Rejection:
+def _computed(turn: Turn, node: Node, output: object, author: Author) -> Draft | Rejection:
     if output is not None and not isinstance(output, dict):
-        told = f"the handler of {step.node!r} gives changes by field, or nothing; it gave {output!r:.200}"
+        told = f"the handler of {node.id!r} gives changes by field, or nothing; it gave {output!r:.200}"
         return refused(Refusal.INVALID_DOCUMENT, told)
-    assert isinstance(node.op, Action)
-    return _drafted(turn, node, output or {}, step.number, act=node.op.action if step.of is None else node.op.undo)
+    return _drafted(turn, node, output or {}, author)
 
 
 def _not_allowed(turn: Turn, node: Node) -> Rejection | None:
@@ -142,11 +144,11 @@ def _closed(turn: Turn, node: Node) -> Rejection | None:
     return refused(Refusal.WORKFLOW_EDIT_LOCKED, f"{told}; allow it in the contract, or put the step elsewhere")
 
 
-def _drafted(turn: Turn, node: Node, changes: Data, step: int, *, act: str) -> Draft | Rejection:
+def _drafted(turn: Turn, node: Node, changes: Data, author: Author) -> Draft | Rejection:
     wrong = invalid(f"what {node.id!r} gives", not_given(index_of(turn.routes), changes, is_workflow=True))
     if wrong is not None:
         return wrong
-    author, may_set = _author(turn, node, step, act), window_of(turn.routes, turn.state).window == "editable"
+    may_set = window_of(turn.routes, turn.state).window == "editable"
     draft = drafted(turn, document_of(turn.state).data, changes, author, may_set=may_set)
     return _advised(draft) if isinstance(draft, Rejection) else _unapproved(turn, node, draft) or draft
 
@@ -182,8 +184,8 @@ def _unapproved(turn: Turn, node: Node, draft: Draft) -> Rejection | None:
     return refused(Refusal.WORKFLOW_EDIT_LOCKED, f"{told}; {instead}")
 
 
-def _author(turn: Turn, node: Node, step: int, act: str) -> Author:
-    return Author(acting(turn, node.run_as), [act], run_as=node.run_as or "actor", step=step)
+def _author(turn: Turn, node: Node, step: int, act: str, *, token: str = "") -> Author:
+    return Author(acting(turn, node.run_as), [act], run_as=node.run_as or "actor", step=step, token=token)
 
 
 def _write(turn: Turn, draft: Draft, author: Author) -> None:
@@ -192,10 +194,9 @@ def _write(turn: Turn, draft: Draft, author: Author) -> None:
         follow(turn, author.acts[0], draft.rules, before=draft.held, actor=author.actor)
 
 
-def _done(turn: Turn, node: Node, draft: Draft, step: int) -> Data:
+def _done(turn: Turn, draft: Draft, author: Author) -> Data:
     """Write the change; the receipt, as the steps behind find it."""
-    assert isinstance(node.op, Action)
     document = document_of(turn.state)
     before = document.version
-    _write(turn, draft, _author(turn, node, step, node.op.action))
-    return {"action": node.op.action, "version_before": before, "version_after": document.version}
+    _write(turn, draft, author)
+    return {"action": author.acts[0], "version_before": before, "version_after": document.version}

@@ -23,6 +23,7 @@ from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reason_against, verdict, vote_of, votes_of
 from holdfast.machine.runs.answers import answer_found, hidden_name, hidden_told, is_within, judged, merged, too_large
 from holdfast.machine.runs.asking import ask, is_left_out, look_up
+from holdfast.machine.runs.branches import entry_of
 from holdfast.machine.runs.candidates import (
     decision_by,
     last_decision,
@@ -60,7 +61,8 @@ class HumanKind(Kind):
         """Ask, unless the answer is in force already; a question that cannot be put into words is a failure of the step."""
         assert isinstance(node.op, Human)
         document = turn.state.document
-        if document is not None and document.kept(node.id, token.id) is not None and token.retry_of is None:
+        kept = None if document is None else document.kept(node.id, token.id, entry_of(turn.routes, token))
+        if kept is not None and token.retry_of is None:
             pass_through(turn, token, node, node.op.approval, output=token.data.get(turn.routes.answer_name(node.id)))
             return
         try:

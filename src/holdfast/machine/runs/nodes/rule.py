@@ -41,7 +41,7 @@ class RuleKind(Kind):
         if judged.data == document.data:
             pass_through(turn, token, node, judged.outcome or OK)
             return
-        author = Author(actor, ["update"], run_as=node.run_as or "actor", step=turn.next_step)
+        author = Author(actor, ["update"], run_as=node.run_as or "actor", step=turn.next_step, token=token.id)
         draft = drafted(turn, document.data, judged.data, author)
         if not isinstance(draft, Draft):
             self.fail(turn, token, node, draft.message)
