@@ -210,6 +210,7 @@ def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
         amended_from=known.document.id,
         hands=known.document.hands,
         wrote=known.document.wrote,
+        involved=[name for name in (known.state.requester, *known.state.involved) if name],
         reason=command.reason,
         judged_as=command.action,
         looks_up=looks_up(desk),

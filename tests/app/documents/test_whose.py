@@ -142,3 +142,28 @@ def test_whoever_caused_a_document_that_a_step_made_does_not_approve_it(place: P
         answer(engine, task, author)
     answer(engine, task, Actor(id="fin", roles=frozenset({"finance"})))
     assert acting(engine, PUBLISHER).documents.get("memo", memo.id).status == "active"
+
+
+@pytest.mark.row("E-673", "E-684")
+def test_whoever_brought_a_document_about_does_not_approve_its_amendment(place: Place) -> None:
+    """An amendment by somebody else is still the matter of who triggered the schedule that made the document, and of who wanted it."""
+    engine = opened(place)
+    published(engine)
+    sam, tina = (
+        Actor(id=name, roles=frozenset({"manager"}), capabilities=frozenset({"*"})) for name in ("sam", "tina")
+    )
+    of(engine, sam).schedules.put("rent", "invoice", GIVEN, cron="0 0 1 1 *", document_id="'I-1'")
+    of(engine, tina).schedules.trigger("rent")
+    engine.drain()
+    theirs = of(engine, CLERK)
+    theirs.documents.transition("invoice", "I-1", "submit")
+    for name in ("I-2", "I-3"):
+        before = "I-1" if name == "I-2" else "I-2"
+        theirs.documents.amend("invoice", before, {"note": name}, new_id=name)
+        theirs.documents.transition("invoice", name, "submit")
+        (task,) = of(engine, MAX).tasks.list(mine=True)
+        for who in (sam, tina):
+            with pytest.raises(RejectedError, match="self_approval|wrote this document"):
+                of(engine, who).tasks.decide(task, "approved", document_version=task.document_version)
+    of(engine, MAX).tasks.decide(task, "approved", document_version=task.document_version)
+    assert theirs.documents.get("invoice", "I-3").status == "active"
