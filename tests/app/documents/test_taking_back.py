@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from app.documents.blueprints import of, published
+from app.documents.walls import BUD, FIN, OPERATOR, acting, open_tasks, patch, stands, submit, violations
+from app.documents.walls import decide as decide_next
+from app.documents.walls import opened as invoices
 from holdfast import Actor, RejectedError
 from holdfast.authoring.document import ready_contract
 from holdfast.testing import ManualEngine
@@ -111,3 +115,43 @@ def test_a_decision_is_withdrawn_until_a_gate_has_used_it(place: Place) -> None:
         assert code(of(engine, actor).tasks.withdraw_decision, task) == "not_waiting"
     told = [each for each in of(engine, CLERK).documents.audit(ORDER, "I-1") if each.what == "void approvals"]
     assert [(each.who, each.why) for each in told] == [("mia", "withdrawn: I saw the wrong one")]
+
+
+@pytest.mark.row("EO-03", "E-053")
+def test_a_decision_is_withdrawn_until_the_slot_is_left_that_no_gate_follows(place: Place) -> None:
+    """Inside of such a slot it is void and asked for again; the way out uses it up, and then it is too late, however the document goes on."""
+    asked = "{{id: {0}, type: approval, approvers: [{{user: {1}}}]}}"
+    nodes = f"{asked.format('a', 'fin')}, {asked.format('b', 'bud')}, {{id: x, type: script, formula: 1}}"
+    refused = "{from: a, to: x, on: rejected}, {from: b, to: x, on: rejected}, {from: x, to: out}"
+    behind = patch("behind", nodes, f"{{from: a, to: b}}, {{from: b, to: out}}, {refused}")
+    engine = invoices(place.engine(), patch("asking", asked.format("c", "fin")), behind)
+    submit(engine)
+    decide_next(engine, "c", FIN)
+    first = open_tasks(engine)["a"]
+    decide_next(engine, "a", FIN)
+    acting(engine, FIN).tasks.withdraw_decision(first, "I saw the wrong one")
+    with pytest.raises(RejectedError, match="is void already"):
+        acting(engine, FIN).tasks.withdraw_decision(first)
+    decide_next(engine, "b", BUD)
+    again = open_tasks(engine)["a"]
+    decide_next(engine, "a", FIN)
+    assert stands(engine) == ("active", 100, "running", "round_completed")
+    engine.advance(timedelta(days=90))
+    with pytest.raises(RejectedError, match="the end of 'slot:behind' has used it"):
+        acting(engine, FIN).tasks.withdraw_decision(again, "oops")
+    (given,) = acting(engine, OPERATOR).tasks.get(again).decisions
+    assert (given.applied, given.is_applied, given.is_withdrawn) == (True, True, False)
+    told = [each.what for each in acting(engine, OPERATOR).documents.audit("invoice", "I-1")]
+    assert (told.count("void approvals"), told.count("apply approvals")) == (1, 2)
+    assert violations(engine) == []
+
+
+def test_a_decision_that_a_gate_has_used_is_refused_with_the_gate(place: Place) -> None:
+    """Whoever is too late is told what has used the decision, and until when it could be withdrawn."""
+    engine = submitted(place, ONE)
+    first = decide(engine, MANAGER, "first")
+    decide(engine, BOARD, "second")
+    with pytest.raises(
+        RejectedError, match="the gate of 'approve' has used it; a decision can be withdrawn until then"
+    ):
+        of(engine, MANAGER).tasks.withdraw_decision(first)

@@ -163,7 +163,7 @@ def test_whoever_brought_a_document_about_does_not_approve_its_amendment(place: 
         theirs.documents.transition("invoice", name, "submit")
         (task,) = of(engine, MAX).tasks.list(mine=True)
         for who in (sam, tina):
-            with pytest.raises(RejectedError, match="self_approval|wrote this document"):
+            with pytest.raises(RejectedError, match="wrote this document"):
                 of(engine, who).tasks.decide(task, "approved", document_version=task.document_version)
     of(engine, MAX).tasks.decide(task, "approved", document_version=task.document_version)
     assert theirs.documents.get("invoice", "I-3").status == "active"

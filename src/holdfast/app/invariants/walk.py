@@ -256,12 +256,11 @@ class Walk:
     def _applied(self, event: e.ApprovalsApplied) -> Iterator[Found]:
         document = self.state.document
         assert document is not None
+        used_by = event.transition or event.slot
         for number in event.steps:
             approval = document.approvals.get(number)
             if approval is None or approval.verdict != "approved":
-                yield Found(
-                    "WF-03", f"{event.transition!r} used up the approval of step {number}, which does not stand"
-                )
+                yield Found("WF-03", f"{used_by!r} used up the approval of step {number}, which does not stand")
                 continue
             op = self._routes.node(approval.node).op
             covers = set(op.covers) if isinstance(op, Human) else set()
@@ -269,7 +268,8 @@ class Walk:
                 covers or {*self._versions.get(approval.version, {}), *document.data} - index_of(self._routes).system
             )
             seen = self._versions.get(approval.version, {})
-            self._approved |= {name: document.data.get(name) for name in covers or self._given}
+            if not (event.slot and index_of(self._routes).spec.states[document.status] == "editable"):
+                self._approved |= {name: document.data.get(name) for name in covers or self._given}
             changed = sorted(name for name in names if seen.get(name) != document.data.get(name))
             if changed:
                 told = f"step {number} approved version {approval.version}, and {', '.join(changed)} changed before the gate"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final, Literal
 
 import msgspec
@@ -127,10 +128,14 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
     way: str = ""
     """The transition whose way is gone, or was last."""
+    drift_at: datetime | None = None
+    """When the first of that was told."""
     drift: str = ""
     """What another system has told of changes behind its back that nobody was asked to look at yet: it is held for that once it goes on."""
     sealed: list[str] = []
     """The fields that approvals cover which gates have used up since people could edit the document last; `ALL_FIELDS` for all of them."""
+    used: dict[int, str] = {}
+    """What has used up the approvals of this round, by step, in words."""
 
     def kept(self, node: str, token: str, entry: str) -> Approval | None:
         """The approval that a token which comes to a node finds in force, from an earlier way through the slot, about the same entries."""

@@ -12,6 +12,7 @@ from holdfast.machine.runs.branches import entry_of
 from holdfast.machine.runs.document import ALL_FIELDS, Approval, Document, Intent, Refused
 from holdfast.machine.runs.state import State
 from holdfast.machine.runs.switched import switched
+from holdfast.machine.runs.windows import index_of
 
 
 def _document(state: State) -> Document:
@@ -147,10 +148,14 @@ def _voided(_routes: GraphIndex, state: State, event: e.ApprovalsVoided) -> None
 
 def _applied(routes: GraphIndex, state: State, event: e.ApprovalsApplied) -> None:
     document = _document(state)
+    by = f"the end of {event.slot!r}" if event.slot else f"the gate of {event.transition!r}"
+    document.used |= dict.fromkeys(event.steps, by)
+    can_be_edited = event.slot and index_of(routes).spec.states[document.status] == "editable"
     for step in event.steps:
         op = routes.node(document.approvals.pop(step).node).op
         assert isinstance(op, Human)
-        document.sealed = sorted({*document.sealed, *(op.covers or (ALL_FIELDS,))})
+        if not can_be_edited:
+            document.sealed = sorted({*document.sealed, *(op.covers or (ALL_FIELDS,))})
 
 
 def _kept(_routes: GraphIndex, state: State, event: e.ApprovalsKept) -> None:
@@ -170,7 +175,7 @@ def _rejected(_routes: GraphIndex, state: State, event: e.SlotRejected) -> None:
 
 def _round_started(_routes: GraphIndex, state: State, event: e.RoundStarted) -> None:
     document = _document(state)
-    document.round, document.is_resting = event.round, False
+    document.round, document.is_resting, document.used = event.round, False, {}
 
 
 def _round_completed(_routes: GraphIndex, state: State, _event: e.RoundCompleted) -> None:

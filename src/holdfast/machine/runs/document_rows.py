@@ -290,7 +290,7 @@ def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for 
         case e.RulesApplied():
             return _Told(f"rules at {event.action}", event.by, why="; ".join([*event.rules, *event.errors]))
         case e.ApprovalsApplied():
-            return _Told("apply approvals", why=event.transition)
+            return _Told("apply approvals", why=event.transition or event.slot)
         case e.WorkflowSwitched():
             what = f"switch workflow {event.before} to {event.version}"
             why = f"{event.reason} (asked otherwise: {', '.join(event.eased)})" if event.eased else event.reason

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from holdfast.machine.graphs.graph import Action, Gate, Node, Proxy
 from holdfast.machine.runs.document import Approval
 from holdfast.machine.runs.ending import stop_step, unended
-from holdfast.machine.runs.events import ApprovalsVoided, BranchesClosed, SlotRejected, StepCompleted, TokenHeld
+from holdfast.machine.runs.events import (
+    ApprovalsApplied,
+    ApprovalsVoided,
+    BranchesClosed,
+    SlotRejected,
+    StepCompleted,
+    TokenHeld,
+)
 from holdfast.machine.runs.events.document import Voiding
 from holdfast.machine.runs.leaving import complete_at_once, end_branches
 from holdfast.machine.runs.rollback import NOT_UNDONE
@@ -40,6 +47,15 @@ def in_force(turn: Turn, slot: str) -> list[int]:
     return [
         step for step, each in approvals if each.verdict == "approved" and turn.routes.node(each.node).region == slot
     ]
+
+
+def use_up(turn: Turn, steps: Sequence[int], *, transition: str = "", slot: str = "") -> None:
+    """A gate, or the way out of a slot, has relied on these approvals: nobody turns them back. Those that it did not come to this time are void."""
+    kept = [step for step in steps if document_of(turn.state).approvals[step].is_kept]
+    void(turn, kept, "entered_again")
+    used = [step for step in steps if step not in kept]
+    if used:
+        turn.emit(ApprovalsApplied(steps=used, transition=transition, slot=slot))
 
 
 def has_void(turn: Turn, exit_: str) -> bool:

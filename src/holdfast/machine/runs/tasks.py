@@ -81,6 +81,7 @@ def task_command(turn: Turn, command: c.TaskCommand) -> Answer | None:
         told = (
             "" if known is None else f": it was {known['status']} by {known['decided_by']!r} at {known['decided_at']}"
         )
+        told += _why_too_late(turn, command)
         return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for anybody{told}")
     task = _Task(turn, step, op, question_of(turn.routes, turn.state, step))
     return _TABLE[type(command)](task, command)
@@ -95,6 +96,18 @@ def _is_own_approval(turn: Turn, step: int) -> bool:
     given = [known, *cast("list[dict[str, object]]", known.get("decisions", []))]
     names = {each.get(name) for each in given for name in ("decided_by", "on_behalf_of")}
     return bool(names & {turn.moment.actor.id, person(turn.moment.actor)})
+
+
+def _why_too_late(turn: Turn, command: c.TaskCommand) -> str:
+    """Why an approval of a document is not withdrawn any more; empty if that is not asked, or not known."""
+    document = turn.state.document
+    if document is None or not isinstance(command, c.WithdrawDecision):
+        return ""
+    if command.step in document.used:
+        by = document.used[command.step]
+        return f", and {by} has used it; a decision can be withdrawn until then; amend the document, or cancel it"
+    approval = document.approvals.get(command.step)
+    return ", and is void already: it is asked for again" if approval and approval.verdict == "void" else ""
 
 
 def _withdraw_approval(turn: Turn, command: c.WithdrawDecision) -> None:

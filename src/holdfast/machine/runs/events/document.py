@@ -146,10 +146,13 @@ class ApprovalsVoided(Happening, frozen=True, kw_only=True):
 
 @message(name="approvals_applied")
 class ApprovalsApplied(Happening, frozen=True, kw_only=True):
-    """A gate has used up approvals: they count once."""
+    """A gate has used up approvals, or the way out of a slot that no gate follows: they count once."""
 
     steps: list[int]
-    transition: str
+    transition: str = ""
+    """What the gate has performed; empty if it was the way out of a slot."""
+    slot: str = ""
+    """The slot that was left; empty if a gate follows it."""
 
 
 @message(name="approvals_kept")

@@ -19,13 +19,13 @@ from holdfast.machine.graphs.graph import AGAIN, DENIED, OK, PASS, REJECT, Docum
 from holdfast.machine.runs.acting import Present, acting, present
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import FindPeople
-from holdfast.machine.runs.events import ApprovalsApplied, DocumentMoved
+from holdfast.machine.runs.events import DocumentMoved
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish, pass_through
 from holdfast.machine.runs.nodes.kind import Kind
 from holdfast.machine.runs.policies import allowed, policy_refusal
 from holdfast.machine.runs.rules import follow, judge, rules_for
-from holdfast.machine.runs.slots import has_void, hold, void
+from holdfast.machine.runs.slots import has_void, hold, use_up
 from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
@@ -100,10 +100,8 @@ def _perform(turn: Turn, node: Node) -> str:
     held, told = _ruled(turn, transition.name, rules, now.actor)
     if told:
         return told
-    void(turn, [step for step, each in document.approvals.items() if each.is_kept], "entered_again")
-    applied = [step for step, each in document.approvals.items() if each.verdict == "approved"]
-    if applied:
-        turn.emit(ApprovalsApplied(steps=applied, transition=transition.name))
+    approved = [step for step, each in document.approvals.items() if each.verdict == "approved"]
+    use_up(turn, approved, transition=transition.name)
     intent = document.intent if document.intent is not None and document.intent.transition else None
     turn.emit(
         DocumentMoved(

@@ -1,8 +1,9 @@
 """A proxy is the way into a slot, or the way out of it.
 
 Entered when: a token arrives, or a rejection leaves the slot. May do: at the way in, void what earlier ways through the slot have left; where the document
-is sent through its slot again because approvals are void, those that are not stay in force. Left when: at once; at the way out when no other branch of
-the document is under way, and in a slot that no gate follows, by `again`, back to the way in, if an approval is void. On compensation: nothing to undo.
+is sent through its slot again because approvals are void, those that are not stay in force. At the way out of a slot that no gate follows, use up
+its approvals. Left when: at once; at the way out when no other branch of the document is under way, and in a slot that no gate follows, by `again`,
+back to the way in, if an approval is void. On compensation: nothing to undo.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from holdfast.machine.graphs.graph import AGAIN, Gate, Node, Proxy
 from holdfast.machine.runs.events import ApprovalsKept
 from holdfast.machine.runs.leaving import complete_at_once, pass_through
 from holdfast.machine.runs.nodes.kind import Kind
-from holdfast.machine.runs.slots import has_void, hold, in_force, standing, void
+from holdfast.machine.runs.slots import has_void, hold, in_force, standing, use_up, void
 from holdfast.machine.runs.state import Token
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
@@ -32,10 +33,12 @@ class ProxyKind(Kind):
                 turn.emit(ApprovalsKept(steps=kept, slot=node.op.slot))
         elif document_of(turn.state).refused is None and hold(turn, token, node):
             return
-        elif _is_void(turn, node.op.slot):
-            complete_at_once(turn, token, node, AGAIN)
-            turn.move(token.id, index_of(turn.routes).way_in(node.op.slot))
-            return
+        elif not _is_before_gate(turn, node.op.slot):
+            if has_void(turn, index_of(turn.routes).regions[node.op.slot].exit):
+                complete_at_once(turn, token, node, AGAIN)
+                turn.move(token.id, index_of(turn.routes).way_in(node.op.slot))
+                return
+            use_up(turn, in_force(turn, node.op.slot), slot=node.op.slot)
         pass_through(turn, token, node)
 
 
@@ -46,7 +49,6 @@ def _is_sent_back(turn: Turn, token: Token, slot: str) -> bool:
     return is_void and isinstance(turn.routes.node(token.node).op, Gate | Proxy)
 
 
-def _is_void(turn: Turn, slot: str) -> bool:
-    """Whether an approval of a slot is void that no gate follows: a gate would see to it that it is asked for again."""
-    exit_ = index_of(turn.routes).regions[slot].exit
-    return not isinstance(turn.routes.node(exit_).op, Gate) and has_void(turn, exit_)
+def _is_before_gate(turn: Turn, slot: str) -> bool:
+    """Whether a gate follows a slot: it sees to void approvals itself, and uses up the others."""
+    return isinstance(turn.routes.node(index_of(turn.routes).regions[slot].exit).op, Gate)
