@@ -82,7 +82,7 @@ _OF_RUNS: Final[_Words] = {
     "workflow_started": lambda _: "start",
     "workflow_forked": lambda _: "fork",
     "signal_received": lambda data: f"signal {data.get('name')}",
-    "workflow_paused": lambda data: "pause" if data.get("reason") == "requested" else "",
+    "workflow_paused": lambda data: "pause" if data.get("reason") == "requested" else _resumed(data),
     "workflow_resumed": _resumed,
     "cancellation_started": lambda _: "cancel",
     "abort_started": lambda _: "abort",

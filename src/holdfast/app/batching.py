@@ -20,7 +20,7 @@ from holdfast.kernel.decider import TERMINAL
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.batches.words import BATCH, Item, LookAtItems, NoteOutcomes, Order, Outcome, TryItems
 from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.pauses import REQUESTED
+from holdfast.machine.runs.pauses import HELD
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.status import WAITING
 from holdfast.runtime.handlers import EffectContext
@@ -150,8 +150,8 @@ def _standing(order: Order, header: Header, number: int) -> Outcome:
     if wanted is not None:
         is_done = status == wanted
     else:
-        is_done = (status == "paused" and header.reason == REQUESTED) == (order.verb == "pause")
-    if order.verb == "resume" and status == "paused" and header.reason not in {REQUESTED, *WAITING}:
+        is_done = (status == "paused" and header.reason in HELD) == (order.verb == "pause")
+    if order.verb == "resume" and status == "paused" and header.reason not in {*HELD, *WAITING}:
         return Outcome(number=number, status="failed", detail=f"it waits for an operator: {header.reason}")
     if is_done:
         return Outcome(number=number, status="done")

@@ -295,7 +295,7 @@ class _Look:
     def _paused_at(self) -> datetime | None:
         """Since when. A run that counted as paused before, because it waited, is paused since then by another thing."""
         pause = self._found.state.pause
-        return self._found.header.paused_at if pause is None else pause.at
+        return self._found.header.paused_at if pause is None else pause.since
 
     @property
     def _is_process(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from holdfast.machine.graphs.graph import Graph, Op, WaitEvent, WaitEvents
 from holdfast.machine.runs.nodes import kind_of
-from holdfast.machine.runs.pauses import APPROVED
+from holdfast.machine.runs.pauses import APPROVED, DRIFTED
 from holdfast.machine.runs.state import State
 
 Work = Literal["here", "elsewhere", "nowhere", "driven"]
@@ -50,6 +50,8 @@ def _why_paused(state: State) -> str:
     ended = "resume or cancel it" if state.document is None else "resume it, or ask for a transition of the document"
     if state.pause is not None and state.reason == APPROVED:
         return f"{state.error}, and it goes on when somebody, or the worker for that, resumes it; {ended}"
+    if state.pause is not None and state.reason == DRIFTED:
+        return f"{state.error}; {ended}"
     if state.pause is not None:
         why = f": {state.error}" if state.error else ""
         return f"{state.pause.by!r} has paused it{why}; {ended}"

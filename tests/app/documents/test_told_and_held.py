@@ -20,6 +20,7 @@ from app.documents.bills import (
     submitted,
 )
 from holdfast import Actor, ForbiddenError, RejectedError
+from holdfast.kernel.records import PauseClock
 from support.engines import Place
 
 ERP = Actor(id="erp", on_behalf_of="ursula", capabilities=frozenset({"bill.update", "execution:read"}))
@@ -215,3 +216,49 @@ def test_a_pause_that_the_engine_made_is_nobody_elses(place: Place) -> None:
     bill = submitted(engine, note="bob")
     assert engine.documents.get("bill", "B-1").run_status == "paused"
     assert "paused by 'system'" in engine.run(bill.instance).why().words
+
+
+@pytest.mark.row("E-578")
+@pytest.mark.parametrize("clock", ["run_on", "stand_still"])
+def test_a_hold_for_drift_is_of_the_drift_and_not_of_who_ended_a_pause(place: Place, clock: PauseClock) -> None:
+    """Why it waits names who told the drift, and since when; who resumed has resumed it, in the audit too, and a second drift is another hold."""
+    engine = publish(place.engine())
+    bill = submitted(engine)
+    run, begun = by(engine, OPERATOR).run(bill.instance), engine.clock.now()
+    run.pause(reason="month end", clock=clock)
+    engine.advance(timedelta(minutes=5))
+    by(engine, ERP).documents.notify_mutation("bill", "B-1", {"total": 9})
+    engine.advance(timedelta(minutes=5))
+    run.resume("the month is open")
+    (reason,) = [each for each in run.why().reasons if each.kind == "paused"]
+    shown = run.describe()
+    assert (reason.since, shown.paused_by, shown.reason) == (begun + timedelta(minutes=5), "system", "drift")
+    assert f"paused by 'system' since {reason.since} (drift): drift: 'erp' tells that total changed" in reason.words
+    assert "has paused it" not in f"{reason.words} {run.why().words}"
+    entries = [(each.actor, each.action, each.reason) for each in engine.audit.of(bill.instance)]
+    assert entries[-3:] == [
+        (OPERATOR.id, "pause", "month end"),
+        ("erp", "drift", ""),
+        (OPERATOR.id, "resume", "the month is open"),
+    ]
+    run.resume("looked at it")
+    engine.drain()
+    by(engine, ERP).documents.notify_mutation("bill", "B-1", {"total": 9})
+    assert (run.describe().paused_by, run.describe().reason) == ("system", "drift")
+    assert "has paused it" not in run.why().words
+    run.resume("again")
+    approve(engine)
+    assert (engine.documents.get("bill", "B-1").status, engine.invariants.check().items) == ("active", [])
+    assert engine.instances.verify(bill.instance).differences == []
+
+
+def test_a_second_pause_is_refused_with_the_first_one(place: Place) -> None:
+    """Who may not hold it besides is told by whom it is held, since when and why, and nothing that would end that."""
+    engine = publish(place.engine())
+    bill = submitted(engine)
+    by(engine, OPERATOR).run(bill.instance).pause(reason="a bad version")
+    with pytest.raises(
+        RejectedError, match=rf"by '{OPERATOR.id}' since .*: a bad version; pause it again once"
+    ) as caught:
+        by(engine, OPERATOR).run(bill.instance).pause(reason="fraud?")
+    assert (caught.value.reason, "resume" in str(caught.value)) == ("already_paused", False)

@@ -35,7 +35,7 @@ STEP_STATUSES: Final = (
 ANSWERED: Final = {"confirmed": "approved", "rejected": "rejected"}
 """What an answer is called in a history, by its outcome."""
 
-HARMLESS: Final = frozenset({"requested", "approved"})
+HARMLESS: Final = frozenset({"requested", "approved", "drift"})
 """Why an instance waits with which nothing is wrong: a person wants it to, or has decided, and another lets it go on."""
 
 

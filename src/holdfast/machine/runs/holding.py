@@ -17,9 +17,12 @@ def paused(_routes: GraphIndex, state: State, event: e.WorkflowPaused) -> None:
     """The run waits for an operator."""
     state.status, state.reason, state.error = "paused", event.reason, event.error
     if event.at is not None:
-        state.pause = Pause(at=event.at, by=event.by, clock=event.clock, until=event.until, held=dict(event.held))
+        held = dict(event.held)
+        state.pause = Pause(
+            at=event.at, by=event.by, clock=event.clock, until=event.until, held=held, since=event.since or event.at
+        )
         if state.document is not None:
-            state.document.drift = ""  # The pause tells of it.
+            state.document.drift, state.document.drift_at = "", None  # The pause tells of it.
 
 
 def timer_held(_routes: GraphIndex, state: State, event: e.TimerHeld) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.instants import later
 from holdfast.kernel.records import PauseClock
@@ -47,6 +48,9 @@ from holdfast.machine.runs.windows import document_of
 
 REQUESTED: Final = "requested"
 APPROVED: Final = "approved"
+DRIFTED: Final = "drift"
+HELD: Final = frozenset({REQUESTED, DRIFTED})
+"""Why a run is paused that goes on as soon as it is resumed."""
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -104,7 +108,7 @@ def _hold(turn: Turn, reason: PauseReason, command: PauseWorkflow) -> None:
             reason=reason,
             error=command.reason,
             at=moment.now,
-            by=moment.actor.id,
+            by=SYSTEM.id if reason == DRIFTED else moment.actor.id,
             clock=command.clock or CLOCKS[turn.routes.graph.kind],
             until=command.until,
             held=held,
@@ -115,10 +119,11 @@ def _hold(turn: Turn, reason: PauseReason, command: PauseWorkflow) -> None:
 def _unpausable(turn: Turn) -> Rejection | None:
     state = turn.state
     if state.status == "paused":
-        told = "it is paused already; resume it"
-        return refused(
-            Refusal.ALREADY_PAUSED, told if state.pause else f"it waits for an operator already: {state.reason}"
-        )
+        pause = state.pause
+        if pause is None:
+            return refused(Refusal.ALREADY_PAUSED, f"it waits for an operator already: {state.reason}")
+        told = f"it is paused already, by {pause.by!r} since {pause.since}: {state.error or state.reason}"
+        return refused(Refusal.ALREADY_PAUSED, f"{told}; pause it again once that pause has ended")
     if state.rollback is not None:
         return refused(Refusal.ROLLBACK_IN_PROGRESS, "it undoes what it did; wait for its end, or abort it")
     if waited := stations(turn):
@@ -187,7 +192,7 @@ def waited_for(turn: Turn) -> str:
     if is_halted(state):
         return f"{state.reason} {state.next_step}"
     if state.pause is not None:
-        return f"{state.reason} {state.pause.at.isoformat()} {state.pause.by}"
+        return f"{state.reason} {state.pause.since.isoformat()} {state.pause.by}"
     if state.status == "paused":
         return f"{state.reason} {state.next_step}"
     return " ".join(str(each.number) for each in stations(turn))
@@ -252,27 +257,35 @@ def tell_drift(turn: Turn, command: TellDrift) -> Rejection | None:
             on_behalf_of=actor.on_behalf_of,
             reason=command.reason,
             after={CHANGED_ELSEWHERE: command.fields, "refused": command.refused},
+            at=turn.moment.now,
         )
     )
     if _unpausable(turn) is None:
-        _hold(turn, REQUESTED, PauseWorkflow(reason=document_of(turn.state).drift))
+        _hold(turn, DRIFTED, PauseWorkflow(reason=document_of(turn.state).drift))
     return None
 
 
-def _holds_for_drift(turn: Turn) -> bool:
-    """Whether the run is held once more, for what another system told while it was paused."""
+def _holds_for_drift(turn: Turn, request: str) -> bool:
+    """Whether the run is held once more, for what another system told while it was paused. The clocks are held from where that pause has held them."""
     state = turn.state
-    drift = "" if state.document is None else state.document.drift
-    if not drift:
+    document, pause = state.document, state.pause
+    if document is None or not document.drift:
         return False
-    pause = state.pause
     turn.cancel_timer(RESUME)
     if pause is None:
-        _hold(turn, REQUESTED, PauseWorkflow(reason=drift))
+        _hold(turn, DRIFTED, PauseWorkflow(reason=document.drift))
         return True
-    by = turn.moment.actor.id
     turn.emit(
-        WorkflowPaused(reason=REQUESTED, error=drift, at=pause.at, by=by, clock=pause.clock, held=dict(pause.held))
+        WorkflowPaused(
+            reason=DRIFTED,
+            error=document.drift,
+            at=pause.at,
+            by=SYSTEM.id,
+            clock=pause.clock,
+            held=dict(pause.held),
+            since=document.drift_at,
+            request=request,
+        )
     )
     return True
 
@@ -283,7 +296,7 @@ def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
     Unless the run is held for something else by now.
     """
     state = turn.state
-    if _holds_for_drift(turn):
+    if _holds_for_drift(turn, "" if event is None else event.request):
         return
     pause, overdue = state.pause, list(state.held)
     held = [(token, token.stay) for token in state.tokens.values() if token.stay is not None]

@@ -41,6 +41,7 @@ def _act_noted(_routes: GraphIndex, state: State, event: e.ActNoted) -> None:
         fields = event.after.get(CHANGED_ELSEWHERE)
         names = ", ".join(map(str, fields)) if isinstance(fields, list) and fields else "nothing"
         told = f"{event.actor!r} tells that {names} changed elsewhere, which was refused here ({event.after.get('refused')})"
+        state.document.drift_at = state.document.drift_at or event.at
         state.document.drift = f"{state.document.drift}; {told}" if state.document.drift else f"drift: {told}"
 
 

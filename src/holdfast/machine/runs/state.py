@@ -185,9 +185,12 @@ class Dropped(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Pause(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """A pause that somebody asked for."""
+    """A pause that somebody asked for, or that a document is held by for what another system has changed."""
 
     at: datetime
+    """From when on its clocks are held."""
+    since: datetime
+    """Since when the run is to be held for its reason."""
     by: str = ""
     clock: Literal["run_on", "stand_still"] = "run_on"
     until: datetime | None = None

@@ -20,9 +20,10 @@ PauseReason = Literal[
     "requested",
     "approved",
     "no_approver",
+    "drift",
 ]
 """What a run waits for an operator for; `no_edge` if no condition of the ways on holds, `condition_failed` if one of them cannot be answered, `requested` if nothing went wrong and a person wants it to wait, `approved` if a question is decided
-and the run is left to whoever lets it go on, `no_approver` if nobody can decide a question."""
+and the run is left to whoever lets it go on, `no_approver` if nobody can decide a question, `drift` if another system has changed a document."""
 
 Trigger: TypeAlias = ResumeTrigger
 """What has a run go on."""
@@ -43,6 +44,10 @@ class WorkflowPaused(Happening, frozen=True, kw_only=True):
     """When it goes on by itself; None means that it does not."""
     held: dict[str, datetime] = {}  # noqa: RUF012 - every struct gets one of its own
     """The timers that do not fire meanwhile, by key, and when they were due."""
+    since: datetime | None = None
+    """Since when the run was to be held for this, if another pause has held it then; `at` is the beginning of that one."""
+    request: str = ""
+    """The id of the request to resume that has ended that pause; empty if a timer has."""
 
 
 @message(name="timer_held")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 from holdfast.kernel.vocabulary import message
@@ -100,6 +101,8 @@ class ActNoted(Happening, frozen=True, kw_only=True):
     before: Data = {}  # noqa: RUF012 - every struct gets one of its own
     """What was so before, as far as it is something else now."""
     after: Data = {}  # noqa: RUF012 - every struct gets one of its own
+    at: datetime | None = None
+    """When another system has told of a change; None for everything else."""
 
 
 @message(name="people_involved")
