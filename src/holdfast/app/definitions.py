@@ -26,7 +26,6 @@ from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.compiler import copy_graph, graph_bytes, read_graph
-from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
@@ -237,12 +236,6 @@ class Library:
         wanted = version or self._known_newest(tenant, name) or self._find_newest(tenant, name)
         found = self._programs.get((tenant, name, wanted))
         return found or (self._load(tenant, name, wanted) if wanted else None)
-
-    def document_spec(self, tenant: str, name: str) -> DocumentSpec | None:
-        """What the newest workflow of a type says of its documents; None if there is none."""
-        program = self.program(tenant, name)
-        machine = None if program is None else program.decider
-        return machine.graph.document if isinstance(machine, GraphMachine) else None
 
     def recent(self, tenant: str, name: str) -> Program | None:
         """The newest program of a definition; what another process has published is learnt of within a moment."""

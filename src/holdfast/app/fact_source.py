@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -19,10 +19,8 @@ from holdfast.app.registry import Registry
 from holdfast.app.step_handlers import plain_data
 from holdfast.errors import ForbiddenError
 from holdfast.kernel.actor import late_request
-from holdfast.kernel.document_records import StoredDocument
 from holdfast.kernel.facts import DocumentFact, Fact, FactKey, FactsNeeded, RightsFact
 from holdfast.kernel.people import DirectoryLook
-from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.runs.passed import Called
 from holdfast.people.access import Access, Accesses, UnreadError
 from holdfast.people.authorizing import authorize
@@ -40,8 +38,6 @@ _OF_RUNS: Final = frozenset({"asked", "asks", "above"})
 """What is never remembered: it is read for each operator who needs it."""
 
 Body = KeptRules | Data | None
-SpecOf = Callable[[str, str], DocumentSpec | None]
-"""What a type of documents is to a tenant, in the newest version of its workflow."""
 
 
 class _Charter(NamedTuple):
@@ -60,7 +56,6 @@ class EngineFacts:
         self._limit = limit
         self._registry = registry
         self._charters: Charters = registry.charters
-        self._spec_of: SpecOf = registry.library.document_spec
         self._kept = _Kept()
 
     def known(self, place: Place, key: FactKey, now: datetime) -> Read | None:
@@ -161,8 +156,9 @@ class EngineFacts:
             if found is None:
                 told = f"{key.of} {name!r} took the place of {key.name!r} and is not there; refer to another document"
             last = found or last
-        if last is not None and not told and self._is_under_way(place.tenant, last.row):
-            told = f"{key.of} {last.row.id!r} is an amendment and {last.row.status!r}, so nothing is in force; finish the amendment, then retry"
+        if last is not None and not told and last.row.is_amending:
+            told = f"{key.of} {last.row.id!r} is an amendment and {last.row.status!r}, so nothing is in force"
+            told += "; finish the amendment, then retry; if it was closed, refer to another document"
         read = Read(_document_fact(last, told), tuple(gates.values()))
         if may_remember:
             self._kept.keep_document(place, key, read)
@@ -175,17 +171,6 @@ class EngineFacts:
         if key.kind == "above":
             return Read(Fact(below.above(key.name), 0))
         return Read(Fact(below.of_run(key.name, is_open=key.of == "open"), 0))
-
-    def _is_under_way(self, tenant: str, row: StoredDocument) -> bool:
-        """Whether a document is an amendment that somebody still writes, or that goes on from its status by itself."""
-        if row.is_resting:
-            return False
-        spec = self._spec_of(tenant, row.type)
-        if spec is None or not (row.amended_from or row.status == spec.amended):
-            return False
-        return spec.states.get(row.status) == "editable" or any(
-            each.begins == "by_itself" and row.status in each.sources for each in spec.transitions
-        )
 
     def _charter(self, look: FactLook, place: Place, key: FactKey, *, may_remember: bool) -> Read:
         version, name = look.versions(place.tenant).charters, _charter_of(key)

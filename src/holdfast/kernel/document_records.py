@@ -31,6 +31,8 @@ class DocumentOpened(Record, frozen=True, kw_only=True, gc=False):
     round: int = 1
     is_resting: bool = False
     """Whether nothing is under way for it."""
+    is_amending: bool = False
+    """Whether it was amended and no round has been completed since: references do not read it."""
     updated_by: str = ""
 
 
@@ -45,6 +47,7 @@ class DocumentTouched(Record, frozen=True, kw_only=True, gc=False):
     superseded_by: str | None = None
     round: int | None = None
     is_resting: bool | None = None
+    is_amending: bool | None = None
     updated_by: str | None = None
 
 

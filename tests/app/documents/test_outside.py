@@ -172,10 +172,19 @@ actions: [{name: agreement.create, creates: true}, {name: agreement.update}]
 """
 
 
-def by_agreement(place: Place, amendment: str = "new_row") -> ManualEngine:
+REVIEWED = """
+base: {entity_type: agreement, envelope_version: 1}
+slots:
+  "slot:asked_to_agree":
+    exit: join
+    nodes: [{id: review, type: approval, approvers: [{user: fin}]}]
+"""
+
+
+def by_agreement(place: Place, amendment: str = "new_row", agreement: str = AGREEMENT) -> ManualEngine:
     """An invoice that waits, and is checked then by the credit of an agreement; the agreement has been there before."""
     engine = place.engine()
-    engine.contracts.publish(AGREEMENT.replace("AMENDMENT", amendment))
+    engine.contracts.publish(agreement.replace("AMENDMENT", amendment))
     waiting = "{id: later, type: wait_timer, duration: 72h}"
     check = "{id: enough, type: condition, expression: entity.agreement.credit >= entity.total}"
     edges = '{from: later, to: enough}, {from: enough, to: out, on: "true"}, {from: enough, to: ask, on: "false"}'
@@ -230,6 +239,73 @@ def test_a_reference_to_what_is_not_in_force_fails_the_step(place: Place, amendm
     own.transition("agreement", new.id, "confirm")
     retry(engine)
     assert stands(engine)[0] == "active"
+
+
+DECIDED = AGREEMENT.replace("changed: {window: editable}", "changed: {window: editable}, asked: {window: amend_only}")
+DECIDED = DECIDED.replace(
+    "to: open}", "to: asked}\n    - {name: agree, from: [asked], to: open, on_reject: changed}", 1
+)
+DECIDED = DECIDED.replace("from: [open, changed]", "from: [open, changed, asked]")
+DECIDED = DECIDED.replace("actions:", "    - {name: recall, from: [asked], to: changed, kind: recall}\nactions:")
+DECIDED += """slots: [{id: "slot:asked_to_agree", entry: "sys:state:asked", exit: "sys:gate:agree", window: amend_only, stable: true}]
+"""
+"""The same, but that somebody has to agree to an amendment; nothing leads on from there by itself."""
+
+
+@pytest.mark.row("E-619")
+@pytest.mark.parametrize("amendment", ["new_row", "in_place"])
+@pytest.mark.parametrize("then", ["asked", "recalled", "closed", "closed as asked"])
+def test_an_amendment_is_in_force_through_a_completed_round_alone(place: Place, amendment: str, then: str) -> None:
+    """One that waits for a decision, that was taken back or that was closed without one is not read, whichever way it is amended."""
+    engine = by_agreement(place, amendment, DECIDED)
+    own = acting(engine, PUBLISHER).documents
+    new = own.mutate("agreement", "C-1", {"credit": 1_000_000}).id
+    if then != "closed":
+        own.transition("agreement", new, "confirm")
+    if then == "recalled":
+        own.transition("agreement", new, "recall")
+    if then.startswith("closed"):
+        own.transition("agreement", new, "close")
+    engine.advance(timedelta(hours=80))
+    assert stands(engine)[::2] == ("submitted", "paused")
+    assert "so nothing is in force" in failed_step(engine).words
+    assert_reads_after(engine, new, then)
+
+
+def assert_reads_after(engine: ManualEngine, name: str, then: str) -> None:
+    """Once it is agreed to it is read; what is closed is not, for good."""
+    own = acting(engine, PUBLISHER).documents
+    if then.startswith("closed"):
+        retry(engine)
+        assert stands(engine)[::2] == ("submitted", "paused")
+        return
+    for transition in ["confirm", "agree"] if then == "recalled" else ["agree"]:
+        own.transition("agreement", name, transition)
+    retry(engine)
+    assert stands(engine)[0] == "active"
+
+
+@pytest.mark.row("E-619")
+@pytest.mark.parametrize("back", ["changed", "open"])
+def test_an_amendment_that_was_rejected_is_not_in_force(place: Place, back: str) -> None:
+    """Wherever the rejection leads: also if the status is the one that an approved document has."""
+    engine = by_agreement(
+        place, "in_place", DECIDED.replace("on_reject: changed", f"on_reject: {back}, begins: by_itself")
+    )
+    own = acting(engine, PUBLISHER)
+    own.bodies.publish(own.bodies.save(REVIEWED).id)
+    acting(engine, PUBLISHER).documents.create("agreement", {"name": "y", "credit": 0}, id="C-2")
+    acting(engine, ANN).documents.create("invoice", {"number": "A-2", "total": 100, "agreement": "C-2"}, id="I-2")
+    acting(engine, ANN).documents.transition("invoice", "I-2", "submit")
+    own.documents.mutate("agreement", "C-2", {"credit": 1_000_000})
+    own.documents.transition("agreement", "C-2", "confirm")
+    (task,) = acting(engine, FIN).tasks.list(mine=True)
+    acting(engine, FIN).tasks.decide(task, "rejected", document_version=task.document_version, comment="no")
+    engine.drain()
+    assert own.documents.get("agreement", "C-2").status == back
+    engine.advance(timedelta(hours=80))
+    run = acting(engine, OPERATOR).run(own.documents.get("invoice", "I-2").instance)
+    assert "so nothing is in force" in run.why().words
 
 
 @pytest.mark.row("E-619")

@@ -117,6 +117,8 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Counts the ways from a state to the rest."""
     updated_by: str = ""
     """Who has created, changed or moved it last."""
+    is_back: bool = False
+    """Whether it came to its status by a rejection, or by a transition that is no way on, such as a recall."""
     is_resting: bool = False
     """Whether the round is completed, and nothing is under way."""
     sequence: int = 0

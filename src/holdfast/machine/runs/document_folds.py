@@ -91,8 +91,14 @@ def _moved(routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
     document = _document(state)
     document.status, document.refused, document.approvals = event.status, None, {}
     document.updated_by = event.by
+    document.is_back = event.how == "rejected" or _is_no_way_on(routes, event.transition)
     if document.sealed and routes.documents is not None and routes.documents.spec.states[event.status] == "editable":
         document.sealed = []
+
+
+def _is_no_way_on(routes: GraphIndex, transition: str) -> bool:
+    known = index_of(routes).transitions.get(transition)
+    return known is not None and bool(known.kind)
 
 
 def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) -> None:

@@ -25,6 +25,7 @@ from holdfast.machine.runs.document_folds import AUDITED
 from holdfast.machine.runs.fields import differences_of
 from holdfast.machine.runs.patches import fingerprint
 from holdfast.machine.runs.state import State
+from holdfast.machine.runs.windows import index_of
 
 _encode = msgspec.json.Encoder().encode
 
@@ -82,6 +83,7 @@ def _created(view: View, event: e.DocumentCreated) -> list[Record]:
             version=event.version,
             data=data,
             amended_from=event.amended_from,
+            is_amending=bool(event.amended_from),
             requester=view.state.requester,
             updated_by=event.by,
         ),
@@ -119,7 +121,8 @@ def _touched(document: Document, **fields: object) -> DocumentTouched:
 
 
 def _moved(view: View, event: e.DocumentMoved) -> list[Record]:
-    return [_touched(_document(view), status=event.status, updated_by=event.by)]
+    amended = True if event.how == "amended" else None
+    return [_touched(_document(view), status=event.status, updated_by=event.by, is_amending=amended)]
 
 
 def _superseded(view: View, event: e.DocumentSuperseded) -> list[Record]:
@@ -130,8 +133,11 @@ def _round_started(view: View, event: e.RoundStarted) -> list[Record]:
     return [_touched(_document(view), round=event.round, is_resting=False)]
 
 
-def _round_completed(view: View, _event: e.RoundCompleted) -> list[Record]:
-    return [_touched(_document(view), is_resting=True)]
+def _round_completed(view: View, event: e.RoundCompleted) -> list[Record]:
+    """An amendment is in force once a round has led it on, and not if that was sent back, taken back or closed."""
+    document = _document(view)
+    is_through = not document.is_back and event.status not in index_of(view.routes).spec.terminal
+    return [_touched(document, is_resting=True, is_amending=False if is_through else None)]
 
 
 def _voided(view: View, event: e.ApprovalsVoided) -> Iterable[Record]:

@@ -305,6 +305,7 @@ create table holdfast.documents (
     requester text not null,
     round integer not null,
     is_resting boolean not null,
+    is_amending boolean not null,
     updated_by text not null,
     created_at timestamp with time zone not null,
     updated_at timestamp with time zone not null,

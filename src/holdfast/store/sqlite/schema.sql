@@ -262,6 +262,7 @@ CREATE TABLE documents (
     requester     text not null,
     round         integer not null,
     is_resting    integer not null,
+    is_amending   integer not null,
     updated_by    text not null,
     created_at    text not null,
     updated_at    text not null,

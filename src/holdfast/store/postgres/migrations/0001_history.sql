@@ -457,6 +457,7 @@ create table holdfast.documents (
     requester     text not null,
     round         integer not null,
     is_resting    boolean not null,
+    is_amending   boolean not null,
     updated_by    text not null,
     created_at    timestamptz not null,
     updated_at    timestamptz not null,
