@@ -58,8 +58,8 @@ def _step_started(routes: GraphIndex, state: State, event: e.StepStarted) -> Non
 
 def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) -> None:
     step = state.open.pop(event.step, None)
-    if state.questions:
-        state.close_question(event.step)
+    if step is not None and state.questions:
+        task_folds.close_question(routes, state, step)
     if step is None:
         first = state.tokens[event.token].first
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of, first=first)
@@ -128,8 +128,8 @@ def _retried(_routes: GraphIndex, state: State, event: e.StepRetried | e.Compens
 
 def _step_failed(routes: GraphIndex, state: State, event: e.StepFailed) -> None:
     waits_for_operator = event.step in state.dead
-    state.close_question(event.step)
     step = state.open.pop(event.step, None) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
+    task_folds.close_question(routes, state, step, is_void=event.reason == task_folds.DATA_CHANGED)
     if step.of is not None:
         if event.awaits_stop:
             _await_undoing(state, step)
@@ -187,11 +187,11 @@ def _step_resumed(_routes: GraphIndex, state: State, event: e.StepResumed) -> No
     state.open[event.step] = step
 
 
-def _step_paused(_routes: GraphIndex, state: State, event: e.StepPaused) -> None:
+def _step_paused(routes: GraphIndex, state: State, event: e.StepPaused) -> None:
     is_open = event.step in state.open
     step = state.dead[event.step] = (state.open if is_open else state.frozen).pop(event.step)
     step.error, step.has_failed = event.error, False
-    state.close_question(event.step)
+    task_folds.close_question(routes, state, step)
 
 
 def _step_requeued(routes: GraphIndex, state: State, event: e.StepRequeued) -> None:
@@ -339,7 +339,7 @@ def _branches_undone(_routes: GraphIndex, state: State, _event: e.BranchesUndone
 def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     state.chain = 0
     if routes.tells_deciders_apart:
-        task_folds.note_deciders(routes, state, event)
+        task_folds.note_decider(routes, state, event)
     state.decided[event.step] = task_folds.kept_answer(routes, state, event)
     task_folds.note_asked(routes, state, event)
     if len(state.decided) > MOST_DECIDED:

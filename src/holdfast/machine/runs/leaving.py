@@ -353,7 +353,9 @@ def _close(turn: Turn, scope: Scope) -> None:
     end(turn, turn.state.tokens[scope.parent])
 
 
-def end_branches(turn: Turn, branches: Sequence[str], *, error: str, has_failed: bool = False) -> None:
+def end_branches(
+    turn: Turn, branches: Sequence[str], *, error: str, reason: str = NOT_NEEDED, has_failed: bool = False
+) -> None:
     """End branches, one after the other, with everything below them; the run is looked through once, however many they are."""
     state, within = turn.state, frozenset(branches)
     steps: defaultdict[str, list[Step]] = defaultdict(list)
@@ -368,7 +370,7 @@ def end_branches(turn: Turn, branches: Sequence[str], *, error: str, has_failed:
         tokens[branch_of(name, within)].append(name)
     for branch in branches:
         for step in steps[branch]:
-            stop_step(turn, step, "undo", error=error, reason=NOT_NEEDED)
+            stop_step(turn, step, "undo", error=error, reason=reason)
         for number in scopes[branch]:
             turn.emit(BranchesClosed(step=number))
         for name in sorted(tokens[branch], key=lambda each: (-len(each), each)):

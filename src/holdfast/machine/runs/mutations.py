@@ -27,6 +27,7 @@ from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import GoOn, begin_round, lead
 from holdfast.machine.runs.rules import Judged, follow, judge, rules_for
 from holdfast.machine.runs.slots import LEFT, interrupt, standing, void
+from holdfast.machine.runs.task_folds import DATA_CHANGED
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of, window_of
 
@@ -315,7 +316,7 @@ def _void_covered(turn: Turn, content: set[str]) -> None:
     for number in hit:
         step = turn.state.open.get(number)
         if step is not None:
-            stop_step(turn, step, "drop", error=EDITED, reason=LEFT)
+            stop_step(turn, step, "drop", error=EDITED, reason=DATA_CHANGED)
             turn.move(step.token, step.node)
 
 

@@ -50,8 +50,9 @@ from holdfast.machine.runs.patches import fingerprint, patched
 from holdfast.machine.runs.protection import before_gates, is_protected, protected
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import behind, halt, passes_no_return
-from holdfast.machine.runs.slots import LEFT, standing, void
+from holdfast.machine.runs.slots import standing, void
 from holdfast.machine.runs.state import ROOT, Executed, State, Step, Token
+from holdfast.machine.runs.task_folds import DATA_CHANGED
 from holdfast.machine.runs.timers import DEADLINE
 from holdfast.machine.runs.turn import Turn
 
@@ -419,7 +420,7 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
     enter_changed(turn, lists, (), told=_CHANGED)
     _void_decided(turn)
     for step in [each for each in state.open.values() if each.token in changed and _is_about_data(turn, each)]:
-        stop_step(turn, step, "drop", error=_CHANGED, reason=LEFT)
+        stop_step(turn, step, "drop", error=_CHANGED, reason=DATA_CHANGED)
         turn.move(step.token, step.node, is_asked=True)
     return None
 

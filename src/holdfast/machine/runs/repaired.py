@@ -11,7 +11,7 @@ from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import CHANGED_ELSEWHERE, DRIFT
 from holdfast.machine.runs.patches import patched
 from holdfast.machine.runs.state import ROOT, Executed, Rollback, State, Step, Token
-from holdfast.machine.runs.task_folds import note_passer
+from holdfast.machine.runs.task_folds import close_question, note_passer
 from holdfast.machine.runs.tokens import enter
 
 _encode = msgspec.json.Encoder().encode
@@ -57,8 +57,9 @@ def _branch_cancelled(_routes: GraphIndex, state: State, _event: e.BranchCancell
 def _step_skipped(routes: GraphIndex, state: State, event: e.StepSkipped) -> None:
     """Nothing of it is undone later, nor of the one that it repeats."""
     step = state.open.pop(event.step, None)
-    state.close_question(event.step)
-    if step is None:
+    if step is not None:
+        close_question(routes, state, step)
+    else:
         step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
         enter(routes, state, event)
     note_passer(routes, state, step.node, event)

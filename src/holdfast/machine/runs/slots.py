@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.machine.graphs.graph import Action, Gate, Node, Proxy
 from holdfast.machine.runs.document import Approval
-from holdfast.machine.runs.ending import stop_step, unended
+from holdfast.machine.runs.ending import NOT_NEEDED, stop_step, unended
 from holdfast.machine.runs.events import (
     ApprovalsApplied,
     ApprovalsVoided,
@@ -19,6 +19,7 @@ from holdfast.machine.runs.events.document import Voiding
 from holdfast.machine.runs.leaving import complete_at_once, end_branches
 from holdfast.machine.runs.rollback import NOT_UNDONE
 from holdfast.machine.runs.state import ROOT, Data, Step, Token
+from holdfast.machine.runs.task_folds import DATA_CHANGED
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.windows import document_of, index_of
 
@@ -135,21 +136,21 @@ def interrupt(turn: Turn, why: Voiding, told: str) -> None:
     """End all that is under way for the document, so that its token can be sent elsewhere. Nothing of it is undone."""
     void(turn, standing(turn), why)
     turn.forget_moves()  # An edit may have had questions put anew.
-    _gather(turn, told)
+    _gather(turn, told, DATA_CHANGED if why == "edited" else "")
 
 
-def _gather(turn: Turn, told: str) -> None:
+def _gather(turn: Turn, told: str, why: str = "") -> None:
     """End every branch and every step, also those of branches whose join did not wait for them; the token that the run began with is left."""
     state = turn.state
     outer = [each for each in state.scopes.values() if each.parent == ROOT]
     branches = dict.fromkeys(name for scope in outer for name in scope.live)
     branches |= dict.fromkeys(_outermost(name) for name in (*state.tokens, *state.parked) if name != ROOT)
-    end_branches(turn, list(branches), error=told)
+    end_branches(turn, list(branches), error=told, reason=why or NOT_NEEDED)
     for scope in outer:
         turn.emit(BranchesClosed(step=scope.step))
     for step in unended(turn):
         if step.of is None:
-            stop_step(turn, step, "drop", error=told, reason=LEFT)
+            stop_step(turn, step, "drop", error=told, reason=why or LEFT)
 
 
 def _outermost(token: str) -> str:

@@ -277,7 +277,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     questions: dict[int, Question] = {}
     """Open questions to people that something has happened to, or whose people had to be found, by step."""
     deciders: dict[str, list[str]] = {}
-    """Who has decided which human step, by its name; kept only where somebody may not decide another one because of it."""
+    """Who has decided which human step, or voted on it, by its name; kept only where somebody may not decide another one because of it."""
     result: object = None
     outcome: str = ""
     """What it came to, in a word of its definition."""
@@ -311,7 +311,3 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         """More people have brought it about."""
         known = {"", self.requester, *self.involved}
         self.involved = [*self.involved, *(name for name in dict.fromkeys(names) if name not in known)]
-
-    def close_question(self, step: int) -> None:
-        """A step has ended: what its question, if it was one, has come to is in the history and in rows."""
-        self.questions.pop(step, None)

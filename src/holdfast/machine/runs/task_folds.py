@@ -12,20 +12,28 @@ from holdfast.machine.runs.answers import Data, decision_of
 from holdfast.machine.runs.candidates import asked_in, question_of
 from holdfast.machine.runs.holding import put_off
 from holdfast.machine.runs.question import Given, Question, Seat, begun, newcomers
-from holdfast.machine.runs.state import State
+from holdfast.machine.runs.state import State, Step
 from holdfast.machine.runs.votes import kept_words
 
+DATA_CHANGED = "data_changed"
+"""Why a question ends that is put anew, because what it is about has changed: what was decided on it is void."""
 
-def note_deciders(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
+
+def note_decider(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
     """Remember who has decided a human step; those who act for others count with them."""
     step = state.open[event.step]
-    if not isinstance(routes.node(step.node).op, Human):
-        return
-    question = state.questions.get(event.step)
-    names = [] if event.outcome == WITHDRAWN else [event.actor, event.on_behalf_of]
-    for given in () if question is None else question.given:
-        names += [given.actor, given.on_behalf_of]
-    _note(state, step.node, names)
+    if isinstance(routes.node(step.node).op, Human) and event.outcome != WITHDRAWN:
+        _note(state, step.node, (event.actor, event.on_behalf_of))
+
+
+def close_question(routes: GraphIndex, state: State, step: Step, *, is_void: bool = False) -> None:
+    """A step has ended: what its question, if it was one, has come to is in the history and in rows.
+
+    Whoever has voted has decided it, however it ended, unless that is void.
+    """
+    question = state.questions.pop(step.number, None)
+    if question is not None and routes.tells_deciders_apart and not is_void:
+        _note(state, step.node, (name for each in question.given for name in (each.actor, each.on_behalf_of)))
 
 
 def note_passer(routes: GraphIndex, state: State, node: str, event: e.StepSkipped) -> None:
@@ -35,8 +43,10 @@ def note_passer(routes: GraphIndex, state: State, node: str, event: e.StepSkippe
 
 
 def _note(state: State, node: str, names: Iterable[str]) -> None:
-    known = state.deciders.setdefault(node, [])
-    known += [name for name in dict.fromkeys(names) if name and name not in known]
+    found = list(filter(None, dict.fromkeys(names)))
+    if found:
+        known = state.deciders.setdefault(node, [])
+        known += [name for name in found if name not in known]
 
 
 def note_asked(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
