@@ -13,7 +13,7 @@ from uuid import UUID
 
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall
-from holdfast.kernel.facts import SETTINGS_FACT, Fact, FactKey, SupposedFacts
+from holdfast.kernel.facts import SETTINGS_FACT, Fact, FactKey, PersonFact, SupposedFacts, person_fact
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.rows import Record, merge
@@ -77,10 +77,11 @@ class Child:
 
 
 class _Supposed(SupposedFacts):
-    """The facts of a host: its rules and settings, and nothing else."""
+    """The facts of a host: its rules and settings, who is away, and nothing else."""
 
     def __init__(self, host: Host) -> None:
-        super().__init__({SETTINGS_FACT: dict(host.org)})
+        away = {person_fact(each): PersonFact(id=each, is_kept=True, is_away=True) for each in host.away}
+        super().__init__({SETTINGS_FACT: dict(host.org), **away})
         self._rules = list(host.rules)
 
     def get(self, key: FactKey) -> Fact:
@@ -125,6 +126,8 @@ class Host:
     """What the organisation wants judged, whatever is done."""
     org: dict[str, object] = field(default_factory=dict)
     """Its settings."""
+    away: set[str] = field(default_factory=set)
+    """Who is away."""
 
     def __post_init__(self) -> None:
         self.machine = GraphMachine(self.graph, limit=self.limit)

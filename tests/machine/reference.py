@@ -877,11 +877,10 @@ class Reference:
         """Why somebody, under these names, may not decide although asked: who wanted the run, or has decided what he should not have."""
         poll = _poll(step)
         others = self._apart(step.node)
-        before: set[str] = set()
         if poll.op.distinct_approvers:
             others |= self.deciders.keys() - {step.node}
-            earlier = [seat.vote for seat in poll.seats if seat.vote is not None]
-            before = {name for vote in earlier for name in (vote.actor, vote.on_behalf_of)}
+        given = [seat.vote for seat in (poll.seats if poll.op.distinct_approvers else poll.asked)]
+        before = {name for vote in given if vote is not None for name in (vote.actor, vote.on_behalf_of)}
         for name in sorted(names):
             if not poll.op.self_approval and name in {self.requester, *self.involved} - {""}:
                 return "self_approval"
@@ -922,7 +921,7 @@ class Reference:
             lost = [
                 s
                 for s in free
-                if not s.who.startswith("role:") and self._separation(step, {s.who, s.stands_for} - {""})
+                if not s.who.startswith("role:") and self._separation(step, {s.who, s.stands_for, *s.hands} - {""})
             ]
             if poll.is_looking or poll.is_in_trouble or not lost or any(s.is_extra and s not in lost for s in free):
                 continue
@@ -940,9 +939,7 @@ class Reference:
             return False if is_same else self._bar("already_decided")
         if self._is_claimed(step):
             return self._bar("claimed")
-        kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
-        if not kept_out and who.kind != "system":
-            kept_out = self._givers_kept_out(step)
+        kept_out = self._actor_kept_out(step)
         if kept_out:
             return self._bar(kept_out)
         if poll.op.requires_reason and command.outcome == poll.op.rejects and not command.comment.strip():
@@ -995,7 +992,7 @@ class Reference:
         """People have answered: nobody is asked any more, and whoever has decided is remembered."""
         poll = _poll(step)
         self.answered[step.number] = known
-        names = {name for vote in poll.votes if not vote.is_withdrawn for name in (vote.actor, vote.on_behalf_of)}
+        names = self._voters_of(step)
         if status != "withdrawn":
             names |= {self.actor.id, self.actor.on_behalf_of}
         self.deciders[step.node] = self.deciders.get(step.node, set()) | names - {""}
@@ -1062,7 +1059,7 @@ class Reference:
             if not (is_own or is_apart or any(seat.vote for seat in poll.seats)):
                 continue
             free = [seat for seat in poll.free if not seat.who.startswith("role:")]
-            lost = [seat for seat in free if self._separation(step, {seat.who, seat.stands_for} - {""})]
+            lost = [seat for seat in free if self._separation(step, {seat.who, seat.stands_for, *seat.hands} - {""})]
             for seat in poll.asked:
                 seat.is_lost = seat in lost
             if lost and not poll.is_within_reach():
@@ -1081,11 +1078,11 @@ class Reference:
             return not self._bar("claimed")
         return self._has_run_out(step) and not self._bar("expired")
 
-    def _givers_kept_out(self, step: Step) -> str:
-        """Why those who had the actor's place before may not decide; empty if they may, or there are none."""
-        seat = _poll(step).seat_of(self.actor)
+    def _actor_kept_out(self, step: Step) -> str:
+        """Why the actor may not decide, or those may not who had their place before; empty if they may."""
+        who, seat = self.actor, _poll(step).seat_of(self.actor)
         givers = set() if seat is None else {seat.stands_for, *seat.hands} - {""}
-        return self._separation(step, givers) if givers else ""
+        return "" if who.kind == "system" else self._separation(step, {who.id, person(who), *givers})
 
     def _claim(self, step: Step) -> bool:
         """Whoever can decide can claim."""
@@ -1094,7 +1091,7 @@ class Reference:
             return False
         if poll.known_vote(who) is not None:
             return self._bar("already_decided")
-        kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
+        kept_out = self._actor_kept_out(step)
         if kept_out:
             return self._bar(kept_out)
         poll.claimed_by = person(who)
@@ -1118,8 +1115,7 @@ class Reference:
         poll = _poll(step)
         if self._is_kept_out(step):
             return False
-        who = self.actor
-        kept_out = "" if who.kind == "system" else self._separation(step, {who.id, person(who)})
+        kept_out = self._actor_kept_out(step)
         if kept_out:
             return self._bar(kept_out)
         only = poll.free[0] if may_all(self.actor) and len(poll.free) == 1 else None
@@ -1675,6 +1671,7 @@ class Reference:
         if step.poll is not None:
             word = {"skipped": "cancelled", "failed": "failed"}.get(status, step.outcome)
             word = g.TIMEOUT if step.is_expired else word
+            self.deciders[step.node] = self.deciders.get(step.node, set()) | self._voters_of(step)
             step.poll.close(word if word in {"cancelled", "failed"} else "expired", word)
 
     def _leave(self, token: Token, node: str, outcome: str) -> None:

@@ -90,8 +90,9 @@ def _looked_up(
         )  # Whoever asks, it is refused, unless it goes on by then.
     if isinstance(found, ForbiddenError):
         raise found
-    acting, lapsed = judged(desk, found, matter, known.header.definition, on_behalf_of=on_behalf_of)
-    return acting, replace(command, seen=known.header.version, lapsed=lapsed)
+    definition, question = known.header.definition, known.question
+    acting = judged(desk, found, matter, definition, question=question, on_behalf_of=on_behalf_of)
+    return acting, replace(command, seen=known.header.version)
 
 
 def _authority(desk: Desk) -> Authority | ForbiddenError:

@@ -14,11 +14,12 @@ from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE, StoredPerson
 from holdfast.kernel.records import TASKS
 from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.candidates import person
+from holdfast.machine.runs.entitlement import relied_on
 from holdfast.machine.runs.errands import Person
-from holdfast.machine.runs.question import person_named
+from holdfast.machine.runs.question import Question, person_named
 from holdfast.machine.runs.refusals import Refusal
-from holdfast.people.authority import Authority, Matter, authority, check_heir, has_lapsed
+from holdfast.machine.runs.state import State
+from holdfast.people.authority import Authority, Matter, authority, check_heir
 from holdfast.people.refusals import PeopleRefusal
 from holdfast.runtime.replies import Reply
 from holdfast.store.reading import Reader
@@ -66,18 +67,17 @@ def on_question(
     if is_known and not on_behalf_of:
         return _in_time(desk, instance, command, _send(desk, instance, command, comment))
 
-    def look() -> tuple[Desk, Acted]:
-        acting, lapsed = _deciding(desk, instance, command.step, on_behalf_of, concerned=concerned)
+    def look() -> Desk:
+        acting = _deciding(desk, instance, command.step, on_behalf_of, concerned=concerned)
         if heir:
             check_heir(desk.directory, desk.tenant, person_named(heir, via=""), desk.service.shared.clock.now())
-        is_kept_out = lapsed and isinstance(command, c.AnswerStep | c.ClaimTask | c.DelegateTask)
-        return acting, replace(command, lapsed=lapsed) if is_kept_out else command
+        return acting
 
     looked = desk.consult(look)
     if looked.done():
-        return _in_time(desk, instance, command, _sent(looked, instance, comment))
+        return _in_time(desk, instance, command, _sent(looked, instance, command, comment))
     reply: Reply[None] = Reply()
-    looked.when_brought(lambda: _pass_on(_sent(looked, instance, comment), reply))
+    looked.when_brought(lambda: _pass_on(_sent(looked, instance, command, comment), reply))
     return _in_time(desk, instance, command, reply)
 
 
@@ -105,12 +105,12 @@ def decider_at(desk: Desk) -> DeciderOf:
     def decide(reader: Reader, header: Header, number: int) -> Actor:
         matter, definition = asked_at(reader, header.id, number), header.definition
         try:
-            return found.deciding(matter, definition=definition)
+            return _acting(desk, found, matter, definition).request.actor
         except RejectedError as error:
             if error.reason != PeopleRefusal.SEVERAL_STOOD_IN_FOR:
                 raise
         first = min(found.stood_in_for(matter.people, definition))  # To look, nobody has to say for whom.
-        return found.deciding(matter, definition=definition, on_behalf_of=first)
+        return _acting(desk, found, matter, definition, on_behalf_of=first).request.actor
 
     return decide
 
@@ -126,7 +126,6 @@ def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:
             for each in reader.rows(TASK_DECISIONS, instance)
             if each.number == number and not each.is_withdrawn
         ),
-        claimed_by=next((each.claimed_by for each in reader.rows(TASKS, instance) if each.number == number), ""),
     )
 
 
@@ -160,35 +159,42 @@ def may_speak(reader: Reader, instance: InstanceId, number: int) -> Matter:
     return replace(asked, people=[*asked.people, *wants.people])
 
 
-def _deciding(
-    desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, *, concerned: Concerned
-) -> tuple[Desk, str]:
-    """The desk of whoever decides, and whose claim on the question does not count, if that is so."""
+def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, *, concerned: Concerned) -> Desk:
+    """The desk of whoever decides."""
     named = checked_key(on_behalf_of, "name of whom the actor stands in for", may_be_empty=True)
     found = authority_at(desk)
     with desk.reader.look() as reader:
         headers = reader.headers([instance])
         matter = concerned(reader, instance, number)
-    return judged(desk, found, matter, headers[0].definition if headers else "", on_behalf_of=named)
+        question = _question_at(desk, reader, instance, number) if desk.directory.changes_unseen else None
+    return judged(desk, found, matter, headers[0].definition if headers else "", question=question, on_behalf_of=named)
+
+
+def _question_at(desk: Desk, reader: Reader, instance: InstanceId, number: int) -> Question | None:
+    """An open question as the events of its run tell it; None if nothing has happened to it."""
+    tracked = desk.folded(reader, desk.address(instance=instance))
+    state = None if tracked is None else tracked.state
+    return state.questions.get(number) if isinstance(state, State) else None
 
 
 def judged(
-    desk: Desk, found: Authority, matter: Matter, definition: str, *, on_behalf_of: str = ""
-) -> tuple[Desk, str]:
-    """The desk of whoever decides on a matter in a workflow of this name, and whose claim on it does not count, if that is so."""
+    desk: Desk,
+    found: Authority,
+    matter: Matter,
+    definition: str,
+    *,
+    question: Question | None,
+    on_behalf_of: str = "",
+) -> Desk:
+    """The desk of whoever decides on a matter in a workflow of this name. A directory of the host is asked about those on whom that depends."""
+    acting = _acting(desk, found, matter, definition, on_behalf_of=on_behalf_of)
+    return acting if question is None else acting.relying_on(relied_on(question, acting.request.actor))
+
+
+def _acting(desk: Desk, found: Authority, matter: Matter, definition: str, *, on_behalf_of: str = "") -> Desk:
+    """The desk of the actor as themselves, or for somebody else, with the rights that these have."""
     actor = found.deciding(matter, definition=definition, on_behalf_of=on_behalf_of)
-    stands_in = found.standing_in(matter, definition=definition, on_behalf_of=on_behalf_of)
-    acting = desk.deciding(actor, stands_in)
-    return acting, lapsed_claim(desk, matter.claimed_by, definition, person(actor))
-
-
-def lapsed_claim(desk: Desk, claimed_by: str, definition: str, actor: str = "") -> str:
-    """Whoever has claimed a question, if that keeps nobody out any more; it asks the directory."""
-    now = desk.service.shared.clock.now()
-    if claimed_by in {"", actor} or desk.directory.is_known_empty(desk.tenant, now):
-        return ""
-    is_over = has_lapsed(desk.directory, desk.request, claimed_by, definition=definition, now=now)
-    return claimed_by if is_over else ""
+    return desk.deciding(actor, found.standing_in(matter, definition=definition, on_behalf_of=on_behalf_of))
 
 
 def _in_time(desk: Desk, instance: InstanceId, command: Acted, told: Reply[None]) -> Reply[None]:
@@ -224,15 +230,14 @@ def _send(desk: Desk, instance: InstanceId, command: Acted, comment: str) -> Rep
     return desk.command(address, command, nothing, comment=comment, may_create=False)
 
 
-def _sent(looked: Reply[tuple[Desk, Acted]], instance: InstanceId, comment: str) -> Reply[None]:
+def _sent(looked: Reply[Desk], instance: InstanceId, command: Acted, comment: str) -> Reply[None]:
     reply: Reply[None] = Reply()
     error = looked.exception()
     if error is not None:
         reply.set_error(error)
         return reply
-    desk, command = looked.result()
     try:
-        return _send(desk, instance, command, comment)
+        return _send(looked.result(), instance, command, comment)
     except HoldfastError as refused:  # Whoever waits hears of it, and not the thread that brings it.
         reply.set_error(refused)
         return reply

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
@@ -19,11 +19,12 @@ from holdfast.errors import HoldfastError, PayloadError, StoppedError, brief, in
 from holdfast.expressions.characters import JOINERS, describe, is_hidden
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext
 from holdfast.kernel.changes import Change
+from holdfast.kernel.facts import PersonFact
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.names import MISLEADING, is_misleading
 from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.findings import empty_words
-from holdfast.people.authority import Authority, authority
+from holdfast.people.authority import Authority, authority, told_of
 from holdfast.people.authorizing import bound
 from holdfast.people.capabilities import CapabilityResolver, with_capabilities, with_front_end
 from holdfast.people.directory import Directory
@@ -115,6 +116,23 @@ class Desk:
             return self._another(replace(self.request, actor=actor), self._connection)
         by = self.by._replace(stands_in=stands_in)
         return self._another(replace(self.request, actor=actor), self._connection, is_looked_up=True, by=by)
+
+    def relying_on(self, names: Collection[str]) -> Desk:
+        """The desk of the same request for one command, with what the host's directory says of these people; it asks the directory.
+
+        The engine's own directory is asked about them in the commit, and the engine itself relies on nobody.
+        """
+        if not names or not self.directory.changes_unseen or self.request.actor.kind == "system":
+            return self
+        if self.must_ask:
+            return self._looked_up().relying_on(names)
+        assert self.by.vouched is not None
+        by = self.by._replace(vouched=replace(self.by.vouched, people=self.told_of(names)))
+        return self._another(self.request, self._connection, is_looked_up=True, by=by)
+
+    def told_of(self, names: Collection[str]) -> tuple[PersonFact, ...]:
+        """What the directory says of people now; it asks the directory."""
+        return told_of(self.directory, self.tenant, names, self.service.shared.clock.now())
 
     def needing(self, *capabilities: str) -> Desk:
         """The desk of the same request, whose actor must have these capabilities in the transaction that acts too."""

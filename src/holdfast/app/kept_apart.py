@@ -7,8 +7,8 @@ none of theirs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from holdfast.app.authorities import open_people
 from holdfast.app.desk import Desk
@@ -24,7 +24,7 @@ from holdfast.kernel.records import TASKS
 from holdfast.machine.graphs.graph import Graph, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.candidates import name_refusal, question_of
+from holdfast.machine.runs.candidates import givers_of, name_refusal, question_of
 from holdfast.machine.runs.entitlement import given_lapse
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.lateness import is_over
@@ -34,15 +34,42 @@ from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 from holdfast.store.tasks import TaskQuery
 
+T = TypeVar("T")
 MOST_COUNTED = 1000
 """Questions of somebody that are looked at one by one in order to count them."""
 
 
+class Told:
+    """What a directory of the host has said of people for one list, and whom it is still to be asked about."""
+
+    def __init__(self) -> None:
+        self.people: dict[str, PersonFact] = {}
+        self.missing: set[str] = set()
+
+
+def looked(desk: Desk, question: Callable[[Reader, Told], T]) -> T:
+    """Ask the database what depends on people. A directory of the host is asked about them while no question of the database is open."""
+    told = Told()
+    while True:
+        with desk.reader.look() as reader:
+            found = question(reader, told)
+        if not told.missing:
+            return found
+        told.people |= {each.id: each for each in desk.told_of(told.missing)}
+        told.missing = set()
+
+
 def open_to(
-    desk: Desk, reader: Reader, queries: Sequence[TaskQuery], after: HumanTask | None, *, authority: Authority
+    desk: Desk,
+    reader: Reader,
+    queries: Sequence[TaskQuery],
+    after: HumanTask | None,
+    *,
+    authority: Authority,
+    told: Told,
 ) -> list[HumanTask]:
     """A page of the open questions that one of these asks for, without those that the actor of the desk may not decide."""
-    found, limit, inbox = list[HumanTask](), queries[0].limit, _Inbox(desk, reader, authority)
+    found, limit, inbox = list[HumanTask](), queries[0].limit, _Inbox(desk, reader, authority, told)
     while True:
         page = tasks_of(reader, queries, after, authority.actor)
         found += inbox.decidable(page)
@@ -51,8 +78,9 @@ def open_to(
         after = page[-1]
 
 
-def counted(desk: Desk, reader: Reader, authority: Authority, now: datetime) -> TaskCounts:
+def counted(desk: Desk, reader: Reader, authority: Authority, told: Told) -> TaskCounts:
     """How many questions are in each inbox of somebody; beyond a bound as the database counts them."""
+    now = desk.service.shared.clock.now()
     people = inboxes(authority)
     stored = reader.count_tasks(people)
     if sum(each.tasks for each in stored) > MOST_COUNTED:
@@ -70,7 +98,7 @@ def counted(desk: Desk, reader: Reader, authority: Authority, now: datetime) -> 
     by_role = dict[str, set[str]]()
     for definition, inbox in asked:
         query = TaskQuery(people=(inbox,), definition=definition, limit=MOST_COUNTED)
-        found = open_to(desk, reader, [query], None, authority=authority)
+        found = open_to(desk, reader, [query], None, authority=authority, told=told)
         overdue |= {each.step_id for each in found if each.due_at is not None and each.due_at < now}
         (own if inbox.kind == "user" else by_role.setdefault(inbox.name, set())).update(each.step_id for each in found)
     counts = {role: len(tasks) for role, tasks in by_role.items() if tasks}
@@ -80,7 +108,8 @@ def counted(desk: Desk, reader: Reader, authority: Authority, now: datetime) -> 
 class _Inbox:
     """Looks at the questions of one page."""
 
-    def __init__(self, desk: Desk, reader: Reader, authority: Authority) -> None:
+    def __init__(self, desk: Desk, reader: Reader, authority: Authority, told: Told) -> None:
+        self._told = told
         self._desk = desk
         self._reader = reader
         self._authority = authority
@@ -101,7 +130,7 @@ class _Inbox:
             if node is None or not isinstance(node.op, Human):
                 return False
             op, is_apart = node.op, _is_apart(graph_of(self._desk, header), task.name)
-            may_keep_out = is_touched or is_apart or not op.self_approval
+            may_keep_out = is_touched or is_apart or not op.self_approval or self._acts_for_others(task)
             return (
                 (may_keep_out and self._is_kept_out(header, task, op, is_apart=is_apart, is_touched=is_touched))
                 or self._is_anothers(task, node.op)
@@ -113,16 +142,22 @@ class _Inbox:
 
     def _is_kept_out(self, header: Header, task: HumanTask, op: Human, *, is_apart: bool, is_touched: bool) -> bool:
         """Whether the run is the actor's own matter, or that of all for whom they would decide; or they have decided what is to be another's."""
-        given = list(self._reader.rows(TASK_DECISIONS, header.id)) if is_apart else []
+        acts_for_others = self._acts_for_others(task)
+        given = list(self._reader.rows(TASK_DECISIONS, header.id)) if is_apart or acts_for_others else []
         has_passed = is_apart and any(each.status == "overridden" for each in self._reader.rows(TASKS, header.id))
 
         def is_out(names: set[str]) -> bool:
             if not names.isdisjoint(task.kept_out) or (not op.self_approval and task.requester in names):
                 return True
             has_decided = any(names & {each.actor, each.on_behalf_of} for each in given)
-            return (is_touched or has_passed or has_decided) and self._is_kept_from(header.id, task, names)
+            may_be = is_touched or has_passed or has_decided or task.stands_for
+            return bool(may_be) and self._is_kept_from(header.id, task, names)
 
         return all(map(is_out, self._identities(task)))
+
+    def _acts_for_others(self, task: HumanTask) -> bool:
+        """Whether the actor would decide for somebody else, or may have done so already: nobody counts twice."""
+        return bool(task.stands_for or self._authority.stands_in_for or self._authority.actor.on_behalf_of)
 
     def _touched(self, page: Sequence[HumanTask]) -> set[InstanceId]:
         """The runs of documents that the actor, or whom they stand in for, may have written: few, so that they can be looked at."""
@@ -146,7 +181,11 @@ class _Inbox:
         """Whether somebody under these names would be refused: as one of those whose document it is, or who has decided what keeps them from it."""
         routes, state = self._folded(instance)
         step = state.open.get(task.step_number)
-        return step is not None and bool(name_refusal(routes, state, step, names))
+        if step is None:
+            return False
+        seats = [each for each in question_of(routes, state, step).seats if each.is_free]
+        own = next((each for each in seats if each.person.kind == "user" and each.person.name in names), None)
+        return bool(name_refusal(routes, state, step, names | givers_of(own)))
 
     def _is_over(self, header: Header, task: HumanTask) -> bool:
         """Whether nobody can decide it any more, because its time is over while the run is paused."""
@@ -178,7 +217,7 @@ class _Inbox:
             return False
         seats = [each for each in question_of(routes, state, step).seats if each.is_free]
         own = [each for each in seats if each.person.kind == "user" and each.person.name in roles]
-        known = partial(_known, self._desk, header)
+        known = partial(_known, self._desk, header, self._told)
         return bool(own) and all(
             _is_over(known, each.person, roles.get(each.person.for_ or each.person.name))
             or given_lapse(each, header.definition, known)
@@ -215,11 +254,13 @@ def _is_over(known: Callable[[str], PersonFact | None], person: Person, roles: f
     return found is not None and person.role not in found.roles
 
 
-def _known(desk: Desk, header: Header, name: str) -> PersonFact | None:
-    """What the directory has of a person; None if it has nobody, or is the host's."""
-    found = desk.facts(header).get(person_fact(name)).value
+def _known(desk: Desk, header: Header, told: Told, name: str) -> PersonFact | None:
+    """What the directory has of a person; None if it has nobody, or is the host's and has still to be asked."""
+    found = told.people.get(name) or desk.facts(header).get(person_fact(name)).value
     assert isinstance(found, PersonFact)
-    return found if found.is_kept and not found.is_elsewhere else None
+    if found.is_elsewhere:
+        told.missing.add(name)
+    return found if found.is_kept else None
 
 
 def _names(actor: Actor) -> set[str]:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from holdfast.app.process_views import ProcessChoice
 from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
-from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Edge, Human
 from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs.candidates import claim_refusal, decision_by, question_of, separation_refusal
+from holdfast.machine.runs.candidates import decision_by, question_of
+from holdfast.machine.runs.entitlement import apart_refusal, unclaimed_refusal
 from holdfast.machine.runs.namespaces import Asked, namespaces_of
-from holdfast.machine.runs.state import ROOT, State, Step
+from holdfast.machine.runs.state import ROOT, Step
+from holdfast.machine.runs.turn import Turn
 
 
-def choices_of(routes: GraphIndex, state: State, step: Step, moment: Moment, *, lapsed: str) -> list[ProcessChoice]:
-    """The events of an open step, for the actor of a moment, who is one of those who are asked; a claim of whoever has lapsed does not count."""
+def choices_of(turn: Turn, step: Step) -> list[ProcessChoice]:
+    """The events of an open step, for the actor of a moment, who is one of those who are asked."""
+    routes, state, moment = turn.routes, turn.state, turn.moment
     node, actor = routes.node(step.node), moment.actor
     assert isinstance(node.op, Human)
     labels = node.metadata.get("labels")
     names = labels if isinstance(labels, dict) else {}
     asked = namespaces_of(routes.graph.kind).values(Asked(moment, state, node.id, state.tokens[ROOT].data))
-    kept_out = _kept_out(routes, state, step, actor, lapsed=lapsed)
+    kept_out = _kept_out(turn, step)
     choices = []
     for event in node.op.outcomes:
         why = kept_out or _why_closed(routes, routes.ways(node.id, event), actor, asked)
@@ -30,14 +32,12 @@ def choices_of(routes: GraphIndex, state: State, step: Step, moment: Moment, *, 
     return choices
 
 
-def _kept_out(routes: GraphIndex, state: State, step: Step, actor: Actor, *, lapsed: str) -> str:
+def _kept_out(turn: Turn, step: Step) -> str:
     """Why an actor who is asked cannot decide, whatever the event: they have done so, somebody else has claimed it, or it takes another person."""
-    question = question_of(routes, state, step)
-    given = decision_by(question, actor)
+    given = decision_by(question_of(turn.routes, turn.state, step), turn.moment.actor)
     if given is not None:
         return f"{given.actor!r} has decided it by {given.outcome!r}; withdraw that decision first"
-    barred = claim_refusal(question, step.node, actor, lapsed=lapsed)
-    barred = barred or separation_refusal(routes, state, step, actor)
+    barred = unclaimed_refusal(turn, step) or apart_refusal(turn, step)
     return "" if barred is None else barred.message
 
 

@@ -25,6 +25,7 @@ from holdfast.app.words import words_of
 from holdfast.app.workflow_reads import folded_workflow
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError, ReusedIdError
 from holdfast.kernel.actor import Actor
+from holdfast.kernel.facts import PersonFact
 from holdfast.kernel.history import StoredEvent
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
@@ -35,10 +36,15 @@ from holdfast.machine.graphs.graph import End, Graph, Human, Node, Task
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.advancing import is_undecided
-from holdfast.machine.runs.law import answer_refusal, resume_refusal, stop_refusal
+from holdfast.machine.runs.entitlement import decider_refusal, relied_on
+from holdfast.machine.runs.law import resume_refusal, stop_refusal
+from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.process_rows import CHAIN_LIMIT, current_step, gathered, shown, step_named
+from holdfast.machine.runs.question import Question
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.state import State, Step
+from holdfast.machine.runs.turn import Turn
+from holdfast.runtime.commit.facts import VouchedFacts
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 
@@ -153,10 +159,9 @@ class Known:
         return next(iter(self.state.open.values()), None)
 
     @property
-    def claimed_by(self) -> str:
-        """Who has taken that step for themselves; empty if nobody has."""
-        question = None if self.step is None else self.state.questions.get(self.step.number)
-        return "" if question is None else question.claimed_by
+    def question(self) -> Question | None:
+        """What that step asks, if anything has happened to it."""
+        return None if self.step is None else self.state.questions.get(self.step.number)
 
     @property
     def is_active(self) -> bool:
@@ -304,17 +309,26 @@ def _begins(entry: ProcessEvent, step: str) -> bool:
     return entry.event == "step_entered" and entry.step_id == step
 
 
+def relied_on_at(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) -> set[str]:
+    """Those about whom a directory of the host has to be asked, in order to tell what the caller can do."""
+    step = found.step
+    if step is None or found.question is None or not desk.directory.changes_unseen:
+        return set()
+    return relied_on(found.question, decider(reader, found.header, step.number))
+
+
 def descriptor_of(
-    desk: Desk, reader: Reader, found: Known, decider: DeciderOf, *, lapsed: str = ""
+    desk: Desk, reader: Reader, found: Known, decider: DeciderOf, *, people: Sequence[PersonFact] = ()
 ) -> ProcessDescriptor:
-    """What a front end shows to the caller, who would decide as somebody; `lapsed` is whoever has claimed the step in vain."""
+    """What a front end shows to the caller, who would decide as somebody; `people` is what a directory of the host has said of others."""
     instance, graph = instance_of(found), found.graph
     node, step = graph.nodes[instance.current_step], found.step
     actor = desk.looked_up().request.actor if step is None else decider(reader, found.header, step.number)
     trail = _latest(found)
     # The call that follows from an answer is of the same step, and asks nobody any more.
     is_asking = step is not None and isinstance(found.routes.node(step.node).op, Human)
-    barred = answer_refusal(found.routes, found.state, step, actor) if step is not None and is_asking else None
+    turn = Turn(found.routes, found.state, _moment(desk, found, actor, people), kind_of)
+    barred = decider_refusal(turn, step) if step is not None and is_asking else None
     is_open = is_asking and found.is_open
     may_choose = is_open and barred is None
     entered = [each.timestamp for each in trail if _begins(each, node.id)]
@@ -328,16 +342,14 @@ def descriptor_of(
             entered_at=entered[-1] if entered else None,
             form=node.op.form if may_choose and isinstance(node.op, Human) else None,
         ),
-        choices=choices_of(found.routes, found.state, step, _moment(desk, found, actor), lapsed=lapsed)
-        if step is not None and may_choose
-        else [],
+        choices=choices_of(turn, step) if step is not None and may_choose else [],
         waiting_for=_waiting_for(reader, found, step) if step is not None and is_open else [],
         may_cancel=found.header.ended_at is None and stop_refusal(graph, actor) is None,
         history=trail[-_LATEST_ENTRIES:],
     )
 
 
-def _moment(desk: Desk, found: Known, actor: Actor) -> Moment:
+def _moment(desk: Desk, found: Known, actor: Actor, people: Sequence[PersonFact]) -> Moment:
     """The moment at which somebody would advance an instance."""
     header = found.header
     return Moment(
@@ -347,7 +359,7 @@ def _moment(desk: Desk, found: Known, actor: Actor) -> Moment:
         tenant=header.tenant,
         partition=header.partition,
         actor=actor,
-        facts=desk.facts(header),
+        facts=VouchedFacts(desk.facts(header), people),
     )
 
 

@@ -30,10 +30,10 @@ from holdfast.kernel.records import TaskPlace
 from holdfast.machine.graphs.asks import USER
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.candidates import givers_of
 from holdfast.machine.runs.errands import FindPeople
 from holdfast.machine.runs.reviewing import asks_of, review_of
 from holdfast.machine.runs.state import State
-from holdfast.machine.runs.tasks import DELEGATED_BY
 from holdfast.people.directory import Directory, Look
 from holdfast.people.finding import Finder
 from holdfast.runtime.commit.cache import CachedInstance
@@ -88,7 +88,9 @@ class TaskReview:
         self._work: deque[_Work] = deque()
         self._deputies: dict[_Place, object] = {}
         """What the directory said, at the last look, of whoever is asked in the place of another, and of those whose place it is."""
-        self._handed: deque[tuple[str, InstanceId, int]] = deque()
+        self._relied: dict[_Place, list[str]] = {}
+        """All on whom that depends, as was found when its question was judged last."""
+        self._handed: deque[Deputed] = deque()
         """Questions to them that are to be judged again."""
         self._changed: set[str] = set()
         """Tenants whose directory this process has changed since the last look."""
@@ -205,10 +207,11 @@ class TaskReview:
             for row, told in self._deputies_of(rows):
                 place = row[:4]
                 if tenant is not None or self._deputies.get(place) != told:
-                    self._handed.append((row.tenant, row.instance, row.number))
+                    self._handed.append(row)
                 seen[place] = told
         kept = {} if tenant is None else {at: told for at, told in self._deputies.items() if at[0] != tenant}
         self._deputies = kept | seen
+        self._relied = {at: names for at, names in self._relied.items() if at in self._deputies}
 
     def _deputed(self, tenant: str | None) -> Iterator[list[Deputed]]:
         """The rows of them, of one tenant or of all, in pages of one tenant each."""
@@ -231,7 +234,7 @@ class TaskReview:
             look = Look(found, now)
             if look.is_empty():
                 return []
-            names = sorted({name for row in rows for name in _people_of(row)})
+            names = sorted({name for row in rows for name in self._people_of(row)})
             crowd, roles = look.crowd(names), look.roles(names)
             told = {
                 name: (
@@ -244,14 +247,19 @@ class TaskReview:
                 )
                 for name in names
             }
-            return [(row, tuple(told[name] for name in _people_of(row))) for row in rows]
+            return [(row, tuple((name, told[name]) for name in self._people_of(row))) for row in rows]
+
+    def _people_of(self, row: Deputed) -> list[str]:
+        """Those on whom it depends whether somebody may decide in the place of another."""
+        return self._relied.get(row[:4]) or [row.name, row.stands_for]
 
     # -- questions
 
     def _work_off(self) -> None:
         left = _MOST_TASKS
         while self._handed and left > 0:
-            self._judge(*self._handed.popleft())
+            row = self._handed.popleft()
+            self._judge(row.tenant, row.instance, row.number, place=row)
             left -= 1
         while self._work and left > 0:
             name, after = self._work.popleft()
@@ -272,13 +280,16 @@ class TaskReview:
             self._judge(each.tenant, each.instance)
         self._offset = 0 if first + _MOST_RUNS >= len(mine) else first + _MOST_RUNS
 
-    def _judge(self, tenant: str, instance: InstanceId, number: int = 0) -> None:
+    def _judge(self, tenant: str, instance: InstanceId, number: int = 0, *, place: Deputed | None = None) -> None:
         """Judge one question of a run, or all that nobody could decide; what cannot be found out now is left as it is."""
         try:
             tracked = self._folded(tenant, instance)
             if tracked is None:
                 return
             state = cast("State", tracked.state)
+            if place is not None and number in state.questions:
+                seat = state.questions[number].seats[place.place - 1]
+                self._relied[place[:4]] = sorted({seat.person.name, *givers_of(seat), *seat.lent, *seat.lent.values()})
             numbers = [number] if number else [each for each, known in state.questions.items() if known.trouble]
             for each in numbers:
                 command = self._verdict(tracked, each)
@@ -379,12 +390,6 @@ def _without_turns(search: FindPeople) -> FindPeople:
     """The same search without counting whose turn it is, because nobody is asked by it."""
     asks = [msgspec.structs.replace(each, pick="all") if each.pick == "in_turn" else each for each in search.asks]
     return msgspec.structs.replace(search, asks=asks)
-
-
-def _people_of(row: Deputed) -> list[str]:
-    """Those on whom it depends whether somebody may decide in the place of another."""
-    giver = row.via.removeprefix(DELEGATED_BY) if row.via.startswith(DELEGATED_BY) else row.stands_for
-    return [row.name, row.stands_for, giver]
 
 
 def _role_of(look: Look, role: str) -> _Standing:

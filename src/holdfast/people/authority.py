@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
 
 from holdfast.kernel.actor import Actor, RequestContext
+from holdfast.kernel.facts import Deputy, PersonFact
 from holdfast.machine.runs.errands import Person
 from holdfast.people.directory import Directory, Look
 from holdfast.people.refusals import PeopleRefusal, forbidden, refused
@@ -44,8 +45,6 @@ class Matter(msgspec.Struct, frozen=True, kw_only=True):
     """Those from whom nothing is wanted any more because they have decided."""
     deciders: frozenset[str] = frozenset()
     """Those who have decided, whoever they stood in for: for another one they act only if they say so."""
-    claimed_by: str = ""
-    """Who has taken the question for themselves; empty if nobody has."""
 
 
 class Authority(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,13 +153,33 @@ def authority(directory: Directory, request: RequestContext, now: datetime) -> A
         return replace(told, granted=None if granted is None else frozenset(granted))
 
 
-def has_lapsed(
-    directory: Directory, request: RequestContext, claimed_by: str, *, definition: str, now: datetime
-) -> bool:
-    """Whether a claim keeps nobody out any more: its holder is deactivated or away, and nobody stands in for them."""
-    with directory.looking(request.tenant) as rows:
-        crowd = Look(rows, now).crowd([claimed_by])
-    return not crowd.is_here(claimed_by) and not crowd.stand_in(claimed_by, role="", definition=definition)
+def told_of(directory: Directory, tenant: str, names: Collection[str], now: datetime) -> tuple[PersonFact, ...]:
+    """What a directory says of people now, as a commit would read it: for those of the host, which no commit can ask."""
+    with directory.looking(tenant) as rows:
+        look, asked = Look(rows, now), sorted(set(names))
+        if look.is_empty():
+            return tuple(PersonFact(id=each) for each in asked)
+        crowd, roles = look.crowd(asked), look.roles(asked)
+        return tuple(
+            PersonFact(
+                id=name,
+                is_kept=True,
+                is_known=name in crowd.people,
+                is_active=crowd.is_active(name),
+                is_away=name in crowd.absent,
+                roles=roles[name],
+                stand_ins=tuple(
+                    Deputy(
+                        to=each.receiver,
+                        role=each.role,
+                        definition=each.definition,
+                        is_here=crowd.is_here(each.receiver),
+                    )
+                    for each in crowd.delegations.get(name, ())
+                ),
+            )
+            for name in asked
+        )
 
 
 def check_heir(directory: Directory, tenant: str, person: Person, now: datetime) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from holdfast.app import processes as p
 from holdfast.app.advancing import Landing, advanced, carried_out, landed
 from holdfast.app.aside import aside
-from holdfast.app.authorities import authority_at, decider_at, lapsed_claim
+from holdfast.app.authorities import authority_at, decider_at
 from holdfast.app.calls.start import begun, check_right
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed
 from holdfast.app.expiries import expired
@@ -142,13 +142,13 @@ class FutureProcesses:
             decider, identity = decider_at(self._desk), checked_instance(instance)
             with self._desk.reader.look() as reader:
                 found = p.known(self._desk, reader, identity)
-                shown = p.descriptor_of(self._desk, reader, found, decider)
-            lapsed = lapsed_claim(self._desk, found.claimed_by, found.header.definition)
-            if not lapsed:
-                return shown
+                names = p.relied_on_at(self._desk, reader, found, decider)
+                if not names:
+                    return p.descriptor_of(self._desk, reader, found, decider)
+            people = self._desk.told_of(names)
             with self._desk.reader.look() as reader:
                 return p.descriptor_of(
-                    self._desk, reader, p.known(self._desk, reader, identity), decider, lapsed=lapsed
+                    self._desk, reader, p.known(self._desk, reader, identity), decider, people=people
                 )
 
         return for_caller(self._desk, self._desk.consult(read), neutral_descriptor)

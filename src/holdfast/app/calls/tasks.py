@@ -19,7 +19,7 @@ from holdfast.app.authorities import (
     requester_of,
 )
 from holdfast.app.desk import Desk, checked_key, checked_last, checked_limit, checked_text, failed
-from holdfast.app.kept_apart import counted, open_to
+from holdfast.app.kept_apart import Told, counted, looked, open_to
 from holdfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from holdfast.app.step_handlers import plain
 from holdfast.app.task_reads import (
@@ -47,6 +47,7 @@ from holdfast.kernel.vocabulary import is_whole
 from holdfast.machine.graphs.asks import HEAVIEST
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.replies import Reply
+from holdfast.store.reading import Reader
 from holdfast.store.tasks import Asked, ListedDecision, ListedTask, TaskQuery
 
 _MOST_AT_ONCE = 1000
@@ -111,10 +112,13 @@ class FutureTasks:
                     "`mine` holds the questions to roles of one's own already; leave out `role` or `mine`"
                 )
             wanted, authority = query(), authority_at(self._desk)
-            with self._desk.reader.look() as reader:
-                queries = mine_of(authority, wanted, part)
-                found = open_to(self._desk, reader, queries, last, authority=authority)
+            queries = mine_of(authority, wanted, part)
+
+            def page(reader: Reader, told: Told) -> builtins.list[HumanTask]:
+                found = open_to(self._desk, reader, queries, last, authority=authority, told=told)
                 return told_for_whom(reader, authority, found)
+
+            return looked(self._desk, page)
 
         if mine is not False:
             return self._desk.consult(own)
@@ -145,8 +149,7 @@ class FutureTasks:
 
         def read() -> TaskCounts:
             authority = authority_at(self._desk)
-            with self._desk.reader.look() as reader:
-                return counted(self._desk, reader, authority, self._desk.service.shared.clock.now())
+            return looked(self._desk, lambda reader, told: counted(self._desk, reader, authority, told))
 
         return self._desk.consult(read)
 

@@ -62,9 +62,7 @@ def advance(turn: Turn, command: AdvanceProcess, *, answer: Answering) -> Answer
     if step is None or not (is_asking or _may_repeat(turn, step, command.event)):
         at = "a step" if step is None else repr(step.node)
         return refused(Refusal.NO_TRANSITION, f"{at} is left by itself, and not by {command.event!r}")
-    given = AnswerStep(
-        step=step.number, outcome=command.event, comment=command.comment, data=command.data, lapsed=command.lapsed
-    )
+    given = AnswerStep(step=step.number, outcome=command.event, comment=command.comment, data=command.data)
     return answer(turn, given)
 
 

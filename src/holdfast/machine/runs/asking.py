@@ -12,13 +12,13 @@ from holdfast.machine.graphs.asks import CHAIN, ROLE, RULE, USER, Ask, agreement
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.reads import reads_of
 from holdfast.machine.runs.agreement import verdict, vote_of
-from holdfast.machine.runs.candidates import barred_names, name_refusal, question_of
+from holdfast.machine.runs.candidates import barred_names, givers_of, name_refusal, question_of
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import FindPeople, Person
 from holdfast.machine.runs.events import ChainFound, PauseReason, PeopleAsked, PeopleSought
 from holdfast.machine.runs.namespaces import ENTITY
 from holdfast.machine.runs.notices import tell_of_task
-from holdfast.machine.runs.question import Question, is_name, person_named, person_of, shown
+from holdfast.machine.runs.question import Question, Seat, is_name, person_named, person_of, shown
 from holdfast.machine.runs.state import Data, Step
 from holdfast.machine.runs.turn import Turn
 
@@ -183,7 +183,7 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
     if len(question.seats) + len(asked) > MOST_PEOPLE:  # To ask some of them would be another question.
         error = f"{len(asked)} people are to be asked, and {MOST_PEOPLE} is the most that one question can ask"
         asked = []
-    left_out = [place for place, each in enumerate(asked) if is_left_out(turn, step, each)]
+    left_out = [place for place, each in enumerate(asked) if is_left_out(turn, step, Seat(person=each))]
     found = why if question.stages else [*question.why, *why]
     trouble = (
         f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out, why=found)
@@ -198,9 +198,9 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
         tell_of_task(turn, step, told_now, "opened", count=max(1, question.stage))
 
 
-def is_left_out(turn: Turn, step: Step, person: Person) -> bool:
+def is_left_out(turn: Turn, step: Step, seat: Seat) -> bool:
     """Whether somebody may not decide although asked; of those who have a role, nobody knows yet."""
-    names = {person.name, person.for_} - {""}
+    person, names = seat.person, {seat.person.name, *givers_of(seat)}
     return person.kind == "user" and name_refusal(turn.routes, turn.state, step, names) is not None
 
 

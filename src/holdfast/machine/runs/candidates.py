@@ -117,10 +117,10 @@ def candidate_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor
     )
 
 
-def claim_refusal(question: Question, node: str, actor: Actor, *, lapsed: str = "") -> Rejection | None:
-    """Why an actor cannot decide what another has taken for himself; the claim of somebody who has `lapsed` keeps nobody out."""
+def claim_refusal(question: Question, node: str, actor: Actor) -> Rejection | None:
+    """Why an actor cannot decide what another has taken for himself."""
     holder = question.claimed_by
-    if holder in {"", lapsed, person(actor)} or actor.kind == "system" or actor.may(_EVERYTHING):
+    if holder in {"", person(actor)} or actor.kind == "system" or actor.may(_EVERYTHING):
         return None
     told = (
         f"{holder!r} has claimed {node!r}, and decides alone; they can release it, and so can whoever may reassign it"
@@ -128,15 +128,25 @@ def claim_refusal(question: Question, node: str, actor: Actor, *, lapsed: str = 
     return refused(Refusal.CLAIMED, told)
 
 
-def separation_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor) -> Rejection | None:
-    """Why an actor may not decide although asked: a right to everything does not make one person two. The engine is nobody."""
+def separation_refusal(
+    routes: GraphIndex, state: State, step: Step, actor: Actor, *, seat: Seat | None = None
+) -> Rejection | None:
+    """Why an actor may not decide although asked: a right to everything does not make one person two. The engine is nobody.
+
+    From a place that others have handed on, these decide too.
+    """
     if actor.kind == "system":
         return None
     op = routes.node(step.node).op
     assert isinstance(op, Human)
     if not op.delegable and actor.on_behalf_of:
         return not_delegable(step.node)
-    return name_refusal(routes, state, step, {actor.id, person(actor)})
+    return name_refusal(routes, state, step, {actor.id, person(actor), *givers_of(seat)})
+
+
+def givers_of(seat: Seat | None) -> set[str]:
+    """From whom somebody has a place: those who decide by whatever is decided there."""
+    return set() if seat is None else {seat.person.for_, *seat.hands} - {""}
 
 
 def not_delegable(node: str) -> Rejection:
@@ -201,18 +211,19 @@ def _part_of(state: State, name: str) -> str:
 def _decided_before(routes: GraphIndex, state: State, step: Step, name: str) -> str:
     """The step that somebody has decided who is to be another one than the decider of this one; empty if there is none.
 
-    Whichever of the two is decided first, the other one is for somebody else. What somebody has decided among several counts at once.
+    Whichever of the two is decided first, the other one is for somebody else. What somebody has decided among several counts at once, and for
+    nobody else among them.
     """
     op = routes.node(step.node).op
     assert isinstance(op, Human)
     others = routes.apart(step.node)
+    question = state.questions.get(step.number)
+    if question is not None and any(name in _names(each) for each in _votes(op, question)):
+        return step.node
     if op.distinct_approvers:
         others |= {
             each for each in state.deciders if each != step.node
         }  # A version that it was moved from may have had others.
-        question = state.questions.get(step.number)
-        if question is not None and any(name in _names(each) for each in question.given):
-            return step.node
     for each in sorted(others):
         if name in state.deciders.get(each, ()):
             return each
@@ -221,6 +232,13 @@ def _decided_before(routes: GraphIndex, state: State, step: Step, name: str) -> 
         if other is not None and other.node in others and any(name in _names(each) for each in question.given):
             return other.node
     return ""
+
+
+def _votes(op: Human, question: Question) -> list[Given]:
+    """The decisions of which each has to be another one's: those of the stage that is asked, or of all stages."""
+    if op.distinct_approvers:
+        return question.given
+    return [seat.given for _, seat in question.asked if seat.given]
 
 
 def _names(given: Given) -> set[str]:

@@ -111,8 +111,6 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     """Whether a workflow of rules waits, once it is answered, until somebody lets it go on."""
     seen: int | None = None
     """How many events of the run whoever answers has seen; if there are more by now, the answer is refused. None means that it does not matter."""
-    lapsed: str = ""
-    """Whose claim does not count, because the directory says that they cannot act now; empty if that is said of nobody."""
 
 
 class AdvanceProcess(_Command, frozen=True, kw_only=True):
@@ -128,8 +126,6 @@ class AdvanceProcess(_Command, frozen=True, kw_only=True):
     """How many commands had changed it when the caller looked; None means that it does not matter."""
     seen: int | None = None
     """How many events of it were known when the actor was looked up, as in `AnswerStep`."""
-    lapsed: str = ""
-    """Whose claim does not count, as in `AnswerStep`."""
 
 
 class SendSignal(_Command, frozen=True, kw_only=True):
@@ -309,8 +305,6 @@ class ClaimTask(_Command, frozen=True, kw_only=True):
     """One of those who are asked takes the question for himself alone."""
 
     step: int
-    lapsed: str = ""
-    """Whose claim does not count, as in AnswerStep."""
 
 
 class EscalateTask(_Command, frozen=True, kw_only=True):
@@ -343,8 +337,6 @@ class DelegateTask(_Command, frozen=True, kw_only=True):
     to: str
     """Id of a user."""
     reason: str = ""
-    lapsed: str = ""
-    """Whose claim does not count, as in AnswerStep."""
 
 
 class ReassignTask(_Command, frozen=True, kw_only=True):

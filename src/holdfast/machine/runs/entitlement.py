@@ -8,11 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from msgspec.structs import replace
+
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.facts import PersonFact, person_fact
 from holdfast.machine.graphs.graph import Human
-from holdfast.machine.runs.candidates import candidates_of, claim_refusal, may_all, name_refusal, question_of
+from holdfast.machine.runs.candidates import (
+    candidates_of,
+    claim_refusal,
+    givers_of,
+    may_all,
+    name_refusal,
+    person,
+    question_of,
+    separation_refusal,
+)
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.law import answer_refusal
 from holdfast.machine.runs.question import Question, Seat
@@ -35,6 +46,17 @@ def decider_refusal(turn: Turn, step: Step) -> Rejection | None:
         return None  # They are no candidate by a seat: they have decided before, or anybody may.
     told = "another one who is asked has to decide it, or it has to be reassigned"
     return refused(Refusal.NOT_ALLOWED, f"{actor.id!r} may not answer {step.node!r}: {lapses[0]}; {told}")
+
+
+def apart_refusal(turn: Turn, step: Step) -> Rejection | None:
+    """Why the actor may not decide an open question although asked: four eyes hold for them, and for those whose place they have."""
+    actor = turn.moment.actor
+    if actor.kind == "system":
+        return None
+    question = question_of(turn.routes, turn.state, step)
+    place = seat_for(turn, question, actor)
+    seat = question.seats[place - 1] if place else None
+    return separation_refusal(turn.routes, turn.state, step, actor, seat=seat)
 
 
 def seat_for(turn: Turn, question: Question, actor: Actor) -> int:
@@ -70,16 +92,17 @@ def given_lapse(seat: Seat, definition: str, known: Callable[[str], PersonFact |
     return ""
 
 
-def unclaimed_refusal(turn: Turn, step: Step, *, lapsed: str) -> Rejection | None:
+def unclaimed_refusal(turn: Turn, step: Step) -> Rejection | None:
     """Why the actor cannot decide what another has claimed. A claim of somebody who cannot decide any more keeps nobody out."""
     question = question_of(turn.routes, turn.state, step)
-    barred = claim_refusal(question, step.node, turn.moment.actor, lapsed=lapsed)
+    barred = claim_refusal(question, step.node, turn.moment.actor)
     return None if barred is not None and _has_lapsed(turn, step, question) else barred
 
 
 def role_of(turn: Turn, question: Question) -> str:
     """The role that the directory grants to the actor and by which they are asked; empty if they are asked by name, or the request says the role."""
-    actor, brought = turn.moment.actor, turn.moment.asked.actor.roles
+    actor, asked_by = turn.moment.actor, turn.moment.asked
+    brought = asked_by.actor.roles - asked_by.vouched
     place = seat_for(turn, question, actor)
     asked = question.seats[place - 1].person if place else None
     if asked is None:
@@ -92,13 +115,14 @@ def _has_lapsed(turn: Turn, step: Step, question: Question) -> bool:
     if name_refusal(turn.routes, turn.state, step, {question.claimed_by}) is not None:
         return True  # They have decided something since that one person does not decide together with this.
     known = _known(turn, question.claimed_by)
-    if known is None:
+    if known is None or known.is_elsewhere:
         return False
     if question.claimed_role and question.claimed_role not in known.roles:
         return True
     is_here = known.is_active and not known.is_away
     return not is_here and not any(
-        each.is_here and each.role == "" and each.definition in {"", turn.routes.graph.name} for each in known.stand_ins
+        each.is_here and each.role in {"", question.claimed_role} and each.definition in {"", turn.routes.graph.name}
+        for each in known.stand_ins
     )
 
 
@@ -116,8 +140,22 @@ def _stands_in(asked: Person, giver: PersonFact | None, other: str, definition: 
     )
 
 
+def relied_on(question: Question, actor: Actor) -> set[str]:
+    """Besides an actor, those on whom it depends whether they may decide: who has claimed it, and whose places they have.
+
+    A directory of the host is asked about them before the command.
+    """
+    names = {actor.id, person(actor)}
+    own = [each for _, each in question.asked if each.is_free and each.person.name in names]
+    people = {name for each in own for name in (*givers_of(each), *each.lent, *each.lent.values())}
+    people |= {each.person.name for each in own if each.person.role and each.person.name != actor.id}
+    return {question.claimed_by, *people} - {""}
+
+
 def _known(turn: Turn, name: str) -> PersonFact | None:
-    """What the directory has of a person; None if it has nobody, or cannot be asked in a commit."""
+    """What the directory has of a person; None if it has nobody. Whoever a directory of the host was not asked about has no right."""
     found = turn.fact(person_fact(name)).value
     assert isinstance(found, PersonFact)
-    return found if found.is_kept and not found.is_elsewhere else None
+    if found.is_elsewhere:
+        return replace(found, is_active=False)
+    return found if found.is_kept else None

@@ -81,7 +81,8 @@ def people_reviewed(turn: Turn, command: PeopleReviewed) -> Answer | None:
 def look_at_others(turn: Turn) -> None:
     """Somebody has decided, or has written what others decide on: they may have been the last one for a question that is still open.
 
-    What follows from the run alone is found out here. If they have a role that is asked, the engine is sent to find out who else has it.
+    What follows from the run alone is found out here. If they have a role that is asked, the engine is sent to find out who else has it; and
+    if somebody is asked by name in whose place they might have decided, whether anybody else stands in.
     """
     for step in list(turn.state.open.values()):
         op = turn.routes.node(step.node).op if step.of is None else None
@@ -95,7 +96,7 @@ def look_at_others(turn: Turn) -> None:
         if lost and not _is_decidable(op, question, lost):
             told = "they brought it about, wrote it, or decided another step"
             _give_up(turn, step, f"{', '.join(map(shown, lost))} may not, because {told}", places)
-        elif any(seat.is_free and seat.person.kind == "role" and _has(turn, seat) for _, seat in question.asked):
+        elif any(seat.is_free and (seat.person.kind == "user" or _has(turn, seat)) for _, seat in question.asked):
             review(turn, step)
 
 
@@ -146,8 +147,10 @@ def asks_of(routes: GraphIndex, question: Question, step: Step) -> Sequence[Ask]
 def _lost(turn: Turn, step: Step, question: Question, lost: Sequence[Person]) -> list[int]:
     """The places of those who cannot decide: as was found out, and because they are kept apart."""
     named = {(each.kind, each.name) for each in lost}
-    free = [(place, seat.person) for place, seat in question.asked if seat.is_free]
-    return [place for place, each in free if (each.kind, each.name) in named or is_left_out(turn, step, each)]
+    free = [(place, seat) for place, seat in question.asked if seat.is_free]
+    return [
+        place for place, each in free if (each.person.kind, each.person.name) in named or is_left_out(turn, step, each)
+    ]
 
 
 def _is_decidable(op: Human, question: Question, lost: Sequence[Person]) -> bool:

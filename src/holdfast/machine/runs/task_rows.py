@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.kernel.instants import later
 from holdfast.kernel.people_records import CommentMade, DecisionGiven, DecisionMoved, PersonAsked, PersonMoved
@@ -49,8 +50,9 @@ def asked_at_once(op: Human, number: int) -> list[Record]:
 
 
 def kept_out(view: View, step: Step, more: Iterable[str] = ()) -> bytes | None:
-    """Who may not decide a question although they may be asked, besides who wants the run."""
-    names = {*barred_names(view.routes, view.state, step), *more} - {view.state.requester}
+    """Who may not decide a question although they may be asked, besides who wants the run; what is decided on it itself is not told here."""
+    unvoted = replace(step, number=0)
+    names = {*barred_names(view.routes, view.state, unvoted), *more} - {view.state.requester}
     return _encode(sorted(names)) if names else None
 
 

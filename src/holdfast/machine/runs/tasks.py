@@ -25,7 +25,7 @@ from holdfast.machine.runs.candidates import (
     seat_of,
     separation_refusal,
 )
-from holdfast.machine.runs.entitlement import decider_refusal, role_of, seat_for, unclaimed_refusal
+from holdfast.machine.runs.entitlement import apart_refusal, decider_refusal, role_of, seat_for, unclaimed_refusal
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.events import (
     ApprovalsVoided,
@@ -124,11 +124,11 @@ def _withdraw_approval(turn: Turn, command: c.WithdrawDecision) -> None:
     )
 
 
-def _claim(task: _Task, command: c.ClaimTask) -> Answer | None:
+def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
     turn, step, _, question = task
     if question.claimed_by == person(task.actor):
         return Ignored(reason="the same person has claimed it already")
-    barred = _unfit_refusal(task, command)
+    barred = _unfit_refusal(task)
     if barred is not None:
         return barred
     known = decision_by(question, task.actor)
@@ -137,17 +137,17 @@ def _claim(task: _Task, command: c.ClaimTask) -> Answer | None:
     if known is not None:
         told = f"step {step.number} was {known.outcome} by {known.actor!r} at {known.at}; withdraw that decision first"
         return refused(Refusal.ALREADY_DECIDED, told)
-    barred = separation_refusal(turn.routes, turn.state, step, task.actor)
+    barred = apart_refusal(turn, step)
     if barred is not None:
         return barred
     turn.emit(TaskClaimed(step=step.number, by=person(task.actor), role=role_of(turn, question)))
     return None
 
 
-def _unfit_refusal(task: _Task, command: c.ClaimTask | c.DelegateTask) -> Rejection | None:
+def _unfit_refusal(task: _Task) -> Rejection | None:
     """Why somebody has no part in a question that could be taken or handed on: not asked, or another one has taken it."""
     turn, step = task.turn, task.step
-    barred = decider_refusal(turn, step) or unclaimed_refusal(turn, step, lapsed=command.lapsed)
+    barred = decider_refusal(turn, step) or unclaimed_refusal(turn, step)
     return barred or late_refusal(turn, step, "this")
 
 
@@ -169,10 +169,10 @@ def _release(task: _Task, _command: c.ReleaseTask) -> Answer | None:
 
 def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
     _, step, op, question = task
-    barred = _unfit_refusal(task, command)
+    barred = _unfit_refusal(task)
     if barred is not None or not op.delegable:
         return barred or not_delegable(step.node)
-    barred = separation_refusal(task.turn.routes, task.turn.state, step, task.actor)
+    barred = apart_refusal(task.turn, step)
     if barred is not None:  # Who may not decide has nothing to hand on.
         return barred
     seat = seat_for(task.turn, question, task.actor) or (_only_seat(question) if may_all(task.actor) else 0)

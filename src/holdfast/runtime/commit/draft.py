@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from holdfast.errors import ForbiddenError, PayloadError, RejectedError
 from holdfast.kernel.actor import OWN, context_bytes
 from holdfast.kernel.decision import NOT_ALLOWED, Decision, Effect, Ignored, Rejection, Timer
+from holdfast.kernel.facts import Facts
 from holdfast.kernel.history import DIRECTORY_ANSWERED, TIMER_CANCELLED, TIMER_REQUEUED, StoredEvent
 from holdfast.kernel.moment import NO_TIMERS, Moment
 from holdfast.kernel.program import Program
@@ -22,7 +23,7 @@ from holdfast.kernel.records import has_begun, taken
 from holdfast.kernel.rows import merge
 from holdfast.kernel.vocabulary import Encoded
 from holdfast.runtime.commit.cache import NO_SNAPSHOTS, CachedInstance
-from holdfast.runtime.commit.facts import DraftFacts, Vouched
+from holdfast.runtime.commit.facts import DraftFacts, Vouched, VouchedFacts
 from holdfast.runtime.commit.header import are_marked_otherwise, merged_search, moved_header
 from holdfast.runtime.commit.limits import UNNAMED, check_decision, check_text
 from holdfast.runtime.commit.shares import AT_ONCE
@@ -127,7 +128,7 @@ class Draft:
             fired_timer=fired,
             fired_due_at=self.timers[fired].due_at if fired else None,
             asked=submission.asked or submission.request,
-            facts=self.facts,
+            facts=self._facts_for(submission.vouched),
         )
         answer = self.program.answer(self.state, submission.command, moment)
         if isinstance(answer, Decision):
@@ -140,6 +141,9 @@ class Draft:
             refused = ForbiddenError if answer.code == NOT_ALLOWED else RejectedError
             raise refused(reason=answer.code, message=answer.message)
         return self._skip(answer, submission, now)
+
+    def _facts_for(self, vouched: Vouched | None) -> Facts:
+        return VouchedFacts(self.facts, vouched.people) if vouched is not None and vouched.people else self.facts
 
     @property
     def is_empty(self) -> bool:
@@ -517,8 +521,12 @@ def _told(type_: str, key: str) -> Encoded:
 
 
 def _answered(vouched: Vouched) -> Encoded:
-    """What a directory of the host has said of the actor."""
-    told = {"directory": vouched.directory, "at": vouched.at, "roles": sorted(vouched.roles)}
+    """What a directory of the host has said of the actor, and whom else it was asked about."""
+    told: dict[str, object] = {"directory": vouched.directory, "at": vouched.at, "roles": sorted(vouched.roles)}
+    if vouched.people:
+        told["people"] = [
+            {"id": each.id, "is_active": each.is_active, "roles": sorted(each.roles)} for each in vouched.people
+        ]
     return Encoded(DIRECTORY_ANSWERED, 1, msgspec.json.encode(told))
 
 

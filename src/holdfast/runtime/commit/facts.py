@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from holdfast.kernel.actor import RequestContext
-from holdfast.kernel.facts import Fact, FactKey, FactsNeeded
+from holdfast.kernel.facts import Fact, FactKey, Facts, FactsNeeded, PersonFact, person_fact
 from holdfast.store.facts import FactLook, Gate
 from holdfast.store.port import StaleFactError
 from holdfast.store.shapes import Change
@@ -65,6 +65,8 @@ class Vouched(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it has the actor."""
     is_person: bool = False
     """Whether it has them as a person, and not as a service account."""
+    people: tuple[PersonFact, ...] = ()
+    """What it has said of others, on whom it depends whether the actor may do this."""
 
 
 class Acting(NamedTuple):
@@ -198,6 +200,19 @@ class DraftFacts(msgspec.Struct, gc=False):
         found = self.book.get(self.place, key, self.now)
         self.gates += found.gates
         return found.fact
+
+
+class VouchedFacts:
+    """Facts, and before them what a directory of the host has said of people for one command."""
+
+    def __init__(self, facts: Facts, people: Iterable[PersonFact]) -> None:
+        self._facts = facts
+        self._people = {person_fact(each.id): each for each in people}
+
+    def get(self, key: FactKey) -> Fact:
+        """Returns a fact. Raises FactsNeeded if it must be read first."""
+        found = self._people.get(key)
+        return self._facts.get(key) if found is None else Fact(found, 0)
 
 
 def gates_of(drafted: Iterable[tuple[Change, Iterable[Gate]]]) -> list[Gate]:

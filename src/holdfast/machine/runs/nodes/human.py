@@ -27,14 +27,12 @@ from holdfast.machine.runs.branches import entry_of
 from holdfast.machine.runs.candidates import (
     decision_by,
     last_decision,
-    name_refusal,
     question_of,
     seat_of,
-    separation_refusal,
 )
 from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import conclude, keep_answers
-from holdfast.machine.runs.entitlement import seat_for, unclaimed_refusal
+from holdfast.machine.runs.entitlement import apart_refusal, seat_for, unclaimed_refusal
 from holdfast.machine.runs.events import StagePassed, StepAnswered, TaskDecided
 from holdfast.machine.runs.forms import filled_in
 from holdfast.machine.runs.leaving import May, is_barred, pass_through, value_of
@@ -183,7 +181,7 @@ def _keeps_out(turn: Turn, step: Step) -> bool:
     if not turn.routes.apart(step.node):
         return False
     seats = question_of(turn.routes, turn.state, step).seats
-    return any(is_left_out(turn, step, each.person) for each in seats)
+    return any(is_left_out(turn, step, each) for each in seats)
 
 
 def _asked(turn: Turn, step: Step) -> tuple[Human, Question]:
@@ -209,27 +207,10 @@ def _repeated(turn: Turn, step: Step, command: AnswerStep, data: object) -> Answ
 def _refusal(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     """Why somebody who is asked cannot decide so."""
     op, _ = _asked(turn, step)
-    actor = turn.moment.actor
-    barred = (
-        unclaimed_refusal(turn, step, lapsed=command.lapsed)
-        or separation_refusal(turn.routes, turn.state, step, actor)
-        or _givers_refusal(turn, step)
-        or _stale(turn, step, command)
-    )
+    barred = unclaimed_refusal(turn, step) or apart_refusal(turn, step) or _stale(turn, step, command)
     if barred is None and op.requires_reason and command.outcome == op.rejects and not command.comment.strip():
         return refused(Refusal.REASON_REQUIRED, f"a rejection of {step.node!r} needs a reason; give a comment")
     return barred
-
-
-def _givers_refusal(turn: Turn, step: Step) -> Rejection | None:
-    """Why nobody decides from a place that was handed on: those who had it may not decide themselves."""
-    _, question = _asked(turn, step)
-    place = seat_for(turn, question, turn.moment.actor)
-    if not place or turn.moment.actor.kind == "system":
-        return None
-    seat = question.seats[place - 1]
-    givers = {seat.person.for_, *seat.hands} - {""}
-    return name_refusal(turn.routes, turn.state, step, givers) if givers else None
 
 
 def _stale(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:

@@ -1,0 +1,155 @@
+"""Nobody counts twice in one question, whoever they stand in for: people are found, listed and heard by one law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.processes.acting import ends, process, registered
+from holdfast import Actor, RejectedError, Saga, ask
+from holdfast.kernel.ids import InstanceId
+from holdfast.testing import ManualEngine
+from support.engines import Place
+
+OPS = Actor(id="ops", capabilities=frozenset({"task:*", "execution:*"}))
+TWO: list[str] = ["user:ann", "user:bob"]
+
+
+def office(place: Place) -> ManualEngine:
+    """Cat stands in for Ann and for Bob."""
+    engine = place.engine()
+    for name in ("ann", "bob", "cat", "dora"):
+        engine.directory.put(name)
+        engine.directory.grant(name, "staff")  # From now on roles are looked up.
+    for giver in ("ann", "bob"):
+        engine.directory.delegate(giver, "cat")
+    return engine
+
+
+def asked(engine: ManualEngine, **options: Any) -> tuple[InstanceId, str]:
+    """A run that asks, and its question."""
+    given: dict[str, Any] = {"ask": TWO, "agree": 2, **options}
+    saga = Saga("pay").human("sign", **given).build()
+    engine.register(saga)
+    run = engine.start(saga)
+    engine.drain()
+    return run.id, run.tasks()[0].step_id
+
+
+def code(call: Any, *given: Any, **named: Any) -> str:
+    """Why a call is refused; empty if it is not."""
+    try:
+        call(*given, **named)
+    except RejectedError as error:
+        return str(error.reason)
+    return ""
+
+
+@pytest.mark.row("E-681", "E-687")
+@pytest.mark.parametrize("agree", [2, "all"])
+@pytest.mark.parametrize("people", [TWO, ["user:ann", "user:cat"]], ids=["for two", "for oneself and another"])
+def test_a_stand_in_gives_one_of_two_votes(place: Place, people: list[str], agree: object) -> None:
+    """Whoever has decided decides for nobody else in the same question, nor claims it, hands it on or goes past it."""
+    engine = office(place)
+    run, task = asked(engine, ask=people, agree=agree)
+    cat = engine.acting(Actor(id="cat", capabilities=frozenset({"execution:*"})))
+    first, second = [each.removeprefix("user:") for each in people]
+    cat.tasks.approve(task, on_behalf_of=second)
+    for call in (cat.tasks.approve, cat.tasks.reject, cat.tasks.claim):
+        assert code(call, task, on_behalf_of=first) == "not_distinct"
+    assert code(cat.tasks.delegate, task, "dora", on_behalf_of=first) == "not_distinct"
+    assert code(cat.run(run).resume, "mine", override=True) == "not_distinct"
+    assert code(cat.run(run).skip, 1, reason="mine", outcome="confirmed") == "not_distinct"
+    assert code(engine.acting(OPS).tasks.reassign, task, "cat", who=first) in {"not_distinct", "already_asked"}
+    assert cat.tasks.list(mine=True) == []
+    assert cat.tasks.counts().own == 0
+    assert engine.run(run).describe().status == "running"
+    cat.tasks.withdraw_decision(task, on_behalf_of=second)
+    assert len(cat.tasks.list(mine=True)) == 1
+    cat.tasks.approve(task, on_behalf_of=second)
+    engine.acting(first).tasks.approve(task)
+    assert engine.run(run).describe().status == "completed"
+
+
+@pytest.mark.row("E-681")
+def test_a_place_that_was_handed_on_counts_for_those_who_had_it(place: Place) -> None:
+    """Ann's place is Cat's, and Ann has Bob's: one of the two votes is Ann's, so that the other one has to be another's."""
+    engine = office(place)
+    run, task = asked(engine)
+    engine.acting("ann").tasks.delegate(task, "dora")
+    engine.acting("bob").tasks.delegate(task, "ann")
+    engine.acting("ann").tasks.approve(task)
+    assert code(engine.acting("dora").tasks.approve, task) == "not_distinct"
+    assert code(engine.acting("dora").tasks.claim, task) == "not_distinct"
+    assert code(engine.acting("dora").tasks.delegate, task, "cat") == "not_distinct"
+    assert engine.acting("dora").tasks.list(mine=True) == []
+    assert engine.run(run).describe().reason == "no_approver"
+    engine.acting(OPS).tasks.reassign(task, "cat", who="dora")
+    engine.acting("cat").tasks.approve(task)
+    assert engine.run(run).describe().status == "completed"
+
+
+@pytest.mark.row("E-681", "E-682")
+def test_the_only_stand_in_who_has_decided_is_nobody_s_approver(place: Place) -> None:
+    """Bob has left and Cat, who stands in for him, has decided: the run says that nobody can decide, until somebody else can."""
+    engine = office(place)
+    run, task = asked(engine)
+    engine.directory.deactivate("bob")
+    engine.advance(minutes=1)
+    assert engine.run(run).describe().reason == ""
+    engine.acting("cat").tasks.approve(task, on_behalf_of="ann")
+    engine.drain()
+    assert engine.run(run).describe().reason == "no_approver"
+    engine.acting(OPS).tasks.reassign(task, "dora", who="bob")
+    engine.acting("dora").tasks.approve(task)
+    assert engine.run(run).describe().status == "completed"
+
+
+@pytest.mark.row("E-681")
+def test_what_a_stage_of_a_chain_decides_counts_in_that_stage(place: Place) -> None:
+    """One person decides once in a stage; the next stage is another question, unless it is to be decided by others."""
+    engine = office(place)
+    engine.chains.publish("two", [{"asks": TWO, "agree": "all"}, {"asks": ["user:cat"]}])
+    saga = Saga("pay").human("sign", chain="two").build()
+    engine.register(saga)
+    run = engine.start(saga)
+    engine.drain()
+    (task,) = run.tasks()
+    cat = engine.acting("cat").tasks
+    cat.approve(task, on_behalf_of="ann")
+    assert code(cat.approve, task, on_behalf_of="bob") == "not_distinct"
+    engine.acting("bob").tasks.approve(task)
+    engine.drain()
+    cat.approve(task)
+    assert run.describe().status == "completed"
+
+
+@pytest.mark.row("E-681", "P-044")
+def test_a_process_hears_each_person_once(place: Place) -> None:
+    """An answer for a second person is refused, and the choices of the caller say so."""
+    engine = office(place)
+    approval = {"id": "review", "type": "approval", "assignees": [{"user": "ann"}, {"user": "bob"}], "agree": "all"}
+    registered(engine, process(approval, *ends("done", "no"), ways="review approved done,review rejected no"))
+    instance = engine.processes.start("w", {}).id
+    engine.drain()
+    cat = engine.acting("cat").processes
+    cat.advance(instance, "approved", on_behalf_of="ann")
+    assert code(cat.advance, instance, "approved", on_behalf_of="bob") == "FORBIDDEN"
+    assert not any(each.is_allowed for each in cat.get(instance).choices)
+    engine.acting("bob").processes.advance(instance, "approved")
+    assert engine.processes.get(instance).instance.status == "completed"
+
+
+@pytest.mark.row("E-681")
+def test_finding_and_deciding_agree_on_who_counts_once(place: Place) -> None:
+    """Both holders are away and Cat stands in for both: one can be asked, and one can decide."""
+    engine = office(place)
+    for name in ("ann", "bob"):
+        engine.directory.grant(name, "boss")
+        engine.directory.absent(name)
+    saga = Saga("pay").human("sign", ask=ask("role:boss", pick="all"), agree=2).build()
+    engine.register(saga)
+    run = engine.start(saga)
+    engine.drain()
+    assert "it takes at least 2 of them, and 1 can be asked" in run.describe().error
