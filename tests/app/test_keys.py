@@ -168,3 +168,12 @@ def test_dead_letters_are_grouped_by_cause(place: Place) -> None:
         engine.dead_letters.groups(definition="other")
     with pytest.raises(ForbiddenError):
         acting(engine).dead_letters.groups()
+
+
+@pytest.mark.parametrize("name", [" ann", "ann ", "role:fin", "user:ann", " "])
+def test_a_key_acts_under_a_bare_name(place: Place, name: str) -> None:
+    """Nobody reads its name as that of another one, or of a role."""
+    engine = place.engine()
+    with pytest.raises(PayloadError, match="actor"):
+        engine.as_tenant("acme").keys.create("shop", actor=name)
+    assert engine.as_tenant("acme").keys.list() == []

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import pytest
 from msgspec.structs import replace
 
-from holdfast import Actor, Directory, ForbiddenError, RejectedError, Saga, ask
+from app.processes.acting import ends, process, registered
+from holdfast import Actor, Capabilities, Directory, ForbiddenError, RejectedError, Saga, ask
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from holdfast.people.directory import StaticDirectory
@@ -51,8 +52,8 @@ class World(Protocol):
 class Own:
     """The engine's own directory."""
 
-    def __init__(self, place: Place, rights: Rights, expiring: str) -> None:
-        self.engine = place.engine()
+    def __init__(self, place: Place, rights: Rights, expiring: str, **options: Any) -> None:
+        self.engine = place.engine(**options)
         until = place.clock.now() + timedelta(hours=1)
         calls = self.engine.directory
         for name in PEOPLE:
@@ -102,9 +103,9 @@ def roster(rights: Rights, expiring: str, until: datetime) -> Roster:
 class File(Own):
     """People of a file, whose rights end by time alone."""
 
-    def __init__(self, place: Place, rights: Rights, expiring: str) -> None:
+    def __init__(self, place: Place, rights: Rights, expiring: str, **options: Any) -> None:
         people = StaticDirectory(roster(rights, expiring, place.clock.now() + timedelta(hours=1)))
-        self.engine = place.engine(directory=people)
+        self.engine = place.engine(directory=people, **options)
 
 
 class Personnel(Directory):
@@ -132,9 +133,9 @@ class Host:
 
     kind: type[Personnel] = Personnel
 
-    def __init__(self, place: Place, rights: Rights, expiring: str) -> None:
+    def __init__(self, place: Place, rights: Rights, expiring: str, **options: Any) -> None:
         self._people = self.kind(roster(rights, expiring, place.clock.now() + timedelta(hours=1)))
-        self.engine = place.engine(directory=self._people)
+        self.engine = place.engine(directory=self._people, **options)
 
     def revoke(self, name: str) -> None:
         """The engine hears nothing of it."""
@@ -219,7 +220,7 @@ WAYS: dict[str, Way] = {
         ("revoke ann", "end ann", "deactivate cat", "expire deputy ann", "expire grant ann"),
     ),
 }
-PLACES: dict[str, Callable[[Place, Rights, str], World]] = {
+PLACES: dict[str, Callable[..., World]] = {
     "own": Own,
     "file": File,
     "host": Host,
@@ -314,3 +315,29 @@ def test_a_place_lasts_as_long_as_the_right(place: Place, name: str, where: str)
         world.engine.acting("sue").tasks.approve(task)
     world.engine.drain()
     assert world.engine.run(run).describe().status == "completed"
+
+
+@pytest.mark.row("E-664", "P-066")
+@pytest.mark.parametrize("where", PLACES)
+def test_a_stand_in_is_shown_the_choices_that_are_accepted(place: Place, where: str) -> None:
+    """Cat stands in for Ann, whose role has what the step takes: the view names the events that an advance takes, as long as she does."""
+    resolver = Capabilities({"finance": ["cap.a"]})
+    world = PLACES[where](place, Rights(("ann",), (("ann", "cat", ""),)), "", capabilities=resolver)
+    step = {"id": "review", "type": "approval", "assignee": {"role": "finance"}, "capability": "cap.a"}
+    registered(world.engine, process(step, *ends("done", "no"), ways="review approved done,review rejected no"))
+    instance = world.engine.processes.start("w", {}).id
+    world.engine.drain()
+    cat = world.engine.acting("cat").processes
+    assert [(each.event, each.is_allowed) for each in cat.get(instance).choices] == [
+        ("approved", True),
+        ("rejected", True),
+    ]
+    if where != "file":
+        ann = world.engine.acting("ann").tasks
+        ann.claim(ann.list(mine=True)[0])
+        assert [each.is_allowed for each in world.engine.acting("cat").processes.get(instance).choices] == [True, True]
+        world.end("ann")
+        assert cat.get(instance).choices == []
+        return
+    cat.advance(instance, "approved")
+    assert world.engine.processes.get(instance).instance.status == "completed"

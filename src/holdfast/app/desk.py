@@ -590,6 +590,18 @@ def checked_id(given: object, what: str, *, may_be_empty: bool = False) -> str:
     return found
 
 
+def checked_bare(given: object, what: str) -> str:
+    """The name of a person or a role alone, as questions look for it."""
+    name = checked_id(given, what)
+    if name.startswith(("role:", "user:")):
+        raise PayloadError(
+            f"the {what} cannot begin as {name!r} does: that is how people and roles are told apart; give the name alone"
+        )
+    if not name.strip():
+        raise PayloadError(f"the {what} is blank; give one that people can read")
+    return name
+
+
 def checked_name(given: object, what: str) -> str:
     """Text that something is published under."""
     name = checked_key(given, what)

@@ -155,3 +155,29 @@ def test_a_decision_that_a_gate_has_used_is_refused_with_the_gate(place: Place) 
         RejectedError, match="the gate of 'approve' has used it; a decision can be withdrawn until then"
     ):
         of(engine, MANAGER).tasks.withdraw_decision(first)
+
+
+@pytest.mark.row("EO-03", "E-664")
+def test_a_former_stand_in_takes_no_decision_back(place: Place) -> None:
+    """What somebody has decided in the place of another is that one's; they take it back as long as they stand in."""
+    engine = submitted(place, ONE)
+    people = engine.as_tenant("acme").directory
+    for name in ("mia", "ben", "vic"):
+        people.put(name)
+    people.grant("mia", "manager")
+    people.grant("ben", "board")
+    vic = Actor(id="vic")
+    decisions = of(engine, vic).tasks
+    delegation = people.delegate("mia", "vic")
+    decisions.withdraw_decision(decide(engine, vic, "first"), "hers")
+    decide(engine, BOARD, "second")
+    assert status(engine) == "submitted"  # It has to be approved again.
+    decide(engine, vic, "first")
+    assert status(engine) == "ordered"
+    other = of(engine, CLERK).documents
+    other.create(ORDER, GIVEN, id="I-2")
+    other.transition(ORDER, "I-2", "submit")
+    engine.drain()
+    task = decide(engine, vic, "first")
+    people.end_delegation(delegation.id)
+    assert code(decisions.withdraw_decision, task) in {"not_waiting", "not_allowed"}

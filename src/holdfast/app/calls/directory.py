@@ -12,7 +12,7 @@ from holdfast.app.authorities import open_people
 from holdfast.app.desk import (
     Desk,
     checked_after,
-    checked_id,
+    checked_bare,
     checked_instant,
     checked_key,
     checked_last,
@@ -160,7 +160,7 @@ class FutureDirectory:
         def change(registrar: Registrar) -> None:
             begin, end = _checked_period(begins_at, ends_at)
             named = checked_key(person, "person")
-            registrar.grant(Grant(principal=named, role=_checked_name(role, "role"), begins_at=begin, ends_at=end))
+            registrar.grant(Grant(principal=named, role=checked_bare(role, "role"), begins_at=begin, ends_at=end))
 
         return self._change(change, reason)
 
@@ -374,19 +374,7 @@ def _is_held_up(reader: Reader, task: StoredTask, lost: Stranded) -> bool:
 
 def _checked_id(given: object) -> str:
     """The id of a person, which nobody can take for the name of a role."""
-    return checked_person(_checked_name(given, "id of a person"))
-
-
-def _checked_name(given: object, what: str) -> str:
-    """The name of a person or a role alone, as questions look for it."""
-    name = checked_id(given, what)
-    if name.startswith(("role:", "user:")):
-        raise PayloadError(
-            f"the {what} cannot begin as {name!r} does: that is how people and roles are told apart; give the name alone"
-        )
-    if not name.strip():
-        raise PayloadError(f"the {what} is blank; give one that people can read")
-    return name
+    return checked_person(checked_bare(given, "id of a person"))
 
 
 def _checked_kind(given: object) -> str:

@@ -12,7 +12,16 @@ from hashlib import sha256
 from typing import Literal
 
 from holdfast.app.access_views import ApiKey, NewApiKey, api_key
-from holdfast.app.desk import Desk, checked_instant, checked_key, checked_limit, checked_person, checked_text, told_at
+from holdfast.app.desk import (
+    Desk,
+    checked_bare,
+    checked_instant,
+    checked_key,
+    checked_limit,
+    checked_person,
+    checked_text,
+    told_at,
+)
 from holdfast.errors import ForbiddenError, NotFoundError, PayloadError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import NOT_ALLOWED
@@ -63,7 +72,7 @@ class FutureKeys:
 
         def write() -> NewApiKey:
             maker = _manager(self._desk.looked_up())
-            bearer = checked_person(checked_key(actor, "actor"))
+            bearer = _checked_bearer(actor)
             self._check_bearer(maker, bearer)
 
             def check(acting: Desk) -> None:
@@ -186,6 +195,14 @@ class FutureKeys:
         if found is None or not self._may_see(found):
             raise NotFoundError("API key", identity, hint="`engine.keys.list` names those that there are")
         return found
+
+
+def _checked_bearer(given: object) -> str:
+    """As whom a key acts: a name that nobody reads as another one's, or as that of a role."""
+    name = checked_person(checked_bare(given, "actor"))
+    if name != name.strip():
+        raise PayloadError(f"the actor is {name!r}, with a space at its beginning or end; leave it out")
+    return name
 
 
 def _manager(desk: Desk) -> Actor:

@@ -24,6 +24,7 @@ from holdfast.machine.runs.candidates import (
     question_of,
     seat_of,
     separation_refusal,
+    was_asked,
 )
 from holdfast.machine.runs.entitlement import apart_refusal, decider_refusal, role_of, seat_for, unclaimed_refusal
 from holdfast.machine.runs.errands import Person
@@ -93,9 +94,12 @@ def _is_own_approval(turn: Turn, step: int) -> bool:
     approval = None if document is None else document.approvals.get(step)
     if approval is None or approval.verdict != "approved" or known is None:
         return False
+    actor, asked = turn.moment.actor, turn.state.asked.get(step, [])
     given = [known, *cast("list[dict[str, object]]", known.get("decisions", []))]
     names = {each.get(name) for each in given for name in ("decided_by", "on_behalf_of")}
-    return bool(names & {turn.moment.actor.id, person(turn.moment.actor)})
+    # Whoever decided as a stand-in has a part in it as long as they stand in.
+    is_one = not asked or may_all(actor) or any(was_asked(actor, each) for each in asked)
+    return is_one and bool(names & {actor.id, person(actor)})
 
 
 def _why_too_late(turn: Turn, command: c.TaskCommand) -> str:
