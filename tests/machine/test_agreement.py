@@ -7,11 +7,12 @@ from typing import Literal, NamedTuple, get_args
 
 import pytest
 
+from holdfast import Saga
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Decision
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import AGREES, Agree, Ask
-from holdfast.machine.graphs.compiler import compile_graph
+from holdfast.machine.graphs.compiler import compile_graph, graph_bytes, read_graph
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.events import StepAnswered
 from machine.hosting import Host
@@ -36,6 +37,13 @@ def asking(weights: list[int], agree: Agree | None, least: int = 0, **fields: ob
     )
     host.tell(c.StartWorkflow())
     return host
+
+
+def human(saga: Saga) -> g.Human:
+    """What the question of a saga asks, as it is built."""
+    op = saga.build().graph.nodes["ok"].op
+    assert isinstance(op, g.Human)
+    return op
 
 
 def vote(host: Host, place: int, word: str) -> None:
@@ -106,11 +114,23 @@ def test_weights_are_added_up() -> None:
 
 @pytest.mark.row("E-677")
 def test_a_list_of_people_has_to_agree_and_one_of_a_role_is_enough() -> None:
-    """Where nothing is said, all of a list decide; of roles, whoever is the first."""
+    """Where nothing is said, all of a list decide, and of one role whoever is the first."""
     assert g.Human(asks=(Ask(by="user", of="a"), Ask(by="user", of="b"))).agreement == "all"
     assert g.Human(asks=(Ask(by="user", of="a"), Ask(by="role", of="b"))).agreement == "all"
-    assert g.Human(asks=(Ask(by="role", of="a"), Ask(by="role", of="b"))).agreement == "any"
+    for names in (["role:a", "role:b"], ["role:a", "user:b"], ["user:a", "user:b"]):
+        assert human(Saga("spend").human("ok", ask=names)).agreement == "all"
+        assert human(Saga("spend").human("ok", ask=names, agree="any")).agreement == "any"
+    assert human(Saga("spend").human("ok", ask=["role:a"])).agreement == "any"
     assert g.Human(asks=(Ask(by="role", of="a", pick="all"),)).agreement == g.Human(role="a").agreement == "any"
+
+
+def test_a_stored_list_of_roles_keeps_its_meaning() -> None:
+    """A graph that was stored without a rule takes any of several roles, whatever a new definition would store."""
+    old = g.Human(asks=(Ask(by="role", of="a"), Ask(by="role", of="b")))
+    parts = {"kind": "saga", "name": "spend", "version": "1", "entry": "ok", "edges": [], "policies": g.Policies()}
+    stored = read_graph(graph_bytes(compile_graph(nodes=[g.Node(id="ok", op=old)], **parts)))  # type: ignore[arg-type]
+    assert stored.nodes["ok"].op == old
+    assert old.agreement == "any"
 
 
 class Poll(NamedTuple):

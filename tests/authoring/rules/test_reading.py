@@ -201,16 +201,18 @@ def test_rules_are_text_or_data() -> None:
     ("requires", "asked", "agreement"),
     [
         ({"role": "sales_manager"}, ["role:sales_manager"], "any"),
-        ({"users": ["ann", "user:bob"]}, ["user:ann", "user:bob"], "any"),
+        ({"users": ["ann", "user:bob"]}, ["user:ann", "user:bob"], "all"),
+        ({"users": ["ann", "user:bob"], "agree": "any"}, ["user:ann", "user:bob"], "any"),
+        ({"users": ["ann"]}, ["user:ann"], "any"),
         ({"role": "sales_manager", "users": ["ann"], "agree": "all"}, ["role:sales_manager", "user:ann"], "all"),
         ({"users": ["ann", "bob", "cat"], "agree": 2}, ["user:ann", "user:bob", "user:cat"], "n"),
         ({"role": "role:sales_manager"}, ["role:sales_manager"], "any"),
         ({"role": "finance", "pick": "all", "agree": 2}, ["role:finance"], "n"),
-        ({"role": "finance", "pick": "in_turn", "users": ["ann"]}, ["role:finance", "user:ann"], "any"),
+        ({"role": "finance", "pick": "in_turn", "users": ["ann"]}, ["role:finance", "user:ann"], "all"),
     ],
 )
 def test_an_approval_asks_a_role_and_users(requires: dict[str, Any], asked: list[str], agreement: str) -> None:
-    """Whoever has the role and each of the users is asked; the first answer counts unless `agree` says how many have to."""
+    """Whoever has the role and each of the users is asked; all of them have to approve unless `agree` says how many."""
     graph = load_rules(changed(steps__1__requires={"type": "approval", **requires})).graph
     op = graph.nodes["require_approval"].op
     assert isinstance(op, Human)

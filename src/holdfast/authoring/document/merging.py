@@ -31,6 +31,7 @@ from holdfast.authoring.document.patch_checks import Scope, refusals
 from holdfast.authoring.document.windows import strictest
 from holdfast.expressions import Expression, parse
 from holdfast.expressions.tree import variables
+from holdfast.machine.graphs.asks import ROLE, Agree, agreement_of_list
 
 SPLIT_JOIN: Final = "parallel_join"
 LEFT_OUT: Final = ("id", "type", "window")
@@ -150,9 +151,15 @@ def _config(checked: Checked, node: b.PatchNode) -> dict[str, object]:
         config["distinct_from"] = [draft.full(each) for each in node.distinct_from]
     if isinstance(node, b.Approval) and node.covers:
         config["covers"] = list(dict.fromkeys([*node.covers, *_lists_around(checked, node)]))
+    if isinstance(node, b.Approval) and (agree := _agreed(node)) is not None:
+        config["agree"] = agree
     if isinstance(node, b.ParallelJoin):
         config["split"] = next(split for split, join in checked.shape.joins.items() if join == draft.full(node.id))
     return config
+
+
+def _agreed(node: b.Approval) -> Agree | None:
+    return agreement_of_list(node.agree, [ROLE if each.role is not None else "" for each in node.approvers or ()])
 
 
 def _lists_around(checked: Checked, node: b.PatchNode) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Final
 from holdfast.authoring.document.effective import Effective
 from holdfast.errors import Diagnostic
 
-COMPILER_VERSION: Final = "1.1.0"
+COMPILER_VERSION: Final = "1.2.0"
 """Major: the form of the artifact; minor: what is compiled to what; patch: neither."""
 STALE: Final = "WORKFLOW_COMPILER_STALE"
 GRAPH_CHANGED: Final = "graph_changed"

@@ -33,7 +33,7 @@ from holdfast.authoring.process.format import (
 from holdfast.authoring.process.outline import AGAIN, COMPLETED, EXPIRED, FAILED, Asking, Calling, Outline
 from holdfast.kernel.actor import Needed
 from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import ROLE, RULE, USER, Ask
+from holdfast.machine.graphs.asks import ROLE, RULE, USER, Ask, agreement_of_list
 from holdfast.machine.graphs.calendars import UTC_ZONE
 from holdfast.machine.graphs.compiler import compile_graph
 
@@ -129,7 +129,7 @@ class _Compiler:
             role=role,
             asks=asks,
             chain=step.chain or "",
-            agree=step.agree,
+            agree=agreement_of_list(step.agree, [each.by for each in asks]),
             least=step.least,
             approves=APPROVED if APPROVED in outcomes else "",
             requires_reason=step.requires_reason,

@@ -17,7 +17,7 @@ from holdfast.expressions.suggestions import suggestion
 from holdfast.kernel.pairs import RepeatedNameError, distinct
 from holdfast.machine.graphs.asks import ROLE as ASK_ROLE
 from holdfast.machine.graphs.asks import USER as ASK_USER
-from holdfast.machine.graphs.asks import Ask
+from holdfast.machine.graphs.asks import Agree, Ask
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.graphs.graph import (
     FALSE,
@@ -145,13 +145,14 @@ class _Compiler:
 
     def _add_approval(self, step: s.BlockStep, approval: s.Approval, after: str) -> None:
         is_plain = not approval.users and approval.pick == "any"
+        asks = () if is_plain else _asks(approval)
         op = Human(
             outcomes=(APPROVED, REJECTED),
             subject=step.reason,
             template=self._template(step.id, "reason", step.reason),
             role=approval.role if is_plain else "",
-            asks=() if is_plain else _asks(approval),
-            agree=approval.agree if approval.users or approval.agree != "any" else None,
+            asks=asks,
+            agree=_agreed(approval, asks),
             least=approval.least,
             last_resort=approval.escalate_to,
             requires_reason=approval.requires_reason,
@@ -256,6 +257,13 @@ def _asks(approval: s.Approval) -> tuple[Ask, ...]:
     """Whoever has the role, if there is one, and each of the users."""
     role = (Ask(by=ASK_ROLE, of=approval.role, pick=approval.pick),) if approval.role else ()
     return (*role, *(Ask(by=ASK_USER, of=each.removeprefix(_USER)) for each in approval.users))
+
+
+def _agreed(approval: s.Approval, asks: tuple[Ask, ...]) -> Agree | None:
+    """What the graph stores of how many have to approve: with users always the rule, without them only what is not the default."""
+    if approval.users:
+        return approval.agree or ("all" if len(asks) > 1 else "any")
+    return None if approval.agree == "any" else approval.agree
 
 
 def _entry(step: s.Step) -> str:

@@ -47,8 +47,8 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """Whether those with the role share one place, or each of them is asked, or one in turn."""
     users: tuple[str, ...] = ()
     """Those who are asked by their ids, besides whoever has the role."""
-    agree: Agree = "any"
-    """How many of them have to approve."""
+    agree: Agree | None = None
+    """How many of them have to approve; None means all of a list, and any of one role."""
     least: int = 0
     timeout: timedelta | None = None
     """None means what the engine's settings say."""
@@ -305,9 +305,11 @@ class Reader:
             return ()
         return tuple(given)
 
-    def _agreement(self, fields: Fields, place: str) -> tuple[Agree, int]:
-        """How many of those who are asked have to approve."""
-        match fields.get("agree", "any"):
+    def _agreement(self, fields: Fields, place: str) -> tuple[Agree | None, int]:
+        """How many of those who are asked have to approve; None if the file does not say it."""
+        if "agree" not in fields:
+            return None, 0
+        match fields["agree"]:
             case "any":
                 return "any", 0
             case "all":

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.authoring.saga.expressions import read_data, text_of
 from holdfast.authoring.saga.parts import Parts
 from holdfast.expressions.tree import Variable
-from holdfast.machine.graphs.asks import RULE, Agree, Ask, Pick
+from holdfast.machine.graphs.asks import RULE, Agree, Ask, Pick, agreement_of_list
 from holdfast.machine.graphs.findings import some_findings
 from holdfast.machine.graphs.graph import ABSTAINED, CONFIRMED, REJECTED, Human, OnReject, Plain
 
@@ -63,14 +63,15 @@ def question(parts: Parts, name: str, *, subject: str, on_reject: OnReject | Non
                 "asks", f"`{option}` of {name!r} is '', so nobody could decide; give a name, or leave it out", name
             )
     agree, least = _agreement(parts, name, options)
+    asks = _asks(parts, name, options["ask"]) if "ask" in options else ()
     return Human(
         outcomes=(CONFIRMED, REJECTED, ABSTAINED) if options.get("abstain", False) else (CONFIRMED, REJECTED),
         subject=text,
         template=template,
         role=options.get("role", ""),
-        asks=_asks(parts, name, options["ask"]) if "ask" in options else (),
+        asks=asks,
         chain=options.get("chain", ""),
-        agree=agree,
+        agree=agreement_of_list(agree, [each.by for each in asks]),
         least=least,
         requires_reason=options.get("requires_reason", False),
         self_approval=options.get("self_approval", True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -60,6 +61,16 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     agree: Agree = "any"
     least: int = 0
     """How many, or how much weight, `n` and `weight` take."""
+
+
+def agreement_of_list(agree: Agree | None, resolvers: Sequence[str]) -> Agree | None:
+    """Return the rule that a new definition stores for those whom it asks, given the resolver of each.
+
+    All places of a list count unless its author says otherwise. Graphs that were stored before take a list of roles alone as `any`, so
+    for such a list the rule is stored. For other lists it is not, and their graphs keep their hashes.
+    """
+    is_of_roles = len(resolvers) > 1 and set(resolvers) == {ROLE}
+    return "all" if agree is None and is_of_roles else agree
 
 
 def agreement_in_words(agree: Agree, least: int) -> str:

@@ -69,7 +69,8 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     chain: str = ""
     """Name of an approval chain that says who is asked, stage by stage."""
     agree: Agree | None = None
-    """How many of them have to be for it; None means all of a list of people, and any of one role or resolver."""
+    """How many of them have to be for it; None means all of a list, and any of one role or resolver. A list of roles alone means any without
+    it, as it did when graphs of such lists were stored without a rule; `agreement_of_list` writes it into new ones."""
     least: int = 0
     """How many, or how much weight, where that is what has to be agreed."""
     approves: str = ""
