@@ -15,7 +15,7 @@ from holdfast.kernel.records import STEPS
 from holdfast.machine.graphs.graph import Call, Graph, Human, Task
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.events import WorkflowForked, WorkflowStarted
-from holdfast.machine.runs.forking import fork_problem
+from holdfast.machine.runs.forking import fork_problem, paused_problem
 from holdfast.machine.runs.law import OVERRIDE
 from holdfast.machine.runs.passed import approvals_passed, calls_passed, under_way
 from holdfast.machine.runs.refusals import Refusal
@@ -69,6 +69,8 @@ class _Point(NamedTuple):
     input: Data
     problem: str
     """Why no fork can begin there."""
+    paused: str
+    """Why no fork can begin anywhere, as the run is now."""
     origin: str
     """The run that it was forked from itself; empty if it was not."""
 
@@ -94,7 +96,9 @@ def _point(desk: Desk, reader: Reader, run: InstanceId, at: int) -> _Point:
                 problem = f"{problem}; the next point is {each.sequence}"
                 break
     origin = given.origin if isinstance(given, WorkflowForked) else ""
-    return _Point(header, graph, state, given.input, problem, origin)
+    now = cast("State", program.replay(program.initial(), events)) if header.paused_at else None
+    paused = paused_problem(now) if now else ""
+    return _Point(header, graph, state, given.input, problem, paused, origin)
 
 
 def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPreview:
@@ -122,7 +126,7 @@ def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPr
     repeated = {step.retry_of for step in under_way(point.state)} | {token.retry_of for token in tokens.values()}
     return ForkPreview(
         at=at,
-        problem=point.problem,
+        problem=point.paused or point.problem,
         kept=[each.node for each in point.state.executed.values() if each.number not in repeated],
         calls=calls,
         people=people,
@@ -164,6 +168,9 @@ def forked(desk: Desk, run: InstanceId, *, at: int, reason: str, patch: Data, ke
     may_override = desk.looked_up().request.actor.may(OVERRIDE)
     with desk.reader.look() as reader:
         point = _point(desk, reader, run, at)
+        if point.paused:
+            message = f"no workflow can begin where {run} was at {at}: {point.paused}"
+            raise RejectedError(reason=Refusal.ALREADY_PAUSED.value, message=message)
         if patch and not point.problem and not may_override:
             at = _unapproved(desk, reader, point, at)
             point = _point(desk, reader, run, at)

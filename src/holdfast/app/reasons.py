@@ -27,6 +27,7 @@ from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.remedies import Trials
 from holdfast.machine.runs.asking import NO_APPROVER
 from holdfast.machine.runs.errands import NOTICE_HANDLER
+from holdfast.machine.runs.forking import paused_problem
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.pauses import REQUESTED
 from holdfast.machine.runs.repair import OF_A_STEP
@@ -326,7 +327,8 @@ class _Look:
                 step = self._found.state.dead.get(letter.number)
                 found = [] if step is None else [*m.about_failed(self._trials, step), *m.instead(self._trials)]
                 lacks = step is not None and self._trials.lacks(step)
-                return Told(found, is_process=self._is_process, lacks=lacks).of_step(), found
+                can_fork = not paused_problem(self._found.state)
+                return Told(found, is_process=self._is_process, lacks=lacks, can_fork=can_fork).of_step(), found
             case "compensation":
                 halted = self._found.state.rollback or self._found.state.dropped
                 is_stuck = halted is not None and halted.stuck == letter.number

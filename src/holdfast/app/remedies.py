@@ -73,10 +73,13 @@ def remedies(found: Sequence[m.Remedy]) -> list[Remedy]:
 class Told:
     """Operations in words."""
 
-    def __init__(self, found: Sequence[m.Remedy], *, is_process: bool = False, lacks: bool = False) -> None:
+    def __init__(
+        self, found: Sequence[m.Remedy], *, is_process: bool = False, lacks: bool = False, can_fork: bool = True
+    ) -> None:
         self._found = found
         self._lacks = lacks
         """Whether whoever started the run may not have the step done."""
+        self._can_fork = can_fork
         self._is_process = is_process
 
     def of_step(self) -> str:
@@ -110,7 +113,8 @@ class Told:
         mended = self._mended("retry")
         passed = f"{_or(past)} the step" if past else ""
         if self._lacks:
-            again = "have somebody fork the run, or start it anew, who may have the step done"
+            ways = "fork the run, or start it anew," if self._can_fork else "start the run anew"
+            again = f"have somebody {ways} who may have the step done"
         elif mended:
             again = f"{mended} and {again}"
         elif again and not self._is_process:

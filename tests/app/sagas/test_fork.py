@@ -134,11 +134,36 @@ def test_a_fork_of_a_run_that_was_held_goes_on_where_that_was_to_go(place: Place
     engine.tasks.approve(step(engine, origin, "ask"))
     engine.drain()
     assert (status(engine, origin), stage.calls) == ("paused", ["charge"])
-    forked = engine.acting(OLGA).run(origin).fork(engine.run(origin).history()[-1].sequence, reason=WHY)
+    at = engine.run(origin).history()[-1].sequence
+    engine.run(origin).resume("looked at")
     engine.drain()
-    assert (status(engine, forked.id), status(engine, origin)) == ("completed", "paused")
-    assert stage.calls == ["charge", "ship"]
+    forked = engine.acting(OLGA).run(origin).fork(at, reason=WHY)
+    engine.drain()
+    assert (status(engine, forked.id), status(engine, origin)) == ("completed", "completed")
+    assert stage.calls == ["charge", "ship", "ship"]
     assert statuses(engine, forked.id) == {"charge": "completed", "ask": "completed", "ship": "completed"}
+
+
+def test_no_fork_goes_past_a_pause(place: Place) -> None:
+    """While a run is paused because that was requested, no point of it can be forked; the refusal and the preview say to resume it first."""
+    stage = Stage()
+    engine = place.engine().register(shop(stage))
+    origin = run(engine, "shop", {"amount": 5})
+    before = len(engine.run(origin).history())
+    engine.acting(Actor(id="berta", capabilities=frozenset({"execution:pause"}))).run(origin).pause("fraud suspected")
+    engine.tasks.approve(step(engine, origin, "ask"))
+    engine.drain()
+    olga = engine.acting(OLGA).run(origin)
+    for at in (before, len(olga.history())):
+        with pytest.raises(RejectedError, match=r"has paused it .fraud suspected.*resume it first") as caught:
+            olga.fork(at, reason=WHY)
+        assert caught.value.reason == "already_paused"
+        assert "resume it first" in olga.fork_preview(at).problem
+    engine.drain()
+    assert (len(engine.runs.list().items), stage.calls) == (1, ["charge"])
+    engine.run(origin).abort("it was fraud")
+    engine.drain()
+    assert engine.run(olga.fork(before, reason=WHY)).describe().status == "running"
 
 
 def test_timers_of_a_fork_begin_anew(place: Place) -> None:

@@ -19,6 +19,7 @@ from holdfast.machine.runs.law import OVERRIDE
 from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
 from holdfast.machine.runs.passed import decisions_passed, nodes_passed, under_way
 from holdfast.machine.runs.patches import patched
+from holdfast.machine.runs.pauses import APPROVED
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import may_repair
 from holdfast.machine.runs.repair_commands import ForkWorkflow
@@ -126,6 +127,14 @@ def fork_problem(routes: GraphIndex, state: State) -> str:
         if routes.node(node).op.is_protected:
             return f"it had passed {node!r}, a protected gate, which nobody passes without its leave; take an earlier point"
     return "" if _rests(state) else "it was in the midst of a decision"
+
+
+def paused_problem(state: State) -> str:
+    """Why no run can begin where this one was at any point, as this one is now; empty if one can. A fork would go past a pause that was requested."""
+    pause = state.pause
+    if pause is None or state.is_terminal or state.reason == APPROVED:
+        return ""
+    return f"{pause.by!r} has paused it ({state.error}), and that lasts until it is resumed; resume it first, and fork it then"
 
 
 def _rests(state: State) -> bool:
