@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from app.processes.acting import ends, process, registered
 from holdfast import Actor, Directory, Engine, ForbiddenError, RejectedError, Run, Saga, SagaDefinition, ask
 from holdfast.testing import ManualEngine
 from support.engines import Place
@@ -39,6 +40,57 @@ def asked(engine: Engine, saga: SagaDefinition, *, by: str = "rita") -> Run[obje
 def paying(**options: object) -> SagaDefinition:
     """A question, and what follows from it."""
     return Saga("pay").human("approve", **options).step("pay", _paid).build()  # type: ignore[arg-type]
+
+
+def _by_task(engine: ManualEngine, run: Run[object], who: str | Actor) -> None:
+    engine.acting(who).tasks.approve(run.tasks()[-1])
+
+
+def _by_advance(engine: ManualEngine, run: Run[object], who: str | Actor) -> None:
+    engine.acting(who).processes.advance(run, "approved")
+
+
+@pytest.mark.parametrize("decide", [_by_task, _by_advance])
+def test_a_look_again_takes_nobodys_place_away(place: Place, decide: Callable[..., None]) -> None:
+    """After a resume that found nobody, the question stays asked: by the role that a caller brings along, and by the role that is granted."""
+    engine = office(place)
+    both = Saga("both").human("approve", ask=["role:finance", "user:bob"]).build()
+    if decide is _by_task:
+        runs = [asked(engine, paying(role="finance")), asked(engine, both)]
+    else:
+        step = {"id": "ok", "type": "approval", "assignee": {"role": "finance"}}
+        registered(engine, process(step, *ends("granted"), ways="ok approved granted"))
+        runs = [engine.run(engine.acting("rita").processes.start("w").id) for _ in range(2)]
+        engine.drain()
+    for run in runs:
+        run.resume("look again")
+        engine.drain()
+        told = run.describe()
+        assert (told.reason, "finance" in told.error) == ("no_approver", True)
+        assert [each.name for each in engine.tasks.get(run.tasks()[-1]).people if each.is_open][:1] == ["finance"]
+    decide(engine, runs[0], FINANCE)
+    engine.directory.grant("cat", "finance")
+    decide(engine, runs[1], "cat")
+    if decide is _by_task:
+        decide(engine, runs[1], "bob")
+    engine.drain()
+    assert [run.describe().status for run in runs] == ["completed", "completed"]
+
+
+def test_a_look_again_finds_that_a_user_is_still_gone(place: Place) -> None:
+    """Also in a tenant that grants no roles: the run waits for an operator again, and does not wait in silence."""
+    engine = place.engine()
+    engine.directory.put("ann")
+    run = asked(engine, paying(ask="user:ann"))
+    engine.directory.deactivate("ann")
+    engine.advance(minutes=1)
+    assert run.describe().reason == "no_approver"
+    run.resume("look again")
+    engine.advance(minutes=1)
+    assert run.describe().reason == "no_approver"
+    engine.directory.activate("ann")
+    engine.advance(minutes=1)
+    assert run.describe().status == "running"
 
 
 @pytest.mark.row("E-682")
@@ -90,7 +142,8 @@ def test_an_operator_mends_it(place: Place) -> None:
         ({"role": "auditor"}, False),
         ({"ask": "user:nobody-knows"}, False),
         ({"ask": "user:cat"}, True),
-        ({"ask": ["role:finance", "role:auditor"]}, False),
+        ({"ask": ["role:finance", "role:auditor"], "agree": "any"}, False),
+        ({"ask": ["role:finance", "role:auditor"]}, True),
         ({"ask": ["role:finance", "role:auditor"], "agree": "all"}, True),
         ({"ask": ["role:finance", "role:auditor", "user:bob"], "agree": 2}, False),
         ({"ask": ["role:finance", "role:auditor", "user:cat"], "agree": 2}, True),

@@ -48,13 +48,6 @@ def look_up(turn: Turn, step: Step) -> None:
         _send_out(turn, step, asks)
 
 
-def look_again(turn: Turn) -> None:
-    """Ask anew where nobody could decide: somebody may have been found a role, or a manager, meanwhile."""
-    for number, question in list(turn.state.questions.items()):
-        if question.trouble and number in turn.state.open:
-            ask(turn, turn.state.open[number])
-
-
 def people_found(turn: Turn, command: PeopleFound) -> Answer | None:
     """The engine has come back with those who are to be asked, or with the stages of a chain."""
     step, question = turn.state.open.get(command.step), turn.state.questions.get(command.step)

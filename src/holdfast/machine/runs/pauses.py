@@ -17,7 +17,6 @@ from holdfast.kernel.instants import later
 from holdfast.kernel.records import PauseClock
 from holdfast.machine.graphs.graph import Human, Kind
 from holdfast.machine.runs.answers import answer_found, fits, is_within, too_large
-from holdfast.machine.runs.asking import look_again
 from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
 from holdfast.machine.runs.conclusions import keep_answers
@@ -39,6 +38,7 @@ from holdfast.machine.runs.nodes.kind import answer_of
 from holdfast.machine.runs.nodes.task import resume as call_again
 from holdfast.machine.runs.protection import is_protected
 from holdfast.machine.runs.refusals import Refusal, refused
+from holdfast.machine.runs.reviewing import look_again
 from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
 from holdfast.machine.runs.state import Pause, Resumed, State, Stay, Step, Token
 from holdfast.machine.runs.timers import RESUME, command_of

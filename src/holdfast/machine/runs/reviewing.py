@@ -56,6 +56,24 @@ def review(turn: Turn, step: Step) -> None:
         turn.send_out(errand)
 
 
+def look_again(turn: Turn) -> None:
+    """Look for people where nobody could decide: a role may have a holder by now, or somebody a manager.
+
+    Those whom the definition names keep their places, so that whoever comes to be able to decide meanwhile can. Others are sought anew.
+    """
+    for number, question in list(turn.state.questions.items()):
+        step = turn.state.open.get(number)
+        if step is None or not question.trouble:
+            continue
+        if not _keeps_places(turn.routes, question, step):
+            ask(turn, step)
+            continue
+        turn.emit(PeopleAsked(step=number, stays=True))
+        errand = None if _is_barred(turn, step) else review_of(turn.routes, turn.state, step)
+        if errand is not None:
+            turn.send_out(errand)
+
+
 def people_reviewed(turn: Turn, command: PeopleReviewed) -> Answer | None:
     """It was found out who of those that are asked cannot decide now."""
     step = turn.state.open.get(command.step)
@@ -91,13 +109,28 @@ def look_at_others(turn: Turn) -> None:
         question = question_of(turn.routes, turn.state, step)
         if question.is_looking or question.trouble or is_open_to_all(op, question):
             continue
-        places = _lost(turn, step, question, ())
-        lost = [question.seats[place - 1].person for place in places]
-        if lost and not _is_decidable(op, question, lost):
-            told = "they brought it about, wrote it, or decided another step"
-            _give_up(turn, step, f"{', '.join(map(shown, lost))} may not, because {told}", places)
-        elif any(seat.is_free and (seat.person.kind == "user" or _has(turn, seat)) for _, seat in question.asked):
+        if not _is_barred(turn, step) and any(
+            seat.is_free and (seat.person.kind == "user" or _has(turn, seat)) for _, seat in question.asked
+        ):
             review(turn, step)
+
+
+def _is_barred(turn: Turn, step: Step) -> bool:
+    """Whether four eyes leave nobody who can complete a question: then the run waits for an operator."""
+    op, question = turn.routes.node(step.node).op, question_of(turn.routes, turn.state, step)
+    assert isinstance(op, Human)
+    places = _lost(turn, step, question, ())
+    lost = [question.seats[place - 1].person for place in places]
+    if not lost or _is_decidable(op, question, lost):
+        return False
+    told = "they brought it about, wrote it, or decided another step"
+    _give_up(turn, step, f"{', '.join(map(shown, lost))} may not, because {told}", places)
+    return True
+
+
+def _keeps_places(routes: GraphIndex, question: Question, step: Step) -> bool:
+    """Whether the definition itself says who is asked, by users and roles, and they have places still."""
+    return all(each.is_direct for each in asks_of(routes, question, step)) and any(True for _ in question.counted)
 
 
 def _is_touched(turn: Turn, step: Step, op: Human) -> bool:
@@ -129,7 +162,7 @@ def ask_again(turn: Turn, command: AskAgain) -> Answer | None:
     question = turn.state.questions.get(command.step)
     if step is None or question is None or not question.trouble:
         return _SAME
-    if all(each.is_direct for each in asks_of(turn.routes, question, step)) and any(True for _ in question.counted):
+    if _keeps_places(turn.routes, question, step):
         return _SAME
     ask(turn, step)
     return None
