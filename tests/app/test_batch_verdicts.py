@@ -93,3 +93,26 @@ def test_what_waits_for_an_operator_is_neither_paused_nor_resumed(
     [(status, detail)] = followed(engine, batch)
     assert status == "refused"
     assert ("operator" if verb == "pause" else "requeued first") in detail
+
+
+@pytest.mark.row("EO-32")
+@pytest.mark.parametrize("ask", ["role:finance", "manager"])
+def test_a_run_that_waits_for_an_operator_again_is_not_resumed(place: Place, ask: str) -> None:
+    """An item of a resume is open until the look for people has come back; if that finds nobody, the item has failed."""
+    engine = place.engine()
+    engine.directory.put("ann")
+    engine.directory.grant("ann", "auditor")  # From now on roles are looked up.
+    engine.directory.put("rita")
+    engine.register(Saga("ask").human("ok", ask=ask).build())
+    run = engine.acting("rita").start("ask", {})
+    engine.drain()
+    batch = engine.batches.begin("resume", runs=[run.id], reason="again")
+    [(status, detail)] = followed(engine, batch)
+    assert (status, "it waits for an operator: no_approver" in detail) == ("failed", True)
+    engine.directory.grant("ann", "finance")
+    engine.directory.set_manager("rita", "ann")
+    engine.advance(minutes=1)  # The engine finds her by itself.
+    engine.run(run.id).pause("wait")
+    batch = engine.batches.begin("resume", runs=[run.id], reason="ann can")
+    assert followed(engine, batch) == [("done", "")]
+    assert engine.run(run.id).describe().status == "running"

@@ -20,6 +20,7 @@ from holdfast.kernel.decider import TERMINAL
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.batches.words import BATCH, Item, LookAtItems, NoteOutcomes, Order, Outcome, TryItems
 from holdfast.machine.runs import commands as c
+from holdfast.machine.runs.errands import PEOPLE_HANDLER
 from holdfast.machine.runs.pauses import HELD
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.machine.runs.status import WAITING
@@ -131,10 +132,20 @@ def _looked(desk: Desk, order: Order, item: Item) -> Outcome:
         return put_back(desk, item)
     if order.verb == "discard":
         return _forgotten(desk, item)
-    found = desk.reader.headers([InstanceId(UUID(item.run))])
+    run = InstanceId(UUID(item.run))
+    is_looking = order.verb == "resume" and _is_looking(desk, run)  # Asked first: what the look came to is in the row that is read then.
+    found = desk.reader.headers([run])
     if not found:
         return Outcome(number=item.number, status="failed", detail=GONE)
-    return _standing(order, found[0], item.number)
+    outcome = _standing(order, found[0], item.number)
+    if is_looking and outcome.status == "done":
+        return Outcome(number=item.number, status="accepted", detail="people are looked for still")
+    return outcome
+
+
+def _is_looking(desk: Desk, run: InstanceId) -> bool:
+    """Whether people are being looked for who can decide a question of a run: if nobody is found, it waits for an operator again."""
+    return any(each.handler == PEOPLE_HANDLER for each in desk.reader.work(run)[0])
 
 
 def _forgotten(desk: Desk, item: Item) -> Outcome:
