@@ -281,6 +281,28 @@ def test_a_call_without_an_actor_is_an_entry_of_the_system(place: Place) -> None
     assert [each.action for each in engine.audit.of(slept.id)] == ["start"]
 
 
+def test_what_the_engine_finds_out_about_people_is_no_entry(place: Place) -> None:
+    """Nobody acts when the engine sees that a role has lost its last holder, or finds a manager later."""
+    engine = place.engine()
+    for name in ("ann", "rita"):
+        engine.directory.put(name)
+    engine.directory.grant("ann", "finance")
+    engine.register(Saga("role").human("ok", role="finance").build())
+    engine.register(Saga("manager").human("ok", ask="manager").build())
+    by_role, by_manager = (engine.acting("rita").start(name, {}).id for name in ("role", "manager"))
+    engine.drain()
+    assert engine.run(by_manager).describe().reason == "no_approver"
+    engine.directory.revoke("ann", "finance")
+    engine.advance(minutes=1)
+    assert engine.run(by_role).describe().reason == "no_approver"
+    engine.directory.grant("ann", "finance")
+    engine.directory.set_manager("rita", "ann")
+    engine.advance(minutes=1)
+    for each in (by_role, by_manager):
+        assert engine.run(each).describe().status == "running"
+        assert [(entry.actor, entry.action) for entry in engine.run(each).audit()] == [("rita", "start")]
+
+
 def test_the_acts_on_an_instance_are_listed_page_by_page(place: Place) -> None:
     """A page begins behind the last act of the page before; whoever may read the run reads its acts too, and nobody else."""
     engine = place.engine()

@@ -46,7 +46,9 @@ class Alerting:
         since = found.since.isoformat()
         about = Standstill(run=str(found.instance), definition=found.definition, since=since, what=what)
         command = RaiseAlert(id=f"{found.instance}/{day}", about=about, to=list(shared.settings.alerts))
-        desk.command(desk.address(ALERT, command.id), command, told)  # What fails is raised in the next round.
+        desk.command(
+            desk.address(ALERT, command.id), command, told, is_unasked=True
+        )  # What fails is raised in the next round.
 
     def send(self, context: EffectContext, alert: SendAlert) -> None:
         """Tell one of those who are told."""

@@ -133,7 +133,9 @@ def _looked(desk: Desk, order: Order, item: Item) -> Outcome:
     if order.verb == "discard":
         return _forgotten(desk, item)
     run = InstanceId(UUID(item.run))
-    is_looking = order.verb == "resume" and _is_looking(desk, run)  # Asked first: what the look came to is in the row that is read then.
+    is_looking = order.verb == "resume" and _is_looking(
+        desk, run
+    )  # Asked first: what the look came to is in the row that is read then.
     found = desk.reader.headers([run])
     if not found:
         return Outcome(number=item.number, status="failed", detail=GONE)

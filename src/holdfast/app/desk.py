@@ -265,10 +265,12 @@ class Desk:
         definition_version: str = "",
         parent: InstanceId | None = None,
         view: View | None = None,
+        is_unasked: bool = False,
     ) -> Reply[T]:
         """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it.
 
-        `view` sees the instance as the command leaves it, and what it makes of that is part of what came of it.
+        `view` sees the instance as the command leaves it, and what it makes of that is part of what came of it. With `is_unasked` the
+        engine does it by itself, and the audit has no entry of it.
         """
         if self.must_ask:
             return self._with_directory(
@@ -284,6 +286,7 @@ class Desk:
                     definition_version=definition_version,
                     parent=parent,
                     view=view,
+                    is_unasked=is_unasked,
                 )
             )
         early = None if self.registry.rate is None else self.registry.rate.refusal(self.tenant, command)
@@ -316,6 +319,7 @@ class Desk:
             parent=parent,
             connection=self._connection,
             view=view,
+            is_unasked=is_unasked,
             settled=settled,
         )
         return reply

@@ -137,7 +137,7 @@ class Publications:
         address = desk.address(PUBLICATION, instance=event.instance)
         try:
             command = SeekEvent(id=event.id, waiter=waiter, only_free=only_free)
-            desk.command(address, command, _noted, may_create=False).result()
+            desk.command(address, command, _noted, may_create=False, is_unasked=True).result()
         except RejectedError:
             return False
         except HoldfastError as error:

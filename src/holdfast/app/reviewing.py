@@ -336,7 +336,7 @@ class TaskReview:
 
     def _tell(self, tenant: str, instance: InstanceId, command: c.Command) -> None:
         desk = self._of(tenant)
-        desk.command(desk.address(instance=instance), command, nothing, may_create=False)
+        desk.command(desk.address(instance=instance), command, nothing, may_create=False, is_unasked=True)
 
     def _of(self, tenant: str) -> Desk:
         return self._desk.acting(RequestContext(tenant=tenant, actor=SYSTEM))

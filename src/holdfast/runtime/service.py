@@ -28,7 +28,16 @@ from holdfast.runtime.commit.facts import Acting
 from holdfast.runtime.commit.joint import Joints, outdate
 from holdfast.runtime.commit.queue import CommitQueue
 from holdfast.runtime.commit.queues import CommitQueues, Lane
-from holdfast.runtime.commit.submissions import Settled, Submission, View, causes, digest_of, reasoned, receipted
+from holdfast.runtime.commit.submissions import (
+    Settled,
+    Submission,
+    View,
+    causes,
+    digest_of,
+    reasoned,
+    receipted,
+    unasked,
+)
 from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Lessee
 from holdfast.runtime.context import EngineContext, Languages
@@ -173,13 +182,14 @@ class Service:
         parent: InstanceId | None = None,
         connection: object = None,
         view: View | None = None,
+        is_unasked: bool = False,
         settled: Settled,
     ) -> None:
         """Have a command carried out; with `connection`, here and now, in the transaction that its owner has open and will commit.
 
         A new instance is pinned to `definition_version`, has `parent` and the id `identity`, a UUIDv7 that none has, or one that is made
         for it. An address without key and instance names a new one. `said` is what its caller said, by which a repetition is told. `view` sees what
-        the command leaves.
+        the command leaves. `is_unasked` marks what the engine does by itself.
         """
         refusal = self.refusal()
         if refusal:
@@ -199,7 +209,7 @@ class Service:
         submission = Submission(
             address=address,
             command=given,
-            cause=receipted(self._cause(), receipt),
+            cause=receipted(unasked(self._cause()) if is_unasked else self._cause(), receipt),
             settled=settled,
             request=by.asked,
             stands_in=by.stands_in,

@@ -60,6 +60,11 @@ def reasoned(command: object, comment: str, request: RequestContext) -> tuple[ob
     return command, comment or own or request.reason
 
 
+def unasked(cause: str) -> str:
+    """Return the cause of a command that the engine gives by itself: no caller gave it, so it is no act."""
+    return f"engine:{cause}"
+
+
 def receipted(cause: str, receipt: ReceiptKey | None) -> str:
     """Returns the cause of a command that has a receipt: the history names the receipt by it, so that one that is gone is missed."""
     return cause if receipt is None else f"{cause}{RECEIPTED}{receipt_mark(receipt)}"
