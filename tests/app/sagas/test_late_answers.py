@@ -140,6 +140,25 @@ def test_a_deadline_that_only_has_others_asked_ends_nothing(place: Place) -> Non
 
 
 @pytest.mark.row("E-752")
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_an_escalation_that_was_missed_gives_more_time(place: Place, is_resumed: bool) -> None:  # noqa: FBT001 - a case of a table
+    """The rung comes before the end of the time, so the time is not over during the pause, nor once the run goes on."""
+    rung = Escalation(7 * HOUR, to="user:dee", timeout=48 * HOUR)
+    engine, found = _waiting(place, _asking(timeout=8 * HOUR, escalate=rung))
+    found.pause("hold", clock="run_on")
+    engine.advance(hours=9)
+    assert [each.name for each in engine.acting(SAM).tasks.list(mine=True)] == ["q"]
+    if is_resumed:
+        found.resume()
+        engine.advance(hours=47)
+    _decide(engine, found)
+    if not is_resumed:
+        found.resume()
+    engine.drain()
+    assert status(engine, found.id) == "completed"
+
+
+@pytest.mark.row("E-752")
 def test_an_event_after_the_deadline_is_for_others(place: Place) -> None:
     """Published too late under a pause whose clock runs on it is not taken; published in time it is, however late it arrives."""
     saga = Saga("w").wait_for_event("q", "paid", timeout=HOUR).step("pay", lambda: {"paid": True})

@@ -6,7 +6,7 @@ unless clocks stand still meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from holdfast.kernel.decision import Rejection
@@ -34,7 +34,7 @@ def is_late(turn: Turn, step: Step, at: str = "") -> bool:
     if pause is not None:
         return is_over(turn.routes, turn.state, step, when)
     due = moment.pending_timers
-    return bool(due) and any(key in due and due[key] < when for key in _ends(turn.routes, turn.state, step))
+    return bool(due) and any(key in due and due[key] < when for key in _ends(turn.routes, turn.state, step, due))
 
 
 def is_over(routes: GraphIndex, state: State, step: Step, when: datetime) -> bool:
@@ -42,18 +42,24 @@ def is_over(routes: GraphIndex, state: State, step: Step, when: datetime) -> boo
     pause = state.pause
     if pause is None or pause.clock == "stand_still":
         return False
-    return any(key in pause.held and pause.held[key] < when for key in _ends(routes, state, step))
+    held = pause.held
+    return any(key in held and held[key] < when for key in _ends(routes, state, step, held))
 
 
-def _ends(routes: GraphIndex, state: State, step: Step) -> Iterator[str]:
-    """The timers by which the step ends. One that only has others asked besides ends nothing."""
+def _ends(routes: GraphIndex, state: State, step: Step, due: Mapping[str, datetime]) -> Iterator[str]:
+    """The timers by which the step ends. One that only has others asked besides ends nothing, nor does one behind an escalation that gives more time."""
     op = routes.node(step.node).op
     yield DEADLINE
     if not isinstance(op, Human):
         yield step_timer(step.number)
         return
-    if not (state.escalates and op.last_resort and not step.level):
-        yield step_timer(step.number)
     ladder = () if op.times is None else op.times.escalation
-    if step.level < len(ladder) and ladder[step.level].outcome:
-        yield escalation_timer(step.number)
+    rung = ladder[step.level] if step.level < len(ladder) else None
+    own, higher = step_timer(step.number), escalation_timer(step.number)
+    is_put_off = (
+        rung is not None and rung.timeout_ms is not None and higher in due and due[higher] < due.get(own, due[higher])
+    )
+    if not is_put_off and not (state.escalates and op.last_resort and not step.level):
+        yield own
+    if rung is not None and rung.outcome:
+        yield higher
