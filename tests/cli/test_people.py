@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from cli.calling import Holdfast
 from cli.stage import Stage
 from holdfast.cli.exits import Exit
@@ -88,6 +90,15 @@ def test_one_deals_with_a_question_before_it_is_decided(stage: Stage) -> None:
     assert "ann asks: why so late?" in stage.holdfast("tasks", "show", task).stdout
     stage.holdfast("tasks", "delegate", task, "dan", "--as", "ann", "--reason", "holiday")
     assert listed(stage, "--delegated", "--as", "dan") == [task]
+    stage.holdfast("tasks", "comment", task, "soon", "--as", "dan")
+    assert "dan says: soon" in stage.holdfast("tasks", "show", task).stdout
+    third = asked(stage, "cat")
+    stage.holdfast("tasks", "delegate", third, "dan", "--as", "ann", "--reason", "holiday")
+    stage.holdfast("decide", third, "confirmed", "--as", "dan", "--comment", "fine")
+    shown = stage.holdfast("tasks", "show", third).stdout
+    assert re.search("decided by +dan for ann", shown)
+    assert "dan for ann decided confirmed: fine" in shown
+    assert "dan for ann" in stage.holdfast("history", third.split(":")[0]).stdout
     stage.holdfast("tasks", "reassign", task, "eve", "--who", "dan")
     stage.holdfast("decide", task, "confirmed", "--as", "eve")
     stage.holdfast("tasks", "withdraw", other, "--reason", "nobody needs it")

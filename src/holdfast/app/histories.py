@@ -166,7 +166,7 @@ class Teller:
             error=str(data.get("error", "")),
             timestamp=event.at,
             actor=event.actor,
-            on_behalf_of=event.on_behalf_of,
+            on_behalf_of=event.on_behalf_of or str(data.get("on_behalf_of") or ""),
             trace=event.trace,
             comment=event.comment,
             data=told if self._mask is None else self._mask.event(name, told),

@@ -9,7 +9,7 @@ from holdfast.app.acts import AuditEntry
 from holdfast.app.workflow_views import Notification
 from holdfast.cli.frame import verb, verbs
 from holdfast.cli.options import listed, number_after, page_of
-from holdfast.cli.output import Columns, print_list
+from holdfast.cli.output import Columns, acted_by, print_list
 from holdfast.cli.place import Place, acted, placed
 from holdfast.errors import ConfigurationError
 from holdfast.kernel.changes import Change
@@ -36,7 +36,7 @@ ID = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb"
 CHANGES: Columns[Change] = {
     "ID": lambda each: each.id,
     "AT": lambda each: each.at,
-    "WHO": lambda each: _who(each.actor, each.on_behalf_of),
+    "WHO": lambda each: acted_by(each.actor, each.on_behalf_of),
     "DID": lambda each: each.action,
     "TO": lambda each: f"{each.subject} {each.name}".strip(),
     "WHY": lambda each: each.reason,
@@ -46,17 +46,13 @@ CHANGES: Columns[Change] = {
 ACTS: Columns[AuditEntry] = {
     "EVENT": lambda each: each.sequence,
     "AT": lambda each: each.at,
-    "WHO": lambda each: _who(each.actor, each.on_behalf_of),
+    "WHO": lambda each: acted_by(each.actor, each.on_behalf_of),
     "DID": lambda each: each.action,
     "STEP": lambda each: each.step,
     "WHY": lambda each: each.reason,
     "BEFORE": lambda each: each.before or "",
     "AFTER": lambda each: each.after or "",
 }
-
-
-def _who(actor: str, on_behalf_of: str) -> str:
-    return f"{actor} for {on_behalf_of}" if on_behalf_of else actor
 
 
 TOLD: Columns[Notification] = {

@@ -20,7 +20,7 @@ from holdfast.app.faces.blocking import Calls
 from holdfast.cli.applications import equip
 from holdfast.cli.frame import verbs
 from holdfast.cli.options import JsonObject, listed, needed_reason_option, page_behind, reason_option
-from holdfast.cli.output import Columns, cell, coloured, json_option, print_fields, print_json, print_list
+from holdfast.cli.output import Columns, acted_by, cell, coloured, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, placed
 from holdfast.errors import ConfigurationError
 
@@ -53,13 +53,14 @@ MUTATIONS: Columns[DocumentMutation] = {
     "KIND": lambda each: each.kind,
     "ACTION": lambda each: each.action,
     "VERSION": lambda each: f"{each.version_before} → {each.version_after}",
-    "BY": lambda each: each.actor,
+    "BY": lambda each: acted_by(each.actor, each.on_behalf_of),
     "REASON": lambda each: each.reason,
 }
 AUDIT: Columns[AuditLine] = {
     "NO": lambda each: each.sequence,
     "AT": lambda each: each.at,
     "WHO": lambda each: each.who,
+    "FOR": lambda each: each.whom,
     "WHAT": lambda each: each.what,
     "WHICH": lambda each: each.which,
     "WHY": lambda each: each.why,

@@ -63,6 +63,11 @@ def print_list(items: Sequence[T], columns: Columns[T], *, as_json: bool, after:
         click.echo(f"there is more: --after {after}", err=True)
 
 
+def acted_by(actor: str, on_behalf_of: str) -> str:
+    """Return the actor, and for whom they acted."""
+    return f"{actor} for {on_behalf_of}" if actor and on_behalf_of else actor
+
+
 def print_fields(fields: Mapping[str, object]) -> None:
     """The fields of one thing, a line for each; those that say nothing are left out."""
     told = {name: cell(value) for name, value in fields.items() if value not in (None, "", [], {}, ())}

@@ -18,7 +18,7 @@ from holdfast.cli.exits import Exit
 from holdfast.cli.frame import end, verb
 from holdfast.cli.one_run import run_argument
 from holdfast.cli.options import Duration, Instant, Json, listed, moment_after, number_after, page_of, place_of
-from holdfast.cli.output import Columns, cell, coloured, json_option, print_fields, print_json, print_list
+from holdfast.cli.output import Columns, acted_by, cell, coloured, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, acted, placed
 from holdfast.cli.remedies import in_commands
 from holdfast.errors import ConfigurationError, NotFoundError
@@ -40,7 +40,7 @@ HISTORY: Columns[views.HistoryEntry] = {
     "EVENT": lambda each: each.event_type,
     "STEP": lambda each: each.step_name,
     "STATUS": lambda each: each.status,
-    "BY": lambda each: each.actor,
+    "BY": lambda each: acted_by(each.actor, each.on_behalf_of),
     "TOLD": lambda each: each.error or each.comment,
 }
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from holdfast.app.faces.blocking import Calls
 from holdfast.app.references import checked_step
-from holdfast.app.task_views import DecidedTask, HumanTask
+from holdfast.app.task_views import DecidedTask, HumanTask, TaskDetails
 from holdfast.cli.frame import verb, verbs
 from holdfast.cli.options import Json, listed, moment_after, page_of, place_of, reason_option
-from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
+from holdfast.cli.output import Columns, acted_by, json_option, print_fields, print_json, print_list
 from holdfast.cli.place import Place, acted, placed
 
 _ID = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb:3"
@@ -169,17 +169,25 @@ def show_task(place: Place, *, task: str, as_json: bool) -> None:
             "asked": found.asked_at,
             "due": found.due_at,
             "decision": found.decision,
-            "decided by": found.decided_by,
+            "decided by": _decided_by(found),
             "data": found.data,
             "form": found.form,
         }
     )
     for each in found.decisions:
         click.echo(
-            f"  {each.decided_by} decided {each.decision}{' (withdrawn)' if each.is_withdrawn else ''}: {each.comment}"
+            f"  {acted_by(each.decided_by, each.on_behalf_of)} decided {each.decision}{' (withdrawn)' if each.is_withdrawn else ''}: {each.comment}"
         )
     for comment in found.comments:
-        click.echo(f"  {comment.actor} {'asks' if comment.is_question else 'says'}: {comment.text}")
+        click.echo(
+            f"  {acted_by(comment.actor, comment.on_behalf_of)} {'asks' if comment.is_question else 'says'}: {comment.text}"
+        )
+
+
+def _decided_by(found: TaskDetails) -> str:
+    """Who decided a question last, and for whom."""
+    last = next((each for each in reversed(found.decisions) if each.decided_by == found.decided_by), None)
+    return acted_by(found.decided_by, "" if last is None else last.on_behalf_of)
 
 
 @verb("decide", f"holdfast decide {_ID} approved --as ann --comment fine")
