@@ -71,6 +71,24 @@ def test_nobody_gives_what_they_lack(place: Place) -> None:
     assert [each.name for each in bound.keys.list(limit=1)] == ["mine"]
 
 
+def test_a_role_of_people_goes_under_no_other_name(place: Place) -> None:
+    """Whoever has a role that the directory grants to people makes no key with it under a name of nobody: one person would decide twice."""
+    engine = place.engine()
+    whole = engine.as_tenant("acme")
+    for name in ("clerk", "bot"):
+        whole.directory.put(name, kind="service" if name == "bot" else "user")
+    whole.directory.grant("clerk", "fin")
+    whole.directory.grant("bot", "feeder")
+    clerk = acting(engine, "keys:manage", roles=("fin", "feeder"))
+    for kind in ("user", "service"):
+        with pytest.raises(ForbiddenError, match=r"'clerk' may not make a key as 'zed'.*'fin'.*keys:as-others"):
+            clerk.keys.create("grab", actor="zed", kind=kind, roles=["fin"])  # type: ignore[arg-type]
+    assert clerk.keys.create("mine", actor="clerk", roles=["fin"]).key.roles == ["fin"]
+    assert clerk.keys.create("feed", actor="zed", roles=["feeder"]).key.roles == ["feeder"]
+    lent = acting(engine, "keys:manage", "keys:as-others", roles=("fin",))
+    assert lent.keys.create("desk", actor="zed", roles=["fin"]).key.actor == "zed"
+
+
 def test_keys_are_of_their_tenant(place: Place) -> None:
     """Another tenant neither sees nor ends them; what is no key is not found; pages go on behind the last one."""
     engine = place.engine()

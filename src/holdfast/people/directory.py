@@ -205,6 +205,12 @@ class Look:
         """Those who have a role, by id, deactivated ones too."""
         return sorted({each.principal for each in self.rows.grants(role=role, at=self.at) if each.holds(self.at)})
 
+    def has_people(self, role: str) -> bool:
+        """Whether a role is granted to anybody but service accounts."""
+        holders = self.holders(role)
+        services = {each.id for each in self.rows.principals(holders) if each.kind == "service"}
+        return bool(set(holders) - services)
+
     def roles(self, names: Sequence[str]) -> dict[str, frozenset[str]]:
         """The roles of each of them."""
         found: dict[str, set[str]] = {each: set() for each in names}

@@ -32,7 +32,7 @@ from holdfast.store.access import Access, StoredKey, StoredSession
 MANAGE_KEYS = "keys:manage"
 """The capability of whoever makes and revokes keys."""
 MAKE_AS_OTHERS = "keys:as-others"
-"""The capability of whoever makes keys that act as somebody else of the directory, whose name alone says what they may."""
+"""The capability of whoever makes keys that act as somebody else of the directory, or by a role of people under another name."""
 _PREFIX = "hf"
 _NOBODY = sha256(b"nobody").digest()
 """What the secret of a key that does not exist is compared with, so that it takes as long."""
@@ -44,7 +44,8 @@ _SECRET_BYTES = 32
 class FutureKeys:
     """API keys of the tenant. All of it takes the capability `keys:manage`, and nobody gives a key rights that they lack themselves.
 
-    A key as somebody else whom the directory knows takes `keys:as-others` besides: their roles, and what they are asked, go with their name.
+    A key as somebody else whom the directory knows takes `keys:as-others` besides: their roles, and what they are asked, go with their name. So
+    does a key under any other name with a role that the directory grants to people: with it one person would decide under two names.
     """
 
     def __init__(self, desk: Desk) -> None:
@@ -73,7 +74,7 @@ class FutureKeys:
         def write() -> NewApiKey:
             maker = _manager(self._desk.looked_up())
             bearer = _checked_bearer(actor)
-            self._check_bearer(maker, bearer)
+            self._check_bearer(maker, bearer, _granted(maker, roles, "role"))
 
             def check(acting: Desk) -> None:
                 _granted(_manager(acting), roles, "role")
@@ -160,14 +161,20 @@ class FutureKeys:
 
     # -- how
 
-    def _check_bearer(self, maker: Actor, bearer: str) -> None:
+    def _check_bearer(self, maker: Actor, bearer: str, roles: Collection[str]) -> None:
+        """Refuse a key under another name than the maker's that decides as people do: as one of them, or by a role of theirs."""
         desk, now = self._desk, self._desk.service.shared.clock.now()
         if bearer == maker.id or maker.may(MAKE_AS_OTHERS) or desk.directory.is_known_empty(desk.tenant, now):
             return
         with desk.directory.looking(desk.tenant) as rows:
-            is_known = Look(rows, now).person(bearer) is not None
-        if is_known:
-            told = f"{maker.id!r} may not make a key as {bearer!r}, whom the directory knows"
+            look = Look(rows, now)
+            is_known = look.person(bearer) is not None
+            of_people = [] if is_known else [each for each in roles if look.has_people(each)]
+        if is_known or of_people:
+            why = "whom the directory knows"
+            if of_people:
+                why = f"with {', '.join(map(repr, of_people))}, which the directory grants to people"
+            told = f"{maker.id!r} may not make a key as {bearer!r}, {why}"
             raise ForbiddenError(reason=NOT_ALLOWED, message=f"{told}: that takes the capability {MAKE_AS_OTHERS!r}")
 
     def _partition(self, wanted: str) -> str:
