@@ -30,6 +30,8 @@ from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.lateness import is_over
 from holdfast.machine.runs.state import State
 from holdfast.people.authority import Authority
+from holdfast.runtime.commit.cache import CachedInstance
+from holdfast.runtime.pauses import holds_timers
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
 from holdfast.store.tasks import TaskQuery
@@ -135,7 +137,7 @@ class _Inbox:
                 (may_keep_out and self._is_kept_out(header, task, op, is_apart=is_apart, is_touched=is_touched))
                 or self._is_anothers(task, node.op)
                 or self._has_lapsed(header, task, node.op)
-                or (header.status == "paused" and self._is_over(header, task))
+                or (self._is_held(header) and self._is_over(header, task))
             )
         except (DefinitionError, UnknownEventError):
             return False
@@ -187,11 +189,19 @@ class _Inbox:
         own = next((each for each in seats if each.person.kind == "user" and each.person.name in names), None)
         return bool(name_refusal(routes, state, step, names | givers_of(own)))
 
+    def _is_held(self, header: Header) -> bool:
+        """Whether timers of a run may not have fired although they are due: it is paused, or its definition, its tenant or everything is."""
+        standing = self._desk.service.standing
+        return header.status == "paused" or bool(standing.pauses and holds_timers(standing.over(header)))
+
     def _is_over(self, header: Header, task: HumanTask) -> bool:
-        """Whether nobody can decide it any more, because its time is over while the run is paused."""
-        routes, state = self._folded(header.id)
+        """Whether nobody can decide it any more, because its time is over while the run is held up."""
+        if self._desk.service.standing.moves_timers(header):
+            return False
+        tracked = folded_workflow(self._desk, self._reader, header.id)
+        (routes, state), pending = _known_of(tracked), {key: each.due_at for key, each in tracked.timers.items()}
         step, now = state.open.get(task.step_number), self._desk.service.shared.clock.now()
-        return step is not None and is_over(routes, state, step, now)
+        return step is not None and is_over(routes, state, step, now, pending=pending)
 
     def _is_anothers(self, task: HumanTask, op: Human) -> bool:
         """Whether those who are asked have to decide themselves, and the actor only stands in for them."""
@@ -225,11 +235,14 @@ class _Inbox:
         )
 
     def _folded(self, instance: InstanceId) -> tuple[GraphIndex, State]:
-        tracked = folded_workflow(self._desk, self._reader, instance)
-        state, machine = tracked.state, tracked.program.decider
-        assert isinstance(state, State)
-        assert isinstance(machine, GraphMachine)
-        return machine.routes_of(state), state
+        return _known_of(folded_workflow(self._desk, self._reader, instance))
+
+
+def _known_of(tracked: CachedInstance) -> tuple[GraphIndex, State]:
+    state, machine = tracked.state, tracked.program.decider
+    assert isinstance(state, State)
+    assert isinstance(machine, GraphMachine)
+    return machine.routes_of(state), state
 
 
 def _is_apart(graph: Graph, name: str) -> bool:

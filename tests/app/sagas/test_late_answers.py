@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal
 
 import pytest
@@ -200,26 +201,40 @@ def test_a_process_is_not_advanced_after_its_deadline(place: Place) -> None:
     assert [each.name for each in engine.run(instance.id).steps()] == ["r", "late"]
 
 
+PAUSES: dict[str, Callable[[ManualEngine, Run[object], Clock], Callable[[], object]]] = {
+    "of the run": lambda _engine, found, clock: found.pause("hold", clock=clock) or found.resume,  # type: ignore[func-returns-value]
+    "of the definition": lambda engine, _found, clock: partial(
+        engine.pauses.resume, engine.pauses.pause(definition="w", reason="hold", clock=clock)
+    ),
+    "of everything": lambda engine, _found, clock: partial(
+        engine.pauses.resume, engine.pauses.pause(reason="hold", clock=clock)
+    ),
+}
+"""Pauses that hold the timers of a run. Each gives what ends it."""
+
+
 @pytest.mark.row("R-141")
-def test_a_question_whose_time_is_over_is_in_no_inbox(place: Place) -> None:
+@pytest.mark.parametrize("pause", sorted(PAUSES))
+def test_a_question_whose_time_is_over_is_in_no_inbox(place: Place, pause: str) -> None:
     """Nobody can take it or decide it any more. The pause ends, and it takes its way."""
     engine, found = _waiting(place, Saga("w").human("q", ask=["user:ann", "user:bob"], agree=2, timeout=HOUR))
     ann, task = engine.acting("ann").tasks, found.tasks()[0]
     ann.approve(task)
-    found.pause("hold", clock="run_on")
+    end = PAUSES[pause](engine, found, "run_on")
     engine.advance(hours=2)
     assert _reason(lambda: engine.acting("bob").tasks.claim(task)) == "expired"
     bob = engine.acting("bob").tasks
     assert (bob.list(mine=True), bob.counts().own) == ([], 0)
-    found.resume()
+    end()
     engine.drain()
     assert found.tasks()[0].status == "expired"
 
 
-def test_a_question_stays_where_clocks_stand_still(place: Place) -> None:
+@pytest.mark.parametrize("pause", sorted(PAUSES))
+def test_a_question_stays_where_clocks_stand_still(place: Place, pause: str) -> None:
     """Its time is not over."""
     engine, found = _waiting(place, Saga("w").human("q", ask="user:bob", timeout=HOUR))
-    found.pause("hold", clock="stand_still")
+    PAUSES[pause](engine, found, "stand_still")
     engine.advance(hours=2)
     bob = engine.acting("bob").tasks
     assert len(bob.list(mine=True)) == 1

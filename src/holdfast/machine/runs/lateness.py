@@ -27,23 +27,20 @@ def late_refusal(turn: Turn, step: Step, what: str) -> Rejection | None:
 
 def is_late(turn: Turn, step: Step, at: str = "") -> bool:
     """Whether the time of an open step, or of the whole run, is over, or was when something happened. Where clocks stand still, it is not."""
-    moment, pause = turn.moment, turn.state.pause
+    moment = turn.moment
     if moment.is_shifting:
         return False
     when = datetime.fromisoformat(at) if at else moment.now
-    if pause is not None:
-        return is_over(turn.routes, turn.state, step, when)
-    due = moment.pending_timers
-    return bool(due) and any(key in due and due[key] < when for key in _ends(turn.routes, turn.state, step, due))
+    return is_over(turn.routes, turn.state, step, when, pending=moment.pending_timers)
 
 
-def is_over(routes: GraphIndex, state: State, step: Step, when: datetime) -> bool:
-    """Whether the time of an open step of a run that is paused was over at an instant."""
+def is_over(routes: GraphIndex, state: State, step: Step, when: datetime, *, pending: Mapping[str, datetime]) -> bool:
+    """Whether the time of an open step was over at an instant: by the timers that a pause of the run holds, or by those that have not fired."""
     pause = state.pause
-    if pause is None or pause.clock == "stand_still":
+    if pause is not None and pause.clock == "stand_still":
         return False
-    held = pause.held
-    return any(key in held and held[key] < when for key in _ends(routes, state, step, held))
+    due = pending if pause is None else pause.held
+    return bool(due) and any(key in due and due[key] < when for key in _ends(routes, state, step, due))
 
 
 def _ends(routes: GraphIndex, state: State, step: Step, due: Mapping[str, datetime]) -> Iterator[str]:
