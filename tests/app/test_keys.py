@@ -82,7 +82,7 @@ def test_a_role_of_people_goes_under_no_other_name(place: Place) -> None:
     clerk = acting(engine, "keys:manage", roles=("fin", "feeder"))
     for kind in ("user", "service"):
         with pytest.raises(ForbiddenError, match=r"'clerk' may not make a key as 'zed'.*'fin'.*keys:as-others"):
-            clerk.keys.create("grab", actor="zed", kind=kind, roles=["fin"])  # type: ignore[arg-type]
+            clerk.keys.create("grab", actor="zed", kind=kind, roles=["fin"])
     assert clerk.keys.create("mine", actor="clerk", roles=["fin"]).key.roles == ["fin"]
     assert clerk.keys.create("feed", actor="zed", roles=["feeder"]).key.roles == ["feeder"]
     lent = acting(engine, "keys:manage", "keys:as-others", roles=("fin",))

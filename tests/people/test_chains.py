@@ -14,6 +14,7 @@ from holdfast import (
     NotFoundError,
     PayloadError,
     RejectedError,
+    Saga,
     Settings,
     Stage,
     StoreError,
@@ -163,3 +164,17 @@ def test_versions_are_counted_once_by_all_processes(live: Live) -> None:
 
     together(*(lambda calls=engine, number=number: publish(calls, number) for number, engine in enumerate(engines)))
     assert [each.version for each in engines[0].chains.versions("spend")] == [1, 2]
+
+
+def test_a_chain_that_is_published_later_is_found(place: Place) -> None:
+    """As the error says: an operator publishes it, and resumes the run."""
+    engine = place.engine().register(Saga("spend").human("ok", chain="travel").build())
+    run = engine.start("spend", {})
+    engine.drain()
+    assert "no approval chain 'travel'" in run.describe().error
+    assert "look again with `run.resume`" in run.describe().error
+    engine.chains.publish("travel", [{"asks": ["user:ann"]}])
+    operator = Actor(id="olga", capabilities=frozenset({"execution:resume"}))
+    engine.acting(operator).run(run.id).resume("it is published")
+    engine.drain()
+    assert [each.name for each in engine.acting("ann").tasks.list(mine=True)] == ["ok"]

@@ -98,7 +98,8 @@ class Finder:
         name = chained[0].of
         chain = self._sources.chain(tenant, name)
         if chain is None:
-            raise Fail(f"there is no approval chain {name!r}; publish it with `engine.chains.publish`, and ask again")
+            again = "look again with `run.resume`, which takes the capability 'execution:resume'"
+            raise Fail(f"there is no approval chain {name!r}; publish it with `engine.chains.publish`, and {again}")
         why: Data = {"resolver": "chain", "of": name, "result": [f"version {chain.version}"]}
         return PeopleFound(step=errand.step, stages=chain.stages, chain_version=str(chain.version), why=[why])
 

@@ -201,8 +201,13 @@ def test_a_process_is_not_advanced_after_its_deadline(place: Place) -> None:
     assert [each.name for each in engine.run(instance.id).steps()] == ["r", "late"]
 
 
+def _pause_run(_engine: ManualEngine, found: Run[object], clock: Clock) -> Callable[[], object]:
+    found.pause("hold", clock=clock)
+    return found.resume
+
+
 PAUSES: dict[str, Callable[[ManualEngine, Run[object], Clock], Callable[[], object]]] = {
-    "of the run": lambda _engine, found, clock: found.pause("hold", clock=clock) or found.resume,  # type: ignore[func-returns-value]
+    "of the run": _pause_run,
     "of the definition": lambda engine, _found, clock: partial(
         engine.pauses.resume, engine.pauses.pause(definition="w", reason="hold", clock=clock)
     ),
