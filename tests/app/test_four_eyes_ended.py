@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from app.processes.acting import ends, process, registered
-from holdfast import Actor, Escalation, RejectedError, Saga
+from holdfast import Actor, Branch, Escalation, RejectedError, Saga
 from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
+
+Flow = TypeVar("Flow", Saga, Branch)
 
 FIN = frozenset({"fin"})
 ANN, BOB, CAT = (Actor(id=name, roles=FIN) for name in ("ann", "bob", "cat"))
@@ -33,7 +35,7 @@ def task(engine: ManualEngine, run: InstanceId, name: str) -> str:
     return next(each.step_id for each in engine.tasks.list() if each.instance == run and each.name == name)
 
 
-def release(saga: Any, **options: Any) -> Any:
+def release(saga: Flow, **options: Any) -> Flow:
     """Asks finance, but those who have decided the check."""
     return saga.human("release", ask="role:fin", **(options or {"distinct_from": "check"}))
 

@@ -69,7 +69,8 @@ def receiving() -> Iterator[Receiver]:
             yield receiver
         finally:
             sentry_sdk.get_client().close(timeout=5)
-            sentry_sdk.get_global_scope().set_client(None)  # A client without an address still adds headers to requests.
+            # A client without an address would still add headers to requests.
+            sentry_sdk.get_global_scope().set_client(None)
             server.shutdown()
             thread.join(10)
 
