@@ -269,8 +269,7 @@ class Desk:
     ) -> Reply[T]:
         """Have a command carried out; `answer` makes of what came of it what the caller is told, on the thread that brings it.
 
-        `view` sees the instance as the command leaves it, and what it makes of that is part of what came of it. With `is_unasked` the
-        engine does it by itself, and the audit has no entry of it.
+        `view` makes part of the outcome of the instance as the command leaves it. `is_unasked`: the engine does it by itself, which is no act.
         """
         if self.must_ask:
             return self._with_directory(
@@ -286,7 +285,6 @@ class Desk:
                     definition_version=definition_version,
                     parent=parent,
                     view=view,
-                    is_unasked=is_unasked,
                 )
             )
         early = None if self.registry.rate is None else self.registry.rate.refusal(self.tenant, command)
