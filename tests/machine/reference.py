@@ -514,11 +514,9 @@ class Reference:
             return self._bar(kept_out)
         if self.status != "paused" and passed is None:
             return self._bar("not_paused")
-        if self.hold is None and any(step.is_dead for step in self.steps):
-            return self._bar("dead_letters")
-        answer = self._said(_poll(question).approval, command.reason, command.data) if question else {}
-        if not self._has_room(command.data) or (question and not self._has_room(self._with(question, answer))):
-            return self._bar("too_large")
+        answer = self._said(_poll(question).approval, command.reason, None) if question else {}
+        if not self._can_go_on(command, passed, answer):
+            return False
         self.resume_data = self.resume_data if command.data is None else command.data
         self.triggers += [command.trigger_id] if command.trigger_id else []
         self._waive()
@@ -526,9 +524,20 @@ class Reference:
         if waits and passed is not None:
             self._finish(passed, g.OK, None)
         elif question is not None and self.is_asked(question):  # Unless it has ended because the run went on.
-            known = (_poll(question).approval, self.actor.id, command.data)
+            known = (_poll(question).approval, self.actor.id, None)
             self._close_question(question, "overridden", answer, [known])
         return True
+
+    def _can_go_on(self, command: c.ResumeWorkflow, step: Step | None, answer: Data) -> bool:
+        """Whether nothing is dead, and a step that is passed can be left: there is room for the answer, if it is a question, and a way is open."""
+        if self.hold is None and any(each.is_dead for each in self.steps):
+            return self._bar("dead_letters")
+        if not self._has_room(command.data):
+            return self._bar("too_large")
+        if step is None:
+            return True
+        outcome, told = (str(answer["status"]), self._with(step, answer)) if answer else (g.OK, step.token.data)
+        return (self._has_room(told) or self._bar("too_large")) and self._may_leave(step, outcome, told)
 
     def _resume_without(self, command: c.ResumeWorkflow) -> bool:
         """Somebody goes on with a way back that has halted, and does without what could not be undone."""

@@ -183,7 +183,8 @@ class _Options:
             yield self._option(cast("Action", each), number, step.node, capability=capability)
         past = {each.operation for each in m.past_question(self._trials, step)}
         if "override" in past:
-            yield self._option("override", number, step.node, capability=f"{RESUME}, {OVERRIDE}")
+            needed = (RESUME, OVERRIDE, self._trials.guard_past(step))
+            yield self._option("override", number, step.node, capability=", ".join(filter(None, needed)))
         higher = can_go_higher(op, step)
         if higher is not None and "escalate" in past:
             # Whoever is asked, or wanted the run, escalates it without the capability, unless that ends it.

@@ -24,6 +24,7 @@ from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.document_commands import Mutate, RequestTransition
 from holdfast.machine.runs.law import REPAIR, RESUME
+from holdfast.machine.runs.leaving import way_out
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.question import shown
 from holdfast.machine.runs.refusals import Refusal
@@ -150,6 +151,15 @@ class Trials:
         if self.state.document is not None:
             return False
         return bool(Turn(self.routes, self.state, self._moment, kind_of).lacking(self.routes.node(step.node)))
+
+    def guard_past(self, step: Step) -> str:
+        """Returns the guard of the way by which an override of a question leads on; empty if it needs none."""
+        op, turn = self.routes.node(step.node).op, Turn(self.routes, self.state, self._moment, kind_of)
+        assert isinstance(op, Human)
+        token = self.state.tokens[step.token]
+        free = way_out(turn, token, step.node, op.approval, may=lambda guard: not guard)
+        edge = free or way_out(turn, token, step.node, op.approval)
+        return "" if edge is None else edge.capability
 
     def may_advance(self, event: str) -> bool:
         """Whether a process would be advanced by an event, if it came with what that takes."""

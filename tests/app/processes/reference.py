@@ -120,6 +120,8 @@ class Interpreter:
         """The code of the refusal; empty if there is none."""
         if self.status != "suspended":
             return "INVALID_TRANSITION" if self.status == "active" else "WORKFLOW_NOT_ACTIVE"
+        if self.held == "wait" and self._way("paid", None) is None and self._way("completed", None) is None:
+            return "INVALID_TRANSITION"
         held, self.status, self.chain = self.held, "active", 0
         if self.is_overdue:
             self.deadline, self.is_overdue = self.now + MINUTE, False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -157,3 +158,56 @@ def test_going_past_a_question_brings_no_data(place: Place) -> None:
     found = engine.processes.get(instance).instance
     assert (found.status, found.state["amount"]) == ("completed", 5)
     assert "_answers" not in found.state or found.state["_answers"] != {"review": {}}
+
+
+REVIEW = {"id": "review", "type": "approval", "assignee": {"role": "fin"}}
+APPROVED = {"from": "review", "event": "approved", "to": "done"}
+REJECTED = {"from": "review", "event": "rejected", "to": "no"}
+
+
+def asked(engine: ManualEngine, approved: dict[str, str]) -> InstanceId:
+    """A process at a question whose yes leads on by one way alone."""
+    steps = [REVIEW, *ends("done", "no")]
+    ways = [{**APPROVED, **approved}, REJECTED]
+    published(engine, json.dumps({"domain": "d", "workflows": [{"id": "w", "steps": steps, "transitions": ways}]}))
+    instance = engine.processes.start("w", {"amount": 5}).id
+    engine.drain()
+    return instance
+
+
+@pytest.mark.row("E-580")
+@pytest.mark.parametrize(
+    "shut", [{"condition": "workflow.amount < 5"}, {"condition": "input.percent < 30"}, {"guard": "pay"}]
+)
+def test_an_override_that_leads_nowhere_is_refused(place: Place, shut: dict[str, str]) -> None:
+    """Neither who lacks the guard of the way goes past a question, nor anybody while no way is open, and no option says otherwise."""
+    engine = place.engine()
+    instance = asked(engine, shut)
+    run = asking(engine, BOSS).run(instance)
+    with pytest.raises(RejectedError) as refused:
+        run.resume("now", override=True)
+    assert refused.value.reason == "no_transition"
+    assert engine.processes.get(instance).instance.status == "active"
+    told = {each.action: each.capability for each in engine.run(instance).resume_options()}
+    assert told.get("override") == ("execution:resume, execution:override, pay" if "guard" in shut else None)
+    if "guard" in shut:
+        mighty = Actor(id="max", capabilities=BOSS.capabilities | {"pay"})
+        asking(engine, mighty).run(instance).resume("now", override=True)
+        assert engine.processes.get(instance).instance.status == "completed"
+
+
+@pytest.mark.row("E-580")
+@pytest.mark.parametrize("shut", [{"condition": "workflow.order == 'o-2'"}, {"guard": "pay"}])
+def test_leaving_a_wait_that_leads_nowhere_is_refused(place: Place, shut: dict[str, str]) -> None:
+    """A process does not fail because an operator led it past its wait."""
+    engine = place.engine()
+    ways = [{"from": "paid", "event": "completed", "to": "done", **shut}]
+    text = json.dumps({"domain": "d", "workflows": [{"id": "w", "steps": [REST, *ends("done")], "transitions": ways}]})
+    published(engine, text)
+    instance = engine.processes.start("w", {"order": "o-1"}).id
+    engine.drain()
+    seen = engine.processes.get(instance).instance.version
+    with pytest.raises(RejectedError) as refused:
+        asking(engine, BOSS).processes.resume(instance, "now", expected_version=seen)
+    assert refused.value.reason == "INVALID_TRANSITION"
+    assert engine.processes.get(instance).instance.status == "suspended"

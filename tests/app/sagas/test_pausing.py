@@ -515,6 +515,18 @@ def test_an_open_question_can_be_overridden(place: Place) -> None:
     assert engine.run(instance).describe().context["ask"]["status"] == "confirmed"  # type: ignore[index]
 
 
+@pytest.mark.row("R-063")
+def test_what_an_override_brings_is_no_answer(place: Place) -> None:
+    """Conditions find it under `resume`, as after any resume; the answer has no data, because no form has judged it."""
+    engine = place.engine()
+    saga = Saga("fee").human("ask").condition("high", "resume.fee > 3").step("charge", lambda: {"charge": "high"})
+    instance = run(engine.register(saga.build()), "fee")
+    engine.run(instance).resume("urgent", override=True, data={"fee": 5})
+    engine.drain()
+    context = engine.run(instance).describe().context
+    assert (context["ask"]["data"], context["charge"]) == (None, "high")  # type: ignore[index]
+
+
 def test_of_several_open_questions_one_is_named(place: Place) -> None:
     """Nobody overrides what he has not named; a paused run goes on by the way."""
     saga = Saga("two").fork("split", lambda b: b.human("left"), lambda b: b.human("right")).join("met").build()

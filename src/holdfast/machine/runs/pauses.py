@@ -15,8 +15,8 @@ from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.kernel.instants import later
 from holdfast.kernel.records import PauseClock
-from holdfast.machine.graphs.graph import Human, Kind
-from holdfast.machine.runs.answers import answer_found, fits, is_within, too_large
+from holdfast.machine.graphs.graph import OK, Human, Kind
+from holdfast.machine.runs.answers import answer_found, fits, is_within, judged, too_large
 from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
 from holdfast.machine.runs.conclusions import keep_answers
@@ -32,9 +32,9 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.law import OVERRIDE, override_refusal, pause_refusal, resume_refusal
-from holdfast.machine.runs.leaving import end, finish, leave_by, look_at_branches, stay_or_end, way_out
+from holdfast.machine.runs.leaving import end, finish, is_barred, leave_by, look_at_branches, stay_or_end, way_out
 from holdfast.machine.runs.mutations import action_for, may_do
-from holdfast.machine.runs.nodes.kind import answer_of
+from holdfast.machine.runs.nodes.kind import answer_of, no_transition
 from holdfast.machine.runs.nodes.task import resume as call_again
 from holdfast.machine.runs.protection import is_protected
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -179,11 +179,20 @@ def _unresumable(turn: Turn, command: ResumeWorkflow, station: Step | None) -> A
         return refused(Refusal.DEAD_LETTERS, f"steps gave up and have to be requeued first: {steps}")
     if command.data is not None and not is_within(turn.routes, command.data):
         return too_large(turn.routes, "what the resume brings along")
-    if station is not None and _is_question(turn, station):
-        data, answer = state.tokens[station.token].data, _answer(turn, station, command)
-        if not fits(turn.routes, data, station.node, answer_found(turn.routes, station.node, answer)):
+    return None if station is None else _stuck_refusal(turn, station, command)
+
+
+def _stuck_refusal(turn: Turn, station: Step, command: ResumeWorkflow) -> Rejection | None:
+    """Returns why a step cannot be left by the resume: there is no room for the answer, or no way is open to the actor."""
+    token, outcome, answer = turn.state.tokens[station.token], OK, None
+    if _is_question(turn, station):
+        told = _answer(turn, station, command)
+        outcome, answer = told.outcome, answer_found(turn.routes, station.node, told)
+        if not fits(turn.routes, token.data, station.node, answer):
             return too_large(turn.routes, f"the answer to {station.node!r}")
-    return None
+    data = judged(turn.routes, token.data, station.node, answer)
+    is_closed = is_barred(turn, token, station.node, outcome, data=data, answer=answer)
+    return no_transition(station.node, outcome, turn.moment.actor.id) if is_closed else None
 
 
 def waited_for(turn: Turn) -> str:
@@ -412,13 +421,11 @@ def _pass(turn: Turn, step: Step, command: ResumeWorkflow) -> None:
 
 
 def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:
-    """Yes, from somebody who was not asked."""
+    """Yes, from an operator who was not asked. What the resume brings stays apart from the answer: no form has judged it."""
     op = turn.routes.node(step.node).op
     assert isinstance(op, Human)
-    # In a process an answer becomes data of the run. Nobody was asked for this one, and no form has judged it.
-    data = None if op.lays_over else command.data
-    told = AnswerStep(step=step.number, outcome=op.approval, comment=command.reason, data=data)
-    return msgspec.structs.replace(answer_of(turn, step, told, told.data), overridden=True)
+    told = AnswerStep(step=step.number, outcome=op.approval, comment=command.reason)
+    return msgspec.structs.replace(answer_of(turn, step, told, None), overridden=True)
 
 
 # -- a pause that lasted too long
