@@ -10,7 +10,7 @@ import pytest
 
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
 from app.processes.acting import ends, process, system
-from holdfast import Actor, Fail, RejectedError, Run, Saga, load_processes, load_rules
+from holdfast import Actor, Definition, Fail, RejectedError, Run, Saga, load_processes, load_rules
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -283,22 +283,84 @@ def broken_payment(amount: object) -> object:
 
 
 @pytest.mark.row("E-684")
-def test_a_wait_for_the_world_is_not_passed_by_a_repair_where_people_have_a_say(place: Place) -> None:
-    """The world decides there; a timer and a call of a handler are plain, and so is all of it where nobody is asked."""
+def test_a_wait_for_the_world_is_not_passed_by_a_repair(place: Place) -> None:
+    """The world decides there, whether people have a say or not; a timer and a call of a handler are plain."""
     engine = place.engine()
     engine.register(Saga("asks").wait_for("x", signal="go").wait("t", 3600).human("q", ask="user:bea").build())
     engine.register(Saga("plain").wait_for("x", signal="go").wait("t", 3600).build())
     run, plain = begun(engine, "asks"), begun(engine, "plain")
     rita = engine.acting(REPAIRER)
-    for act in (
-        lambda: rita.run(run).skip(number(run, "x"), reason=WHY),
-        lambda: rita.run(run).complete_step(number(run, "x"), reason=WHY),
-    ):
-        assert code(act) == "not_allowed"
-    rita.run(plain).skip(number(plain, "x"), reason=WHY)
-    engine.acting(OVERRIDER).run(run).skip(number(run, "x"), reason=WHY)
-    engine.drain()
-    rita.run(run).skip(number(run, "t"), reason=WHY)
+    for each in (run, plain):
+        assert code(rita.run(each).skip, number(each, "x"), reason=WHY) == "not_allowed"
+        assert code(rita.run(each).complete_step, number(each, "x"), reason=WHY) == "not_allowed"
+        engine.acting(OVERRIDER).run(each).skip(number(each, "x"), reason=WHY)
+        engine.drain()
+        rita.run(each).skip(number(each, "t"), reason=WHY)
+
+
+EVENT_WAITS: dict[str, Callable[[], Definition]] = {
+    "saga, signal": lambda: Saga("w").wait_for("x", signal="paid").build(),
+    "saga, event": lambda: Saga("w").wait_for_event("x", "paid", key="order").build(),
+    "process, signal": lambda: _waiting(event="paid"),
+    "process, event": lambda: _waiting(event="paid", key="workflow.order"),
+    "process, one of two": lambda: _waiting(
+        events=[{"event": "paid", "key": "workflow.order"}, {"event": "waived", "key": "workflow.order"}]
+    ),
+    "rules": lambda: load_rules(
+        {"workflow_id": "w", "steps": [_RULE, {"id": "end", "type": "action", "action": "allow"}]}
+    ),
+}
+_RULE = {"id": "x", "type": "wait", "event": "paid", "key": "order", "next": "end"}
+PAST: dict[str, Act] = {
+    "skip": lambda run: run.skip(number(run, "x"), reason=WHY),
+    "skip by its timeout": lambda run: run.skip(number(run, "x"), reason=WHY, outcome="timeout"),
+    "complete_step": lambda run: run.complete_step(number(run, "x"), {"sum": 5}, reason=WHY),
+    "complete_step without an answer": lambda run: run.complete_step(number(run, "x"), reason=WHY),
+}
+
+
+def _waiting(**what: object) -> Definition:
+    step = {"id": "x", "type": "wait", **what}
+    ways = "x timeout end,x completed end"
+    return load_processes(process({**step, "timeout": "9d"}, *ends("end"), ways=ways))[0]
+
+
+@pytest.mark.row("E-684")
+@pytest.mark.parametrize("kind", EVENT_WAITS)
+@pytest.mark.parametrize("how", PAST)
+def test_a_wait_for_an_event_is_left_without_it_by_override_alone(place: Place, kind: str, how: str) -> None:
+    """Somebody else was to tell of the event, in every kind of workflow; what `why` offers names that capability."""
+    engine = place.engine()
+    engine.register(EVENT_WAITS[kind]())
+    run = begun(engine, "w", order="o-1")
+    resumer = Actor(id="rita", capabilities=REPAIRER.capabilities | {"execution:resume"})
+    assert code(PAST[how], engine.acting(resumer).run(run)) == "not_allowed"
+    offered = {each.call: each.capability for reason in run.why().reasons for each in reason.remedies}
+    assert {each: offered[each] for each in offered if each in {"run.skip", "run.complete_step"}} in (
+        {},
+        {"run.skip": "execution:override"},
+    )
+    assert code(PAST[how], engine.acting(OVERRIDER).run(run)) == ""
+
+
+@pytest.mark.row("E-684")
+def test_a_branch_that_waits_for_an_event_is_cancelled_by_override_alone(place: Place) -> None:
+    """The others would go on without the event, be it waited for now or later on the branch; one that waits for none is plain."""
+    engine = place.engine()
+    saga = Saga("s").fork(
+        "both",
+        lambda branch: branch.wait_for("x", signal="go"),
+        lambda branch: branch.step("calc", "calc").wait_for("y", signal="go"),
+        lambda branch: branch.step("plain", "calc"),
+    )
+    engine.register(saga.join("all").build())
+    run = begun(engine, "s")
+    tokens = {each.name: each.token for each in run.steps() if each.token != "0"}
+    rita = engine.acting(REPAIRER).run(run)
+    for name in ("x", "calc"):
+        assert code(rita.cancel_branch, tokens[name], reason=WHY) == "not_allowed"
+    rita.cancel_branch(tokens["plain"], reason=WHY)
+    engine.acting(OVERRIDER).run(run).cancel_branch(tokens["x"], reason=WHY)
 
 
 @pytest.mark.row("E-684")

@@ -78,7 +78,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_vain: bool = False
     """Whether the run would wait for the same again, as things are: what it waits for has to be mended first."""
     is_past_people: bool = False
-    """Whether it takes the right to override, because people have a say in the run."""
+    """Whether it takes the right to override: people have a say in the run, or it leaves a wait for an event."""
 
 
 def command_of(remedy: Remedy, state: State) -> c.Command:

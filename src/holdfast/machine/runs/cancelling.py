@@ -8,7 +8,7 @@ from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.graph import Human, Join
 from holdfast.machine.runs.branches import branch_of
 from holdfast.machine.runs.candidates import separation_refusal
-from holdfast.machine.runs.descendants import decides, past_branch_refusal, say_refusal
+from holdfast.machine.runs.descendants import past_branch_refusal, past_refusal
 from holdfast.machine.runs.ending import unended
 from holdfast.machine.runs.events import BranchCancelled
 from holdfast.machine.runs.leaving import end_branches, look_at_branches
@@ -71,10 +71,9 @@ def _refusal(turn: Turn, scope: Scope, name: str) -> Rejection | None:
         return protected(gate)
     barred = _barred_by_four_eyes(turn, within)
     barred = barred or past_branch_refusal(turn, name, until="" if join is None else join.id)
-    deciding = next((node for node in nodes if decides(turn.routes, node)), None)
-    if barred is not None or deciding is None:
-        return barred
-    return say_refusal(turn, f"cancel a branch on which {deciding.id!r} decides")
+    for node in nodes:
+        barred = barred or past_refusal(turn, node, f"cancel a branch on which {node.id!r} decides")
+    return barred
 
 
 def _barred_by_four_eyes(turn: Turn, within: frozenset[str]) -> Rejection | None:

@@ -22,11 +22,13 @@ from holdfast.machine.graphs.graph import (
     Notice,
     SavePoint,
     Task,
+    WaitEvent,
+    WaitEvents,
     WaitTimer,
 )
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.branches import branch_of
-from holdfast.machine.runs.law import OVERRIDE
+from holdfast.machine.runs.law import OVERRIDE, override_refusal
 from holdfast.machine.runs.passed import Called, under_way
 from holdfast.machine.runs.protection import ahead
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -101,7 +103,19 @@ def decides(routes: GraphIndex, node: Node) -> bool:
     return not is_plain or (isinstance(node.op, WaitTimer) and routes.documents is not None)
 
 
+def awaits_event(node: Node) -> bool:
+    """Whether a node waits for an event or a signal, which somebody else is to tell of."""
+    return isinstance(node.op, WaitEvent | WaitEvents)
+
+
 # -- what an operator is told
+
+
+def past_refusal(turn: Turn, node: Node, what: str) -> Rejection | None:
+    """Returns why an actor may not go past a node: it waits for an event, or decides something in a run in which people have a say."""
+    if awaits_event(node):
+        return override_refusal(turn.routes.graph, turn.moment.actor)
+    return say_refusal(turn, what) if decides(turn.routes, node) else None
 
 
 def say_refusal(turn: Turn, what: str) -> Rejection | None:

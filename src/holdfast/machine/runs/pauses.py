@@ -20,6 +20,7 @@ from holdfast.machine.runs.answers import answer_found, fits, is_within, judged,
 from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
 from holdfast.machine.runs.conclusions import keep_answers
+from holdfast.machine.runs.descendants import awaits_event
 from holdfast.machine.runs.document import CHANGED_ELSEWHERE, DRIFT
 from holdfast.machine.runs.document_commands import TellDrift
 from holdfast.machine.runs.events import (
@@ -400,7 +401,7 @@ def _waits(turn: Turn, command: ResumeWorkflow) -> list[Step]:
 
 def _is_for_others(turn: Turn, step: Step) -> bool:
     """Whether somebody else was to say that a step is left: people who are asked, or in a process whoever tells of the event."""
-    is_event = turn.routes.graph.kind == "process" and turn.kind(step).wait_kind == "event"
+    is_event = turn.routes.graph.kind == "process" and awaits_event(turn.routes.node(step.node))
     return is_event or _is_question(turn, step)
 
 

@@ -21,9 +21,9 @@ from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import keep_answers
 from holdfast.machine.runs.descendants import (
     around_refusal,
-    decides,
     end_child_refusal,
     past_call_refusal,
+    past_refusal,
     say_refusal,
 )
 from holdfast.machine.runs.document import Document
@@ -351,8 +351,8 @@ def _goes_past(turn: Turn, step: Step, outcome: str) -> Rejection | None:
     if walls and turn.routes.documents is not None:
         told = f"{node.id!r} tells whether {walls} is asked for, which no operator does"
         return refused(Refusal.PROTECTED, f"{told}; correct the document if need be, and retry it")
-    decided = say_refusal(turn, f"go past {node.id!r}, which decides") if decides(turn.routes, node) else None
-    return decided or past_call_refusal(turn, step) or around_refusal(turn, around)
+    barred = past_refusal(turn, node, f"go past {node.id!r}, which decides")
+    return barred or past_call_refusal(turn, step) or around_refusal(turn, around)
 
 
 def _around(routes: GraphIndex, node: Node, outcome: str) -> list[Node]:
