@@ -298,6 +298,7 @@ def test_a_wait_for_the_world_is_not_passed_by_a_repair(place: Place) -> None:
         rita.run(each).skip(number(each, "t"), reason=WHY)
 
 
+_RULE = {"id": "x", "type": "wait", "event": "paid", "key": "order", "next": "end"}
 EVENT_WAITS: dict[str, Callable[[], Definition]] = {
     "saga, signal": lambda: Saga("w").wait_for("x", signal="paid").build(),
     "saga, event": lambda: Saga("w").wait_for_event("x", "paid", key="order").build(),
@@ -310,7 +311,6 @@ EVENT_WAITS: dict[str, Callable[[], Definition]] = {
         {"workflow_id": "w", "steps": [_RULE, {"id": "end", "type": "action", "action": "allow"}]}
     ),
 }
-_RULE = {"id": "x", "type": "wait", "event": "paid", "key": "order", "next": "end"}
 PAST: dict[str, Act] = {
     "skip": lambda run: run.skip(number(run, "x"), reason=WHY),
     "skip by its timeout": lambda run: run.skip(number(run, "x"), reason=WHY, outcome="timeout"),

@@ -15,15 +15,17 @@ from holdfast.machine.runs.candidates import acting_names
 from holdfast.machine.runs.commands import PassDeadline
 from holdfast.machine.runs.descendants import say_above
 from holdfast.machine.runs.events import WorkflowForked
+from holdfast.machine.runs.involving import keep_refusal
 from holdfast.machine.runs.law import OVERRIDE
 from holdfast.machine.runs.leaving import end, leave_by, look_at_branches, way_out
-from holdfast.machine.runs.passed import decisions_passed, nodes_passed, under_way
+from holdfast.machine.runs.passed import approvals_kept, decisions_passed, nodes_passed, under_way
 from holdfast.machine.runs.patches import patched
 from holdfast.machine.runs.pauses import APPROVED
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import may_repair
 from holdfast.machine.runs.repair_commands import ForkWorkflow
 from holdfast.machine.runs.state import ROOT, Data, State, Stay
+from holdfast.machine.runs.task_folds import note_names
 from holdfast.machine.runs.timers import DEADLINE
 from holdfast.machine.runs.turn import Turn
 
@@ -45,6 +47,10 @@ def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
     state = beginning(command.state, command.patch)
     actor = turn.moment.actor
     state.involve(acting_names(actor))
+    for node in (
+        approvals_kept(turn.routes, command.state) if command.patch and turn.routes.tells_deciders_apart else ()
+    ):
+        note_names(state, node, acting_names(actor))
     if actor.kind != "system" and turn.routes.asks_starter:
         state.starter, state.may = actor.id, sorted(actor.capabilities)
     state.has_row = turn.routes.graph.kind == "process"
@@ -71,7 +77,7 @@ def _other_data(turn: Turn, command: ForkWorkflow) -> Rejection | None:
     """Why a run may not begin with other data: people decided on what there was, or those of the run have a say that it was a part of."""
     actor = turn.moment.actor
     if actor.may(OVERRIDE):
-        return None
+        return keep_refusal(turn, command.state)
     lost = decisions_passed(turn, command.state)
     if lost:
         told = f"{', '.join(map(repr, lost))} was decided on other data; fork where it is still open, so that it is asked again"

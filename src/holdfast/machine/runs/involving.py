@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from holdfast.kernel.decision import Message
+from msgspec.structs import replace
+
+from holdfast.kernel.decision import Message, Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graphs.graph import Call
-from holdfast.machine.runs.candidates import acting_names
+from holdfast.machine.runs.candidates import acting_names, separation_refusal
 from holdfast.machine.runs.commands import InvolvePeople
 from holdfast.machine.runs.events import PeopleInvolved
+from holdfast.machine.runs.passed import approvals_kept
+from holdfast.machine.runs.state import ROOT, State, Step
 from holdfast.machine.runs.turn import Turn
 
 
-def involve_actor(turn: Turn) -> None:
-    """Remember whoever gives the run other data, and for whom they act."""
-    involve(turn, acting_names(turn.moment.actor))
+def keep_refusal(turn: Turn, state: State) -> Rejection | None:
+    """Returns why an actor may not give a run other data behind its approvals: to keep one is to decide it again."""
+    for node in approvals_kept(turn.routes, state):
+        asked = Step(number=0, node=node, token=ROOT)
+        barred = separation_refusal(turn.routes, state, asked, turn.moment.actor)
+        if barred is not None:
+            told = f"to keep what was decided at {node!r} for other data is to decide it again: {barred.message}"
+            return replace(barred, message=told)
+    return None
 
 
-def involve(turn: Turn, names: Iterable[str]) -> None:
+def involve_actor(turn: Turn, *, keeps: Sequence[str] = ()) -> None:
+    """Remember whoever gives the run other data, and for whom they act; the answers of the questions that it `keeps` are theirs too."""
+    names = acting_names(turn.moment.actor)
+    decided = keeps if names and turn.routes.tells_deciders_apart else ()
+    involve(turn, names, decided=dict.fromkeys(decided, names))
+
+
+def involve(turn: Turn, names: Iterable[str], *, decided: dict[str, list[str]] | None = None) -> None:
     """Remember people who have brought the run about, where somebody may be kept from deciding by that."""
     state = turn.state
     new = [name for name in dict.fromkeys(names) if name not in {state.requester, *state.involved}]
-    if not new or not (turn.routes.keeps_own_out or state.parent):
+    new = new if turn.routes.keeps_own_out or state.parent else []
+    if not new and not decided:
         return
-    turn.emit(PeopleInvolved(names=new))
+    turn.emit(PeopleInvolved(names=new, decided=decided or {}))
+    if not new:
+        return
     for step in (*state.open.values(), *state.dead.values(), *state.frozen.values()):
         op = turn.routes.node(step.node).op
         if step.child and step.of is None and isinstance(op, Call) and not op.detached:

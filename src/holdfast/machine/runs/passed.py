@@ -18,6 +18,15 @@ def approvals_passed(routes: GraphIndex, state: State) -> list[str]:
     return list(dict.fromkeys(node for node in nodes_passed(state) if isinstance(routes.node(node).op, Human)))
 
 
+def approvals_kept(routes: GraphIndex, state: State) -> list[str]:
+    """The questions whose answers stay when the run is given other data: those it has left behind and does not ask again. A document voids its approvals."""
+    if state.document is not None:
+        return []
+    again = {(step.token, step.node) for step in under_way(state)}
+    nodes = dict.fromkeys(node for token, node in _places_passed(state) if (token, node) not in again)
+    return [node for node in nodes if isinstance(routes.node(node).op, Human)]
+
+
 class Called(NamedTuple):
     """A definition that a run calls."""
 
@@ -41,10 +50,15 @@ def calls_passed(routes: GraphIndex, state: State) -> dict[str, Called]:
 
 def nodes_passed(state: State) -> Iterator[str]:
     """The nodes that were entered and left, as far as the state remembers them."""
-    yield from (each.node for each in state.executed.values())
+    return (node for _, node in _places_passed(state))
+
+
+def _places_passed(state: State) -> Iterator[tuple[str, str]]:
+    """The same, with the tokens that were there."""
+    yield from ((each.token, each.node) for each in state.executed.values())
     present = Counter((step.token, step.node) for step in under_way(state))
     for token in (*state.tokens.values(), *state.parked.values()):
-        yield from (node for node, count in token.visits.items() if count > present[token.id, node])
+        yield from ((token.id, node) for node, count in token.visits.items() if count > present[token.id, node])
 
 
 def under_way(state: State) -> list[Step]:

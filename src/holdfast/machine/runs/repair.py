@@ -38,7 +38,7 @@ from holdfast.machine.runs.events import (
     StepRequeued,
     StepSkipped,
 )
-from holdfast.machine.runs.involving import involve_actor
+from holdfast.machine.runs.involving import involve_actor, keep_refusal
 from holdfast.machine.runs.law import override_refusal, repair_refusal
 from holdfast.machine.runs.leaving import finish, is_barred, leave_by, pass_through, stay_or_end, way_out
 from holdfast.machine.runs.lists import enter_changed, lists_of_document
@@ -46,6 +46,7 @@ from holdfast.machine.runs.nodes.action import may_do_instead
 from holdfast.machine.runs.nodes.gate import may_take_over
 from holdfast.machine.runs.nodes.kind import no_transition
 from holdfast.machine.runs.nodes.task import call_anew, kept
+from holdfast.machine.runs.passed import approvals_kept
 from holdfast.machine.runs.patches import fingerprint, patched
 from holdfast.machine.runs.protection import before_gates, is_protected, protected
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -176,7 +177,7 @@ def requeue(
         return protected(node)
     if data is not None:
         own = hidden_of(turn.routes, turn.state.tokens[step.token].data)
-        barred = say_refusal(turn, _OTHER_DATA) or hidden_refusal(turn.routes, data, own)
+        barred = _other_data_refusal(turn) or hidden_refusal(turn.routes, data, own)
         if barred is not None:
             return barred
         data = own | data
@@ -187,13 +188,19 @@ def requeue(
         take_over(turn)
     if data is not None:
         _void_decided(turn)
+    kept = () if data is None else approvals_kept(turn.routes, turn.state)
     turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id, input=data, reason=reason, verb=verb))
     if data is not None:
-        involve_actor(turn)
+        involve_actor(turn, keeps=kept)
     turn.move(step.token, step.node, is_asked=True)
     if turn.state.status == "paused" and turn.state.pause is None:  # What somebody has paused goes on when he says so.
         go_on(turn)
     return None
+
+
+def _other_data_refusal(turn: Turn) -> Rejection | None:
+    """Why an actor may not give the run other data: people have a say in it, or have decided what the actor may not decide."""
+    return say_refusal(turn, _OTHER_DATA) or keep_refusal(turn, turn.state)
 
 
 def may_be_repeated(routes: GraphIndex, node: Node) -> bool:
@@ -210,7 +217,7 @@ def repeat(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     if given and not guard:
         told = f"{AGAIN!r} of {step.node!r} has no guard, so it does the same again: leave out the data"
         return refused(Refusal.INVALID_FORM, told)
-    barred = hidden_refusal(turn.routes, given) or (say_refusal(turn, _OTHER_DATA) if given else None)
+    barred = hidden_refusal(turn.routes, given) or (_other_data_refusal(turn) if given else None)
     if barred is not None:
         return barred
     if not is_within(turn.routes, {**turn.state.tokens[step.token].data, **given}):
@@ -218,7 +225,7 @@ def repeat(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     _note(turn, step, "retry", command.comment)
     if given:
         turn.emit(DataAssigned(token=step.token, data=given))
-        involve_actor(turn)
+        involve_actor(turn, keeps=approvals_kept(turn.routes, turn.state))
     turn.withdraw(step)
     call_anew(turn, step)
     return None
@@ -287,7 +294,7 @@ def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) ->
     if OK not in node.op.exits:
         told = f"{node.id!r} is ended by a decision and not by an answer; have it decided, or skip it by an outcome"
         return refused(Refusal.NOT_REPAIRABLE, told)
-    refusal = _goes_past(turn, step, OK) or (say_refusal(turn, _OTHER_DATA) if command.output else None)
+    refusal = _goes_past(turn, step, OK) or (_other_data_refusal(turn) if command.output else None)
     refusal = refusal or hidden_refusal(turn.routes, command.output)
     if refusal is not None:
         return refusal
@@ -302,8 +309,9 @@ def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) ->
     if is_barred(turn, token, node.id, OK, data=data, answer=output):
         return no_transition(node.id, OK, turn.moment.actor.id)
     is_dead = step.number in turn.state.dead
+    keeps = approvals_kept(turn.routes, turn.state) if command.output else ()
     _take_in_hand(turn, step, "complete", command.reason, go_on=go_on)
-    involve_actor(turn)
+    involve_actor(turn, keeps=keeps)
     actor = turn.moment.actor
     if is_dead:
         pass_through(turn, token, node, output=output, by=actor)
@@ -402,7 +410,7 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
         )
     if not live:
         return refused(Refusal.UNKNOWN_TOKEN, "the workflow has no data any more that a step could work on")
-    barred = say_refusal(turn, _OTHER_DATA) or hidden_refusal(turn.routes, command.patch)
+    barred = _other_data_refusal(turn) or hidden_refusal(turn.routes, command.patch)
     if barred is not None:
         return barred
     names = [command.token] if command.token else list(live)
@@ -416,7 +424,7 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
     hashes = {name: [fingerprint(live[name].data), fingerprint(data)] for name, data in changed.items()}
     actor, lists = turn.moment.actor.id, lists_of_document(turn)
     turn.emit(DataChanged(patch=command.patch, hashes=hashes, actor=actor, reason=command.reason))
-    involve_actor(turn)
+    involve_actor(turn, keeps=approvals_kept(turn.routes, state))
     enter_changed(turn, lists, (), told=_CHANGED)
     _void_decided(turn)
     for step in [each for each in state.open.values() if each.token in changed and _is_about_data(turn, each)]:

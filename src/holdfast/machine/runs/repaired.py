@@ -11,7 +11,7 @@ from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import CHANGED_ELSEWHERE, DRIFT
 from holdfast.machine.runs.patches import patched
 from holdfast.machine.runs.state import ROOT, Executed, Rollback, State, Step, Token
-from holdfast.machine.runs.task_folds import close_question, note_passer
+from holdfast.machine.runs.task_folds import close_question, note_names, note_passer
 from holdfast.machine.runs.tokens import enter
 
 _encode = msgspec.json.Encoder().encode
@@ -47,6 +47,8 @@ def _act_noted(_routes: GraphIndex, state: State, event: e.ActNoted) -> None:
 
 def _people_involved(_routes: GraphIndex, state: State, event: e.PeopleInvolved) -> None:
     state.involve(event.names)
+    for node, names in event.decided.items():
+        note_names(state, node, names)
 
 
 def _branch_cancelled(_routes: GraphIndex, state: State, _event: e.BranchCancelled) -> None:

@@ -23,7 +23,7 @@ def note_decider(routes: GraphIndex, state: State, event: e.StepAnswered) -> Non
     """Remember who has decided a human step; those who act for others count with them."""
     step = state.open[event.step]
     if isinstance(routes.node(step.node).op, Human) and event.outcome != WITHDRAWN:
-        _note(state, step.node, (event.actor, event.on_behalf_of))
+        note_names(state, step.node, (event.actor, event.on_behalf_of))
 
 
 def close_question(routes: GraphIndex, state: State, step: Step, *, is_void: bool = False) -> None:
@@ -33,17 +33,18 @@ def close_question(routes: GraphIndex, state: State, step: Step, *, is_void: boo
     """
     question = state.questions.pop(step.number, None)
     if question is not None and routes.tells_deciders_apart and not is_void:
-        _note(state, step.node, (name for each in question.given for name in (each.actor, each.on_behalf_of)))
+        note_names(state, step.node, (name for each in question.given for name in (each.actor, each.on_behalf_of)))
 
 
 def note_passer(routes: GraphIndex, state: State, node: str, event: e.StepSkipped) -> None:
     """Remember who has gone past a human step: whoever does so decides it."""
     if routes.tells_deciders_apart and isinstance(routes.node(node).op, Human):
-        _note(state, node, (event.by, event.on_behalf_of))
+        note_names(state, node, (event.by, event.on_behalf_of))
 
 
-def _note(state: State, node: str, names: Iterable[str]) -> None:
-    found = list(filter(None, dict.fromkeys(names)))
+def note_names(state: State, node: str, names: Iterable[str]) -> None:
+    """Remember people as deciders of a human step."""
+    found = [name for name in dict.fromkeys(names) if name]
     if found:
         known = state.deciders.setdefault(node, [])
         known += [name for name in found if name not in known]
@@ -194,7 +195,7 @@ def _escalated(routes: GraphIndex, state: State, event: e.TaskEscalated) -> None
     step.level = event.level
     put_off(step, event.shift_ms)
     if event.by and routes.tells_deciders_apart:  # To end it before its time is to decide it.
-        _note(state, step.node, (event.by, event.on_behalf_of))
+        note_names(state, step.node, (event.by, event.on_behalf_of))
     if event.people:
         question = _question(routes, state, event.step)
         question.seats += [Seat(person=each, is_extra=True) for each in newcomers(question, event.people)]

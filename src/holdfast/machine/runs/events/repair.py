@@ -110,6 +110,9 @@ class PeopleInvolved(Happening, frozen=True, kw_only=True):
     """More people have brought about what others decide on, here or in a run that this one is a part of, or has started."""
 
     names: list[str]
+    decided: dict[str, list[str]] = {}  # noqa: RUF012 - every struct gets one of its own
+    """Who has kept the answer to a question for other data, by the name of its step: they have decided it too. Kept only where somebody may not decide
+    another one because of it."""
 
 
 @message(name="workflow_forked")
