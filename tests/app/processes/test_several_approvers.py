@@ -27,7 +27,7 @@ def file(*ways: dict[str, str], people: tuple[str, ...] = ("bob", "cat"), **step
         "form": CENTS,
         **step,
     }
-    targets = [each["to"] for each in ways]
+    targets = [each["to"] for each in ways if each["to"] != "review"]
     return json.dumps(
         {
             "domain": "d",
@@ -287,3 +287,45 @@ def test_who_may_not_decide_because_of_what_else_they_did_is_forbidden(place: Pl
     with pytest.raises(ForbiddenError) as refused:
         engine.acting("ann").processes.advance(run, "approved")
     assert refused.value.reason == "FORBIDDEN"
+
+
+OLGA = Actor(id="olga", capabilities=frozenset({"execution:*"}))
+
+
+@pytest.mark.row("P-044")
+def test_a_patch_takes_the_answers_that_it_voids_out_of_the_state(place: Place) -> None:
+    """What was answered to other data is read by no later step; the trail and the decisions tell that it counts no more."""
+    engine, run = begun(place, file(YES, NO, agree="all"))
+    engine.acting("bob").processes.advance(run, "approved", {"cents": 1_000_000})
+    engine.acting(OLGA).run(run).change_data({"sum": 5}, reason="a typo")
+    engine.drain()
+    assert engine.processes.get(run).instance.state == {"sum": 5}
+    void = next(each for each in engine.processes.events(run) if each.event == "answer_withdrawn")
+    assert (void.actor_id, void.comment) == ("system", "the data was changed")
+    assert told(engine, run)[:3] == [("approved", "bob"), ("data_changed", "olga"), ("answer_withdrawn", "system")]
+    [old, _] = engine.run(run).tasks()
+    assert [each.is_withdrawn for each in engine.tasks.get(old).decisions] == [True]
+    for name in ("bob", "cat"):
+        engine.acting(name).processes.advance(run, "approved")
+    assert engine.processes.get(run).instance.state.get("_answers", {}) == {}
+    assert engine.run(run).verify().is_sound
+
+
+@pytest.mark.row("P-044")
+@pytest.mark.parametrize("back", ["a loop", "a fork"])
+def test_a_question_that_is_asked_again_begins_without_answers(place: Place, back: str) -> None:
+    """Those of the round before are read by no step behind this one."""
+    again = {"event": "rejected", "to": "review"}
+    engine, run = begun(place, file(YES, again, agree="all"))
+    engine.acting("bob").processes.advance(run, "approved", {"cents": 1_000_000})
+    at = engine.run(run).history()[-1].sequence
+    if back == "a fork":
+        run = engine.acting(OLGA).run(run).fork(at, reason="again").id
+        engine.drain()
+    else:
+        engine.acting("cat").processes.advance(run, "rejected")
+    assert engine.processes.get(run).instance.state.get("_answers", {}) == {}
+    for name in ("bob", "cat"):
+        engine.acting(name).processes.advance(run, "approved")
+    found = engine.processes.get(run).instance
+    assert (found.status, found.state.get("_answers", {})) == ("completed", {})

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from holdfast.kernel.actor import SYSTEM
 from holdfast.machine.graphs.graph import WITHDRAWN, Human
 from holdfast.machine.runs.answers import ANSWERS, judged
 from holdfast.machine.runs.ending import abort
-from holdfast.machine.runs.events import DataAssigned, StepCompleted
+from holdfast.machine.runs.events import DataAssigned, DecisionWithdrawn, StepCompleted
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import May, finish, way_out
 from holdfast.machine.runs.slots import can_leave_slot, reject_slot
-from holdfast.machine.runs.state import Data, Step
+from holdfast.machine.runs.state import Data, Step, Token
 from holdfast.machine.runs.turn import Turn
 
 
@@ -21,6 +22,24 @@ def keep_answers(turn: Turn, step: Step) -> None:
     kept = turn.state.tokens[step.token].data.get(ANSWERS)
     answers = {**(kept if isinstance(kept, dict) else {}), step.node: question.answers}
     turn.emit(DataAssigned(token=step.token, data={ANSWERS: answers}))
+
+
+def forget_answers(turn: Turn, token: Token, node: str) -> None:
+    """A question of a process is asked anew: what approvers gave in a round before is read by no later step."""
+    kept = token.data.get(ANSWERS)
+    if turn.routes.graph.kind == "process" and isinstance(kept, dict) and node in kept:
+        rest = {name: given for name, given in kept.items() if name != node}
+        turn.emit(DataAssigned(token=token.id, data={ANSWERS: rest}))
+
+
+def void_answers(turn: Turn, step: Step, why: str) -> None:
+    """The answers to an open question of a process count no more; the trail tells that, and nothing is kept of them."""
+    op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
+    if not isinstance(op, Human) or not op.lays_over or question is None:
+        return
+    for place, seat in enumerate(question.seats, 1):
+        if seat.given is not None:
+            turn.emit(DecisionWithdrawn(step=step.number, seat=place, actor=SYSTEM.id, reason=why))
 
 
 def conclude(turn: Turn, step: Step, outcome: str, answer: Data, *, may: May | None = None) -> None:

@@ -18,7 +18,7 @@ from holdfast.machine.runs.answers import Data, fits, hidden_of, hidden_refusal,
 from holdfast.machine.runs.cancelling import cancel_branch
 from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.commands import AnswerStep
-from holdfast.machine.runs.conclusions import keep_answers
+from holdfast.machine.runs.conclusions import keep_answers, void_answers
 from holdfast.machine.runs.descendants import (
     around_refusal,
     end_child_refusal,
@@ -428,6 +428,7 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
     enter_changed(turn, lists, (), told=_CHANGED)
     _void_decided(turn)
     for step in [each for each in state.open.values() if each.token in changed and _is_about_data(turn, each)]:
+        void_answers(turn, step, _CHANGED)
         stop_step(turn, step, "drop", error=_CHANGED, reason=DATA_CHANGED)
         turn.move(step.token, step.node, is_asked=True)
     return None

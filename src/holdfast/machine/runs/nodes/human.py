@@ -31,7 +31,7 @@ from holdfast.machine.runs.candidates import (
     seat_of,
 )
 from holdfast.machine.runs.commands import AnswerStep
-from holdfast.machine.runs.conclusions import conclude, keep_answers
+from holdfast.machine.runs.conclusions import conclude, forget_answers, keep_answers
 from holdfast.machine.runs.entitlement import apart_refusal, seat_for, unclaimed_refusal
 from holdfast.machine.runs.events import StagePassed, StepAnswered, TaskDecided
 from holdfast.machine.runs.forms import filled_in
@@ -63,6 +63,7 @@ class HumanKind(Kind):
         if kept is not None and token.retry_of is None:
             pass_through(turn, token, node, node.op.approval, output=token.data.get(turn.routes.answer_name(node.id)))
             return
+        forget_answers(turn, token, node.id)
         try:
             subject_of(turn.routes, node, turn.names_for(token, node.id))
             if node.op.times is not None:
