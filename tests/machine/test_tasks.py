@@ -425,6 +425,29 @@ def test_a_requester_among_those_who_are_asked_is_left_out() -> None:
     refolded(host)
 
 
+@pytest.mark.row("E-684")
+@pytest.mark.parametrize(
+    ("names", "fields", "is_decidable"),
+    [
+        (("rita", "ann"), {"agree": "all"}, True),
+        (("rita",), {"agree": "all"}, False),
+        (("rita", "ann"), {"agree": "n", "least": 2}, False),
+        (("rita", "ann", "bob"), {"agree": "n", "least": 2}, True),
+    ],
+)
+def test_all_are_all_who_may_decide_and_a_number_is_a_number(
+    names: tuple[str, ...], fields: dict[str, Any], *, is_decidable: bool
+) -> None:
+    """Whom four eyes keep out is not one of all; at least one has to be left, and a number counts as it is written."""
+    host = running(human(*(Ask(by="user", of=name) for name in names), self_approval=False, **fields))
+    if is_decidable:
+        for actor in (ANN, BOB)[: len(names) - 1]:
+            decide(host, actor)
+        assert status(host) == "completed"
+    else:
+        assert (host.state.status, host.state.reason) == ("paused", "no_approver")
+
+
 @pytest.mark.row("E-687")
 @pytest.mark.parametrize("fields", [{"distinct_from": ("q1",)}, {"distinct_approvers": True}, {}])
 def test_four_eyes(fields: dict[str, Any]) -> None:

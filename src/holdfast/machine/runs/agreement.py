@@ -56,7 +56,7 @@ def vote_of(op: Human, outcome: str) -> Vote | None:
 
 
 def is_within_reach(op: Human, question: Question) -> bool:
-    """Whether those can agree who are asked and can decide; where all have to, nobody is left out."""
+    """Whether those can agree who are asked and can decide. Where all have to who could decide when they were asked, a place that is lost has to be taken."""
     if not question.lost:
         return not is_beyond_reach(op, question)
     votes = [

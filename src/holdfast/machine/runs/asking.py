@@ -158,7 +158,11 @@ def _look_at(turn: Turn, step: Step, command: PeopleFound) -> Answer | None:
 
 
 def can_do_without(op: Human, question: Question, lost: Sequence[Person]) -> bool:
-    """Whether the others can agree; where all have to, nobody is left out."""
+    """Whether the others can agree without those who cannot decide any more.
+
+    `all` are all who could decide when they were asked: `ask` has left out whom four eyes keep out. Whoever is lost since is still one of them, and
+    somebody else has to take the place.
+    """
     votes = [
         (seat.person.weight, None if seat.given is None else vote_of(op, seat.given.outcome))
         for _, seat in question.counted
