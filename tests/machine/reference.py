@@ -466,10 +466,13 @@ class Reference:
     def _may_stop(self, command: c.CancelWorkflow | c.AbortWorkflow) -> bool:
         """A parent may; anybody else needs the capability to cancel, or to start where there is none. Nobody goes past an open question by that."""
         rights = self.graph.rights
-        is_allowed = _may(self.actor, rights.cancel or rights.start)
-        if self.has_parent and any(self.is_asked(step) for step in self.steps):
-            is_allowed = is_allowed and _may(self.actor, "execution:override")
-        return is_allowed or self._bar("not_allowed")
+        asked = [step for step in self.steps if self.has_parent and self.is_asked(step)]
+        if not _may(self.actor, rights.cancel or rights.start):
+            return self._bar("not_allowed")
+        kept_out = next(filter(None, map(self._kept_from, asked)), "")
+        if kept_out:
+            return self._bar(kept_out)
+        return not asked or _may(self.actor, "execution:override") or self._bar("not_allowed")
 
     def _hold_on(self, command: c.PauseWorkflow) -> bool:
         """Somebody wants the run to wait: running handlers finish, what would follow is held, and no timer fires."""

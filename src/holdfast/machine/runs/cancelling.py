@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.graph import Human, Join
+from holdfast.machine.graphs.graph import Join
 from holdfast.machine.runs.branches import branch_of
-from holdfast.machine.runs.candidates import separation_refusal
+from holdfast.machine.runs.candidates import ending_refusal, questions_among
 from holdfast.machine.runs.descendants import past_branch_refusal, past_refusal
 from holdfast.machine.runs.ending import unended
 from holdfast.machine.runs.events import BranchCancelled
@@ -16,7 +16,7 @@ from holdfast.machine.runs.losers import drop
 from holdfast.machine.runs.protection import ahead, is_protected, protected
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair_commands import CancelBranch
-from holdfast.machine.runs.state import Scope, State
+from holdfast.machine.runs.state import Scope, State, Step
 from holdfast.machine.runs.turn import Turn
 
 _CANCELLED = "an operator cancelled the branch"
@@ -38,7 +38,16 @@ def cancel_branch(turn: Turn, command: CancelBranch, *, go_on: Callable[[Turn], 
     within = frozenset({name})
     steps = [step for step in unended(turn) if step.of is None and branch_of(step.token, within)]
     actor = turn.moment.actor
-    turn.emit(BranchCancelled(token=name, actor=actor.id, reason=command.reason, on_behalf_of=actor.on_behalf_of))
+    asked = questions_among(turn.routes, _open_on(state, within)) if turn.routes.tells_deciders_apart else []
+    turn.emit(
+        BranchCancelled(
+            token=name,
+            actor=actor.id,
+            reason=command.reason,
+            on_behalf_of=actor.on_behalf_of,
+            decided=list(dict.fromkeys(step.node for step in asked)),
+        )
+    )
     turn.stops_for(f"{actor.id!r}: {command.reason}")
     gave_up = any(step.number in state.dead for step in steps)
     end_branches(turn, [name], error=f"{_CANCELLED}: {command.reason}")
@@ -69,21 +78,16 @@ def _refusal(turn: Turn, scope: Scope, name: str) -> Rejection | None:
     gate = next((node for node in nodes if is_protected(node)), None)
     if gate is not None:
         return protected(gate)
-    barred = _barred_by_four_eyes(turn, within)
+    barred = ending_refusal(turn.routes, state, _open_on(state, within), turn.moment.actor)
     barred = barred or past_branch_refusal(turn, name, until="" if join is None else join.id)
     for node in nodes:
         barred = barred or past_refusal(turn, node, f"cancel a branch on which {node.id!r} decides")
     return barred
 
 
-def _barred_by_four_eyes(turn: Turn, within: frozenset[str]) -> Rejection | None:
-    """Why an actor may not cancel a branch: a question is open on it that they may not decide, and to end it is to decide it."""
-    for step in turn.state.open.values():
-        if step.of is None and branch_of(step.token, within) and isinstance(turn.routes.node(step.node).op, Human):
-            barred = separation_refusal(turn.routes, turn.state, step, turn.moment.actor)
-            if barred is not None:
-                return barred
-    return None
+def _open_on(state: State, within: frozenset[str]) -> list[Step]:
+    """The steps that are open on a branch."""
+    return [step for step in state.open.values() if branch_of(step.token, within)]
 
 
 def _others(state: State) -> str:

@@ -149,6 +149,17 @@ def givers_of(seat: Seat | None) -> set[str]:
     return set() if seat is None else {seat.person.for_, *seat.hands} - {""}
 
 
+def ending_refusal(routes: GraphIndex, state: State, steps: Iterable[Step], actor: Actor) -> Rejection | None:
+    """Why an actor may not end these steps: one of them is a question that they may not decide, and to end it is to decide it."""
+    refusals = (separation_refusal(routes, state, step, actor) for step in questions_among(routes, steps))
+    return next(filter(None, refusals), None)
+
+
+def questions_among(routes: GraphIndex, steps: Iterable[Step]) -> list[Step]:
+    """The questions to people among some open steps."""
+    return [step for step in steps if step.of is None and isinstance(routes.node(step.node).op, Human)]
+
+
 def not_delegable(node: str) -> Rejection:
     """Nobody decides in the place of those who are asked."""
     return refused(

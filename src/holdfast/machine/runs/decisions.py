@@ -64,7 +64,7 @@ from holdfast.machine.runs.notices import end_notice
 from holdfast.machine.runs.pauses import expire, go_on, hold_answered, pause, resume, tell_drift
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.repair import ended_by_life, may_be_repeated, repair, repeat, requeue, return_to_save_point
-from holdfast.machine.runs.repair_commands import ForkWorkflow, SkipStep
+from holdfast.machine.runs.repair_commands import CancelBranch, ForkWorkflow, SkipStep
 from holdfast.machine.runs.reviewing import ask_again, look_at_others, people_reviewed
 from holdfast.machine.runs.rollback import (
     NOT_UNDONE,
@@ -94,7 +94,7 @@ from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.votes import answer_in_words, outcome_of
 from holdfast.machine.runs.waking import stations, tell_of_waking
 
-_MAY_BAR = (c.AnswerStep, SkipStep, Mutate)
+_MAY_BAR = (c.AnswerStep, SkipStep, CancelBranch, Mutate)
 """What may keep a person from deciding who is asked: deciding or passing another question, or editing the document. Giving a run other data does so too."""
 _KNOWN = Ignored(reason="the history says so already")
 

@@ -28,6 +28,7 @@ from holdfast.machine.graphs.graph import (
 )
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.branches import branch_of
+from holdfast.machine.runs.candidates import ending_refusal
 from holdfast.machine.runs.law import OVERRIDE, override_refusal
 from holdfast.machine.runs.passed import Called, under_way
 from holdfast.machine.runs.protection import ahead
@@ -171,8 +172,11 @@ def end_child_refusal(turn: Turn) -> Rejection | None:
     is_part = state.parent and not state.parent_definition.startswith(
         SYSTEM_PREFIX
     )  # A schedule does not go on from an answer.
-    if not is_part or turn.moment.actor.may(OVERRIDE):
+    if not is_part:
         return None
+    barred = ending_refusal(turn.routes, state, state.open.values(), turn.moment.actor)
+    if barred is not None or turn.moment.actor.may(OVERRIDE):
+        return barred
     return _refusal(turn, asked_now(turn.routes, state), is_open=True)
 
 

@@ -51,9 +51,11 @@ def _people_involved(_routes: GraphIndex, state: State, event: e.PeopleInvolved)
         note_names(state, node, names)
 
 
-def _branch_cancelled(_routes: GraphIndex, state: State, _event: e.BranchCancelled) -> None:
+def _branch_cancelled(_routes: GraphIndex, state: State, event: e.BranchCancelled) -> None:
     """What an operator brings about is no part of a chain of steps that nobody asked for."""
     state.chain = 0
+    for node in event.decided:
+        note_names(state, node, (event.actor, event.on_behalf_of))
 
 
 def _step_skipped(routes: GraphIndex, state: State, event: e.StepSkipped) -> None:

@@ -52,6 +52,8 @@ class BranchCancelled(Happening, frozen=True, kw_only=True):
     actor: str
     reason: str
     on_behalf_of: str = ""
+    decided: list[str] = []  # noqa: RUF012 - every struct gets one of its own
+    """The questions that were open on it: whoever ends one has decided it. Kept only where somebody may not decide another one because of it."""
 
 
 @message(name="data_changed")
