@@ -85,6 +85,16 @@ class UnreadableError(Exception):
     """No code that is known to the database can read a piece of work, or what it is for."""
 
 
+def is_stranded(error: BaseException) -> bool:
+    """Whether what a call came to cannot be recorded for a reason that lies neither in it nor in the moment.
+
+    Another call would come to the same, so it is not made: what there is goes through the inbox, and becomes a dead letter if it can be
+    recorded there neither.
+    """
+    is_passing = isinstance(error, HoldfastError) and error.retryable
+    return not is_passing and not isinstance(error, RejectedError | PayloadError | CommandError)
+
+
 def outcome_of(error: BaseException) -> BaseException:
     """What becomes of a call whose result was not committed for this reason: a last word, if the reason is in the result itself."""
     return RefusedAnswerError(error) if isinstance(error, RejectedError | PayloadError | CommandError) else error

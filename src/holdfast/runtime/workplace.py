@@ -24,7 +24,7 @@ from holdfast.runtime.loop import Loop, Turns
 from holdfast.runtime.loops.due_work import DueWork
 from holdfast.runtime.loops.housekeeping import Housekeeping
 from holdfast.runtime.loops.projections import Projecting
-from holdfast.runtime.mishaps import outcome_of
+from holdfast.runtime.mishaps import is_stranded, outcome_of
 from holdfast.runtime.pauses import holds_call
 from holdfast.runtime.service import STOP, Service
 from holdfast.runtime.work.call import Ends, Execution, Key, key_of
@@ -33,7 +33,6 @@ from holdfast.runtime.work.gate import step_of
 from holdfast.runtime.work.heartbeat import Heartbeat
 from holdfast.runtime.work.intake import Intake
 from holdfast.runtime.work.transactions import Transactions
-from holdfast.runtime.work.unreadable import is_unreadable
 from holdfast.runtime.work.worker import Worker
 from holdfast.store.shapes import Address, Change, EffectClaim, Maintenance, StoredEffect, Wanted
 
@@ -329,7 +328,7 @@ class Runtime:
         def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
             if error is None:
                 return
-            if is_unreadable(error):
+            if is_stranded(error):
                 self.intake.hand_on(effect, address, command, error)
             elif is_passing(error):
                 again = partial(self._hand_in, execution, address, command, tries + 1)

@@ -20,13 +20,13 @@ from holdfast.runtime.commit.work_rows import options_of, own_message
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.handlers import Fail
 from holdfast.runtime.loop import Chores, pause_after
-from holdfast.runtime.mishaps import RecalledError, SpentError, describe
+from holdfast.runtime.mishaps import RecalledError, SpentError, describe, is_stranded, outcome_of
 from holdfast.runtime.pauses import Standing
 from holdfast.runtime.telemetry import EffectBuried, WorkRetried
 from holdfast.runtime.work.failures import FailurePolicy, dead_effect, failure_of, is_passing
 from holdfast.runtime.work.gate import Gate
 from holdfast.runtime.work.slots import Room
-from holdfast.runtime.work.unreadable import Unreadable, is_unreadable
+from holdfast.runtime.work.unreadable import Unreadable
 from holdfast.runtime.work.worker import Worker
 from holdfast.store.port import LostRaceError, Parts
 from holdfast.store.shapes import Address, EffectClaim, StoredEffect, Wanted
@@ -98,7 +98,7 @@ class Intake:
         self._add(effect, lambda: self._release(effect))
 
     def hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
-        """What a call came to cannot be committed here, because the history of its instance cannot be read: others will do it."""
+        """What a call came to cannot be committed here, and another call would come to the same: it goes through the inbox."""
         self._add(effect, partial(self._hand_on, effect, address, command, error))
 
     def hand_in_again(
@@ -268,7 +268,7 @@ class Intake:
         def settled(_outcome: Outcome | None, refusal: BaseException | None) -> None:
             if refusal is None:
                 return
-            if is_unreadable(refusal):
+            if is_stranded(refusal):
                 self.hand_on(effect, address, command, refusal)
                 return
             name = effect_key(effect.instance, effect.number)
@@ -317,7 +317,7 @@ class Intake:
             return None, False
 
     def _hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
-        """The command goes through the inbox, where it waits for a process that can read the instance; the effect is used up."""
+        """The command goes through the inbox, and the effect is used up. There it waits for a process that can read the instance, or is a dead letter in the end."""
         try:
             message = own_message(
                 address,
@@ -326,7 +326,7 @@ class Intake:
                 following_bytes(effect.context),
             )
         except HoldfastError as wrong:
-            self._settle(effect, wrong, may_retry=True)
+            self._settle(effect, outcome_of(wrong), may_retry=True)
             return
         try:
             with self._writer.unit() as unit:
@@ -334,7 +334,7 @@ class Intake:
                 unit.accept([message], self._shared.clock.now())
         except LostRaceError:
             return  # Another worker has taken the effect over.
-        self._unreadable.tell(effect.definition, error)
+        self._unreadable.tell_stranded(effect, error)
 
     def _bury(self, effect: StoredEffect, error: BaseException, command: object = None) -> None:
         """Move the effect to the dead letters; a command that tells its instance so goes through the inbox, in the same transaction."""

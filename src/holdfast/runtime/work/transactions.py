@@ -21,9 +21,9 @@ from holdfast.runtime.commit.submissions import Outcome, Submission, causes, ref
 from holdfast.runtime.commit.work_rows import own_message, result_of
 from holdfast.runtime.context import EngineContext
 from holdfast.runtime.handlers import Fail
-from holdfast.runtime.mishaps import outcome_of
+from holdfast.runtime.mishaps import is_stranded, outcome_of
 from holdfast.runtime.work.call import Execution, call_here
-from holdfast.runtime.work.unreadable import Unreadable, is_unreadable
+from holdfast.runtime.work.unreadable import Unreadable
 from holdfast.store.port import EndedTransactionError, LostRaceError, Parts, Unit, Writer
 from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import Borrower
@@ -163,10 +163,10 @@ class Transactions:
         for _, _, error in batch.answers:
             if error is None:
                 continue
-            if not is_unreadable(error):
+            if not is_stranded(error):
                 raise _RefusedError(submission, error)
             self._hand_on(execution, submission, unit)
-            self._unreadable.tell(execution.effect.definition, error)
+            self._unreadable.tell_stranded(execution.effect, error)
         return batch
 
     def _called(self, execution: Execution, unit: Unit) -> object:
@@ -196,7 +196,7 @@ class Transactions:
             raise _FailedError(error) from error
 
     def _hand_on(self, execution: Execution, submission: Submission, unit: Unit) -> None:
-        """The answer goes through the inbox, to a process that can read the instance; what the handler wrote stands with it."""
+        """The answer goes through the inbox, to a process that can record it; what the handler wrote stands with it."""
         unit.consume([execution.claim])
         message = own_message(
             submission.address, submission.command, execution.program, following_bytes(execution.effect.context)

@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 from holdfast.errors import DefinitionError, UnknownEventError
 from holdfast.expressions.suggestions import suggestion
-from holdfast.kernel.ids import WorkerId
+from holdfast.kernel.ids import WorkerId, effect_key
 from holdfast.runtime.clock import LATEST, later
 from holdfast.runtime.context import EngineContext
-from holdfast.runtime.mishaps import UnreadableError
+from holdfast.runtime.mishaps import UnreadableError, describe
 from holdfast.runtime.telemetry import HistoryUnreadable, WorkBuried, WorkUnreadable
 from holdfast.runtime.vocabularies import REMEMBERED, Vocabularies
 from holdfast.runtime.work.failures import dead_effect, dead_message, dead_timer
 from holdfast.store.findings import WaitingWord
 from holdfast.store.port import Parts
-from holdfast.store.shapes import DeadLetter, StoredMessage, StoredTimer, Wanted, Word
+from holdfast.store.shapes import DeadLetter, StoredEffect, StoredMessage, StoredTimer, Wanted, Word
 from holdfast.store.surveying import Notes
 
 _log = logging.getLogger("holdfast")
@@ -214,6 +214,14 @@ class Unreadable:
     def until(self) -> datetime:
         """For how long such work is left to others before this process would look again."""
         return self._shared.clock.now() + self._shared.settings.lease
+
+    def tell_stranded(self, effect: StoredEffect, error: BaseException) -> None:
+        """What a call came to went through the inbox, because it could not be recorded."""
+        if is_unreadable(error):
+            self.tell(effect.definition, error)
+            return
+        name = effect_key(effect.instance, effect.number)
+        _log.error("what effect %s came to could not be recorded; it is not called again: %s", name, describe(error))
 
     def tell(self, definition: str, error: BaseException) -> None:
         """Once in a while for each definition and reason."""
