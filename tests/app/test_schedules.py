@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from app.processes.acting import ends, person, process
 from holdfast import (
     Actor,
     ForbiddenError,
@@ -15,6 +16,7 @@ from holdfast import (
     RequestContext,
     ReusedIdError,
     Saga,
+    load_processes,
 )
 from holdfast.app.desk import Desk
 from holdfast.testing import ManualEngine
@@ -319,6 +321,29 @@ def test_what_is_archived_or_whose_owner_is_gone_is_refused_until_it_is_back(pla
     assert [fire[2] for fire in fired(engine, "a")] == ["refused", "refused", "completed"]
     assert "archived" in engine.schedules.fires("s")[2].detail
     assert "'ann' is deactivated" in engine.schedules.fires("a")[1].detail
+
+
+def test_nothing_is_put_that_cannot_be_started(place: Place) -> None:
+    """An archived version, a workflow whose versions are all archived, and names that only the engine sets are refused when the schedule is put, and triggered."""
+    engine = opened(place)
+    file = process(person("p"), *ends("e"), ways="p completed e")
+    (definition,) = load_processes(file)
+    engine.register(definition)
+    with pytest.raises(PayloadError, match="'_answers'"):
+        engine.schedules.put("p", definition.graph.name, {"_answers": {}}, every=HOUR)
+    with pytest.raises(PayloadError, match="'_answers'"):
+        engine.schedules.put("p", definition.graph.name, every=HOUR, computed={"_answers": "scheduled_on"})
+    engine.schedules.put("s", "note", every=HOUR)
+    engine.definitions.archive("note", "1")
+    for version in ("", "1"):
+        with pytest.raises(RejectedError, match="archived") as caught:
+            engine.schedules.put("t", "note", version=version, every=HOUR)
+        assert caught.value.reason == "archived"
+    with pytest.raises(RejectedError, match="archived"):
+        engine.schedules.trigger("s")
+    with pytest.raises(RejectedError, match="archived"):
+        engine.schedules.backfill("s", START, START + HOUR)
+    assert [each.id for each in engine.schedules.list()] == ["s"]
 
 
 def test_three_weeks_without_a_worker_are_told_and_made_up_for_by_the_policy(place: Place) -> None:

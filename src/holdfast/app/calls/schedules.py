@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TypeVar
 
 from holdfast.app.calls.start import check_right
+from holdfast.app.definitions import check_names
 from holdfast.app.desk import (
     Desk,
     checked_after,
@@ -280,15 +281,17 @@ class FutureSchedules:
         if plan.is_document:
             check_creator(desk, plan.workflow)
         else:
-            which = desk.registry.library.find(desk.tenant, plan.workflow, plan.version)
+            which = desk.registry.library.find_open(desk.tenant, plan.workflow, plan.version)
             check_right(desk, *which, stops=(overlap or plan.overlap) == "cancel_running")
 
     def _startable(self, desk: Desk, name: str, plan: Plan, *, overlap: Overlap | None, document_id: object) -> Plan:
         """The plan as it is kept: whoever puts it may start its workflow, or create its documents."""
         library = desk.registry.library
-        workflow, pinned = library.find(desk.tenant, plan.workflow, plan.version)
-        if library.graph(desk.tenant, workflow, pinned).kind == "envelope":
+        workflow, pinned = library.find_open(desk.tenant, plan.workflow, plan.version)
+        kind = library.graph(desk.tenant, workflow, pinned).kind
+        if kind == "envelope":
             return document_plan(desk, plan, name, overlap=overlap, document_id=document_id)
+        check_names(kind, {**plan.input, **plan.computed})
         check_right(desk, workflow, pinned, stops=plan.overlap == "cancel_running")
         if document_id:
             told = f"{workflow!r} is started and creates no document; leave `document_id` out"
