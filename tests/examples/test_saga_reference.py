@@ -240,6 +240,7 @@ SAGAS: dict[str, Callable[[], object]] = {
 """For each code a saga that has it."""
 
 NOT_BUILT = {
+    "archived",
     "changed_graph",
     "fewer_rights",
     "handler_capability",

@@ -190,42 +190,52 @@ class Library:
         except StoreUnavailableError:
             return self._service.patiently(lambda: self._find_open(tenant, definition, version), may_repeat=True)
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether this process looked up a moment ago which versions are archived."""
+        return self._archived_at is not None and abs(self._now - self._archived_at) < _FRESH
+
+    def closed(self, tenant: str, name: str, version: str = "") -> str:
+        """Returns why nothing new begins with a version, or, without one, with any; empty if it may, or if nothing of this name is known."""
+        self._refresh()
+        if version:
+            told = f"{name!r} version {version} is archived: nothing new is started with it; restore it, or take another version"
+            return told if self._is_archived(tenant, name, version) else ""
+        if self.program(tenant, name) is not None or self._newest_archived(tenant, name) is None:
+            return ""
+        return (
+            f"all versions of {name!r} are archived: nothing new is started with them; restore one, or publish another"
+        )
+
     def _refresh(self) -> None:
         """Look up what is out of use, unless that was done a moment ago."""
-        assert self._service is not None
-        now = self._service.shared.clock.now()
-        if self._archived_at is None or abs(now - self._archived_at) >= _FRESH:
+        if not self.is_fresh:
             self._look_at_archived()
 
     def _find_open(self, tenant: str, definition: str, version: str) -> tuple[str, str]:
+        self._check_service()
         self._refresh()
-        try:
-            name, version = self.find(tenant, definition, version)
-        except NotFoundError:
-            if not version and any(
-                each.name == definition and each.tenant in {tenant, SHARED_TENANT} for each in self._archived
-            ):
-                message = f"all versions of {definition!r} are archived: nothing new is started with them; restore one, or publish another"
-                raise RejectedError(reason=Refusal.ARCHIVED.value, message=message) from None
-            raise
-        if self._is_archived(tenant, name, version):
-            message = f"{name!r} version {version} is archived: nothing new is started with it; restore it, or take another version"
-            raise RejectedError(reason=Refusal.ARCHIVED.value, message=message)
-        return name, version
+        name, found = self.find(tenant, definition, version)
+        told = self.closed(tenant, name, found if version or name != definition else "")
+        if told:
+            raise RejectedError(reason=Refusal.ARCHIVED.value, message=told)
+        return name, found
+
+    def _check_service(self) -> None:
+        assert self._service is not None
+        if refusal := self._service.refusal():
+            raise StoppedError(refusal)
 
     def _is_archived(self, tenant: str, name: str, version: str) -> bool:
         return any(Archived(owner, name, version) in self._archived for owner in (tenant, SHARED_TENANT))
 
     def _look_at_archived(self) -> None:
         """Look up what is out of use; of what has changed, which version is the newest is looked up again."""
-        assert self._service is not None
-        if refusal := self._service.refusal():
-            raise StoppedError(refusal)
         found = frozenset(each.key for each in self._stored.archived())
         with self._lock:
             changed = {each.name for each in found ^ self._archived}
             self._newest = {key: each for key, each in self._newest.items() if key[1] not in changed}
-            self._archived, self._archived_at = found, self._service.shared.clock.now()
+            self._archived, self._archived_at = found, self._now
 
     def _known_newest(self, tenant: str, name: str) -> str:
         known = self._newest.get((tenant, name), "")
@@ -237,6 +247,22 @@ class Library:
         found = self._programs.get((tenant, name, wanted))
         return found or (self._load(tenant, name, wanted) if wanted else None)
 
+    def known(self, tenant: str, name: str, version: str = "") -> Program | None:
+        """Returns the program of a definition for what exists: in use or archived. Without a version the newest in use, or else the newest of all."""
+        if version:
+            return self.program(tenant, name, version)
+        self._refresh()
+        return self.program(tenant, name) or self._newest_archived(tenant, name)
+
+    def _newest_archived(self, tenant: str, name: str) -> Program | None:
+        """The newest archived version; the tenant's own ones stand before those that all tenants share."""
+        self._look_at_archived()
+        found = [each for each in self._archived if each.name == name and each.tenant in {tenant, SHARED_TENANT}]
+        rank = max(
+            ((each.tenant != SHARED_TENANT, version_age(each.version), each.version) for each in found), default=None
+        )
+        return None if rank is None else self.program(tenant, name, rank[-1])
+
     def recent(self, tenant: str, name: str) -> Program | None:
         """The newest program of a definition; what another process has published is learnt of within a moment."""
         assert self._service is not None
@@ -246,10 +272,10 @@ class Library:
             with self._lock:
                 self._newest = {each: version for each, version in self._newest.items() if each[1] != name}
                 self._looked = {**self._looked, key: now}
-        return self.program(tenant, name)
+        return self.known(tenant, name)
 
     def find(self, tenant: str, definition: str, version: str = "") -> tuple[str, str]:
-        """Name and version of what a caller means: a name, a name and a version, or an id such as `order-v1`."""
+        """Name and version of what a caller means, in use or archived: a name, a name and a version, or an id such as `order-v1`."""
         program = self.program(tenant, definition, version)
         if program is not None:
             return definition, program.definition_version
@@ -258,6 +284,9 @@ class Library:
                 name, number = definition[: match.start()], definition[match.start() + 2 :]
                 if name and number and self.program(tenant, name, number) is not None:
                     return name, number
+            program = self._newest_archived(tenant, definition)
+            if program is not None:
+                return definition, program.definition_version
         wanted = f"{definition} version {version}" if version else definition
         raise NotFoundError("workflow", wanted, hint=unknown_hint(definition, self.names_for(tenant), "known here are"))
 
@@ -372,21 +401,31 @@ class Library:
             raise DefinitionError(graph.name, problems)
 
     def check_calls(self, tenant: str, graph: Graph) -> None:
-        """Children must exist before their parents, so that no running workflow ever asks for one that does not."""
+        """Children must exist before their parents, so that no running workflow ever asks for one that does not.
+
+        What calls an archived version is not published either. Each process registers again what was published before.
+        """
+        calls = [
+            (node.id, node.op)
+            for node in graph.nodes.values()
+            if isinstance(node.op, Call) and node.op.definition != graph.name
+        ]
         missing = [
             Diagnostic(
                 "unknown_workflow",
-                f"{node.id!r} calls {node.op.definition!r}{' version ' + node.op.version if node.op.version else ''}, "
+                f"{name!r} calls {op.definition!r}{' version ' + op.version if op.version else ''}, "
                 "which is not published; register it first",
-                node.id,
+                name,
             )
-            for node in graph.nodes.values()
-            if isinstance(node.op, Call)
-            and node.op.definition != graph.name
-            and self.program(tenant, node.op.definition, node.op.version) is None
+            for name, op in calls
+            if self.known(tenant, op.definition, op.version) is None
         ]
         if missing:
             raise DefinitionError(graph.name, missing)
+        closed = [(name, self.closed(tenant, op.definition, op.version)) for name, op in calls]
+        found = [Diagnostic("archived", f"{name!r} cannot call it: {told}", name) for name, told in closed if told]
+        if found and self._stored.get(tenant, graph.name, graph.version) is None:
+            raise DefinitionError(graph.name, found)
 
     @property
     def _stored(self) -> Definitions:

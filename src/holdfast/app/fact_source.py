@@ -65,6 +65,8 @@ class EngineFacts:
             return None if access is None else self._remembered(access, place, key, now)
         if key.kind in _OF_RUNS:
             return None
+        if key.kind == "archived":
+            return self._archived(place, key) if self._registry.library.is_fresh else None
         if key.kind == "document":
             return self._kept.document(place, key)
         found = self._kept.charter(place.tenant, _charter_of(key))
@@ -83,6 +85,8 @@ class EngineFacts:
                 found[key] = self._document(look, place, key, may_remember=may_remember)
             elif key.kind in _OF_RUNS:
                 found[key] = self._people_below(look, place, key)
+            elif key.kind == "archived":
+                found[key] = self._archived(place, key)
             else:
                 found[key] = self._charter(look, place, key, may_remember=may_remember)
         return found
@@ -163,6 +167,9 @@ class EngineFacts:
         if may_remember:
             self._kept.keep_document(place, key, read)
         return read
+
+    def _archived(self, place: Place, key: FactKey) -> Read:
+        return Read(Fact(self._registry.library.closed(place.tenant, key.of, key.name), 0))
 
     def _people_below(self, look: FactLook, place: Place, key: FactKey) -> Read:
         below = PeopleBelow(self._registry, look, place.tenant)

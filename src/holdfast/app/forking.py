@@ -73,6 +73,8 @@ class _Point(NamedTuple):
     """Why no fork can begin anywhere, as the run is now."""
     origin: str
     """The run that it was forked from itself; empty if it was not."""
+    is_closed: bool
+    """Whether the version is archived, which no new run begins with."""
 
 
 def _point(desk: Desk, reader: Reader, run: InstanceId, at: int) -> _Point:
@@ -98,7 +100,8 @@ def _point(desk: Desk, reader: Reader, run: InstanceId, at: int) -> _Point:
     origin = given.origin if isinstance(given, WorkflowForked) else ""
     now = cast("State", program.replay(program.initial(), events)) if header.paused_at else None
     paused = paused_problem(now) if now else ""
-    return _Point(header, graph, state, given.input, problem, paused, origin)
+    closed = desk.registry.library.closed(header.tenant, header.definition, header.definition_version)
+    return _Point(header, graph, state, given.input, closed or problem, paused, origin, is_closed=bool(closed))
 
 
 def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPreview:
@@ -181,7 +184,8 @@ def forked(desk: Desk, run: InstanceId, *, at: int, reason: str, patch: Data, ke
                 raise RejectedError(reason=Refusal.NO_FORK.value, message=message)
     if point.problem:
         message = f"no workflow can begin where {run} was at {at}: {point.problem}"
-        raise RejectedError(reason=Refusal.NO_FORK.value, message=message)
+        refusal = Refusal.ARCHIVED if point.is_closed else Refusal.NO_FORK
+        raise RejectedError(reason=refusal.value, message=message)
     header, shared = point.header, desk.service.shared
     # It is where the other one is, whoever asks for it.
     desk = desk.acting(msgspec.structs.replace(desk.request, partition=header.partition))

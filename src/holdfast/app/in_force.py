@@ -5,15 +5,16 @@ from __future__ import annotations
 from holdfast.app.blueprint_refusals import BlueprintRefusal, refused
 from holdfast.app.desk import Desk, checked_key
 from holdfast.authoring.document import start_problem
-from holdfast.errors import NotFoundError
+from holdfast.errors import NotFoundError, RejectedError
 from holdfast.machine.machine import GraphMachine
+from holdfast.machine.runs.refusals import Refusal
 from holdfast.store.blueprints import InForce
 
 
 def workflow_of(desk: Desk, type_: str) -> tuple[str, str]:
-    """The workflow of a type, which has its name, and the version that a new document is pinned to."""
+    """The workflow of a type, which has its name, and its newest version: the newest in use, or else the newest that is archived."""
     name = checked_key(type_, "type")
-    program = desk.registry.library.program(desk.tenant, name)
+    program = desk.registry.library.known(desk.tenant, name)
     machine = None if program is None else program.decider
     if program is None or not isinstance(machine, GraphMachine) or machine.graph.document is None:
         raise NotFoundError("document type", name, hint="publish the workflow of its contract first")
@@ -28,11 +29,13 @@ def workflow_in_force(desk: Desk, type_: str) -> tuple[str, str]:
     name = checked_key(type_, "type")
     found_ = desk.reader.in_force(name)
     if found_ is None:
+        _check_open(desk, name)
         return workflow_of(desk, name)
     if found_.status == "archived":
         told = f"all workflows of {name!r} are archived, so no document of it begins; publish a body"
         raise refused(BlueprintRefusal.WORKFLOW_ARCHIVED, told)
     workflow = _in_use(desk, name, found_) if found_.is_suspended else found_.workflow
+    _check_open(desk, name, workflow)
     program = desk.registry.library.program(desk.tenant, name, workflow)
     assert program is not None, "what is in force is published"
     assert isinstance(program.decider, GraphMachine)
@@ -41,6 +44,13 @@ def workflow_in_force(desk: Desk, type_: str) -> tuple[str, str]:
     if problem is not None:
         raise refused(BlueprintRefusal.WORKFLOW_COMPILER_STALE, problem.message)
     return name, workflow
+
+
+def _check_open(desk: Desk, name: str, workflow: str = "") -> None:
+    """RejectedError if the workflow, or, without one, all workflows of the type, are archived as definitions."""
+    closed = desk.registry.library.closed(desk.tenant, name, workflow)
+    if closed:
+        raise RejectedError(reason=Refusal.ARCHIVED.value, message=closed)
 
 
 def _in_use(desk: Desk, name: str, found: InForce) -> str:

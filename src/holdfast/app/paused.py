@@ -17,6 +17,7 @@ from holdfast.machine.runs.state import State
 from holdfast.runtime.commit.limits import check_key
 from holdfast.runtime.pauses import holds_call
 from holdfast.runtime.work.gate import step_of
+from holdfast.store.findings import ArchivedVersion, PublishedDefinition
 from holdfast.store.pauses import ALL_TENANTS, HeldCount, Pause, Scope
 from holdfast.store.shapes import Header, InstanceQuery
 from holdfast.store.walking import SETTLED
@@ -52,8 +53,10 @@ def check_known(desk: Desk, scope: Scope) -> None:
     """NotFoundError if there is nothing by these names: a pause of a misspelt name would hold nothing, and nobody would notice."""
     if not scope.definition:
         return
-    owners = {scope.tenant, ALL_TENANTS}
-    listed = desk.registry.library.listed(desk.tenant if scope.tenant == ALL_TENANTS else scope.tenant)
+    owners, library = {scope.tenant, ALL_TENANTS}, desk.registry.library
+    whose = desk.tenant if scope.tenant == ALL_TENANTS else scope.tenant
+    # Runs of an archived version go on, so it can be paused.
+    listed: list[PublishedDefinition | ArchivedVersion] = [*library.listed(whose), *library.archived(whose)]
     versions = [each for each in listed if each.name == scope.definition and each.tenant in owners]
     if not versions:
         if scope.version or scope.step or not _is_decider(desk, scope):

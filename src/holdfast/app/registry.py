@@ -66,8 +66,8 @@ class Registry:
         return program
 
     def get(self, tenant: str, name: str, version: str = "", /) -> Program:
-        """The program of a tenant's definition, or of a shared one; deciders have one version, the code, and serve all tenants."""
-        program = self._deciders.get(name) or self.library.program(tenant, name, version)
+        """The program of a tenant's definition, or of a shared one, in use or archived; deciders have one version, the code, and serve all tenants."""
+        program = self._deciders.get(name) or self.library.known(tenant, name, version)
         if program is None:
             raise self._unknown(name, {*self._deciders, *self.library.names_for(tenant)})
         return program

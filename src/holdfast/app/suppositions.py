@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 from time import thread_time
 from typing import Final
 
-from holdfast.app.definitions import check_names, patience_of
+from holdfast.app.definitions import Library, check_names, patience_of
 from holdfast.app.step_handlers import plain_data
 from holdfast.app.words import words_of
 from holdfast.authoring.rehearsal import DryRun, Script, Terms, dry_run
 from holdfast.authoring.rehearsal.script import script_of
 from holdfast.errors import PayloadError
 from holdfast.kernel.actor import Actor
-from holdfast.machine.graphs.graph import Graph
+from holdfast.kernel.facts import Facts, SupposedFacts, archived_fact
+from holdfast.machine.graphs.graph import Call, Graph
 from holdfast.machine.runs import commands as c
 from holdfast.runtime.settings import Settings
 
@@ -38,8 +39,24 @@ def terms_of(limit: int) -> Terms:
     return Terms(limit=limit, is_late=lambda: thread_time() > end)
 
 
+def closed_calls(library: Library, tenant: str, graph: Graph) -> SupposedFacts:
+    """The world of a dry run: the workflows that a graph calls, with why nothing new begins with them, where all that is named is archived."""
+    asked = {
+        archived_fact(each.op.definition, each.op.version): (each.op.definition, each.op.version)
+        for each in graph.nodes.values()
+        if isinstance(each.op, Call)
+    }
+    return SupposedFacts({fact: library.closed(tenant, *called) for fact, called in asked.items()})
+
+
 def tried_out(
-    graph: Graph, given: object, supposition: Mapping[str, object], *, actor: Actor, settings: Settings
+    graph: Graph,
+    given: object,
+    supposition: Mapping[str, object],
+    *,
+    actor: Actor,
+    settings: Settings,
+    facts: Facts | None = None,
 ) -> DryRun:
     """Which way a run would take that is started with what is given."""
     if graph.document is not None:
@@ -49,4 +66,5 @@ def tried_out(
     check_names(graph.kind, data)
     start = c.StartWorkflow(input=data, **patience_of(graph.kind, settings))
     script = supposed(graph, supposition, limit)
-    return dry_run(graph, start, player_of(actor), script, words=words_of(graph.kind), terms=terms_of(limit))
+    terms = terms_of(limit)
+    return dry_run(graph, start, player_of(actor), script, words=words_of(graph.kind), terms=terms, facts=facts)

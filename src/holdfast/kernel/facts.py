@@ -14,7 +14,9 @@ import msgspec
 
 from holdfast.kernel.actor import Actor, late_request
 
-FactKind = Literal["person", "rights", "services", "rules", "settings", "document", "asked", "asks", "above"]
+FactKind = Literal[
+    "person", "rights", "services", "rules", "settings", "document", "asked", "asks", "above", "archived"
+]
 
 
 class FactKey(NamedTuple):
@@ -81,6 +83,14 @@ def above_fact(run: str) -> FactKey:
     The value names one of them, and is empty if there is nobody. It has no version.
     """
     return FactKey("above", "", run)
+
+
+def archived_fact(definition: str, version: str) -> FactKey:
+    """Names whether a version of a definition is archived, or, without one, all of them.
+
+    The value says why nothing new begins with it, and is empty if it may. It has no version: each process learns of it within a moment.
+    """
+    return FactKey("archived", definition, version)
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
@@ -208,5 +218,5 @@ def _nothing(key: FactKey) -> object:
             return {}
         case "document" | "asked":
             return None
-        case "asks" | "above":
+        case "asks" | "above" | "archived":
             return ""

@@ -32,7 +32,7 @@ from holdfast.app.pictures import Format, drawn
 from holdfast.app.references import DefinitionLike, checked_definition
 from holdfast.app.rights import check_unbound
 from holdfast.app.step_handlers import plain_data
-from holdfast.app.suppositions import tried_out
+from holdfast.app.suppositions import closed_calls, tried_out
 from holdfast.authoring.definition import Definition, TypedDefinition, definition_of
 from holdfast.authoring.rehearsal import DryRun
 from holdfast.errors import ConfigurationError, DefinitionError, NotFoundError
@@ -348,7 +348,14 @@ class FutureDefinitions:
 
     def _tried_out(self, graph: Graph, given: object, supposition: Mapping[str, object]) -> DryRun:
         desk = self._desk
-        return tried_out(graph, given, supposition, actor=desk.request.actor, settings=desk.service.shared.settings)
+        return tried_out(
+            graph,
+            given,
+            supposition,
+            actor=desk.request.actor,
+            settings=desk.service.shared.settings,
+            facts=closed_calls(desk.registry.library, desk.tenant, graph),
+        )
 
     def _graph(self, definition: DefinitionLike, version: str | int) -> Graph:
         return self._desk.registry.library.graph(self._desk.tenant, *checked_definition(definition, version))

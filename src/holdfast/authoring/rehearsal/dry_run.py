@@ -15,6 +15,7 @@ from holdfast.authoring.rehearsal.stage import Rehearsal
 from holdfast.authoring.words import Words
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
+from holdfast.kernel.facts import Facts
 from holdfast.machine.graphs.graph import Graph, Human, Kind
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.refusals import Refusal
@@ -68,10 +69,18 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def dry_run(
-    graph: Graph, start: c.StartWorkflow, actor: Actor, script: Script, *, words: Words, terms: Terms | None = None
+    graph: Graph,
+    start: c.StartWorkflow,
+    actor: Actor,
+    script: Script,
+    *,
+    words: Words,
+    terms: Terms | None = None,
+    facts: Facts | None = None,
 ) -> DryRun:
-    """Play a run as far as it goes; `words` are those of its front end."""
+    """Play a run as far as it goes; `words` are those of its front end, `facts` what decisions can read from outside of it."""
     stage = Rehearsal(graph, answers=script.answers, failing=script.failing, **(terms or Terms()))
+    stage.facts = facts or stage.facts
     ends, reason = Walk(stage, script).to_end(start, actor)
     state, stands = stage.state, stage.machine.status(stage.state)
     root = next(iter(state.tokens.values()), None)

@@ -14,7 +14,7 @@ from uuid import UUID
 from holdfast.authoring.rehearsal.passages import AwaitedEvent, EndlessError, Passage
 from holdfast.kernel.actor import SYSTEM, Actor
 from holdfast.kernel.decision import Decision, Effect, Rejection
-from holdfast.kernel.facts import Facts, SupposedFacts
+from holdfast.kernel.facts import Facts, SupposedFacts, archived_fact
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.vocabulary import DEFAULT_LIMIT
@@ -307,6 +307,8 @@ class Rehearsal:
             if not isinstance(begun, c.StartWorkflow):
                 continue
             fails, answer = self._asked_of(begun.parent_step, "starts", workflow)
+            closed = self.facts.get(archived_fact(workflow, message.definition_version)).value
+            fails = str(closed) if closed else fails
             if fails:
                 yield c.EndChild(step=begun.parent_step, status="failed", error=fails)
             else:

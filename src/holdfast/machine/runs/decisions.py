@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Message
+from holdfast.kernel.facts import archived_fact
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.graph import Action, Gate, PolicyGate
@@ -201,9 +202,9 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
             has_row=turn.routes.graph.kind == "process",
         )
     )
-    lack = _lack_of_part(turn, command)
-    if lack:
-        turn.emit(WorkflowFailed(error=lack, reason=Refusal.NOT_ALLOWED.value))
+    barred = _barred(turn, command)
+    if barred is not None:
+        turn.emit(WorkflowFailed(error=barred[1], reason=barred[0].value))
         return None
     deadline = turn.routes.policies.deadline_ms
     if deadline is not None:
@@ -215,12 +216,19 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
     return None
 
 
-def _lack_of_part(turn: Turn, command: c.StartWorkflow) -> str:
-    """Why the starter of the run that starts this one may not do so; empty if they may. Nothing is done then, and the caller is told."""
-    if not command.parent or not command.starter:
-        return ""
-    graph, starter = turn.routes.graph, Actor(id=command.starter, capabilities=frozenset(command.may))
-    return lack_of(starter, graph.rights.start, f"start {graph.name!r}", turn.moment.facts)
+def _barred(turn: Turn, command: c.StartWorkflow) -> tuple[Refusal, str] | None:
+    """Why the run that starts this one may not: the definition is archived, or its starter lacks a right. Nothing is done then, and the caller is told."""
+    if not command.parent:
+        return None
+    graph = turn.routes.graph
+    closed = turn.moment.facts.get(archived_fact(graph.name, graph.version)).value
+    if closed:
+        return Refusal.ARCHIVED, str(closed)
+    if not command.starter:
+        return None
+    starter = Actor(id=command.starter, capabilities=frozenset(command.may))
+    lack = lack_of(starter, graph.rights.start, f"start {graph.name!r}", turn.moment.facts)
+    return (Refusal.NOT_ALLOWED, lack) if lack else None
 
 
 def _requester(actor: Actor, command: c.StartWorkflow) -> str:
