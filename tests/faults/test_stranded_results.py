@@ -34,16 +34,22 @@ class Counted:
         return Do("p-1", f"done {self.calls}")
 
 
-class CountedInside(Counted):
-    """The same in a transaction."""
-
-
 @pytest.mark.row("F-062")
-def test_a_result_whose_message_goes_nowhere_is_a_dead_letter_and_no_other_call(place: Place) -> None:
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_result_whose_message_goes_nowhere_is_a_dead_letter_and_no_other_call(
+    place: Place, *, is_inside: bool
+) -> None:
     """A message to a decider that no process has keeps a result from being recorded: the letter has the result, and counts once the decider is there."""
     handler = Counted()
     settings = msgspec.structs.replace(QUICK, retry=AT_ONCE)
-    engine = place.engine(settings).register(Puppet(telling), handler)
+
+    def choose(state: Notes, command: Do, moment: Moment) -> Answer:
+        decision = telling(state, command, moment)
+        assert isinstance(decision, Decision)
+        effects = tuple(msgspec.structs.replace(each, transactional=is_inside) for each in decision.effects)
+        return msgspec.structs.replace(decision, effects=effects)
+
+    engine = place.engine(settings).register(Puppet(choose), handler)
     engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(seconds=60)
     (letter,) = engine.dead_letters.list()
