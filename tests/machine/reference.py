@@ -1070,16 +1070,21 @@ class Reference:
             is_apart = bool(poll.op.distinct_from) or poll.op.distinct_approvers
             if not (is_own or is_apart or any(seat.vote for seat in poll.seats)):
                 continue
-            free = [seat for seat in poll.free if not seat.who.startswith("role:")]
-            lost = [seat for seat in free if self._separation(step, {seat.who, seat.stands_for, *seat.hands} - {""})]
-            for seat in poll.asked:
-                seat.is_lost = seat in lost
-            if lost and not poll.is_within_reach():
-                poll.is_in_trouble = True
-                self._pause("no_approver")
-            else:
-                for seat in lost:
-                    seat.is_lost = False
+            self._look_at_barred(step)
+
+    def _look_at_barred(self, step: Step) -> None:
+        """If four eyes leave nobody who can complete a question, the run waits for an operator."""
+        poll = _poll(step)
+        free = [seat for seat in poll.free if not seat.who.startswith("role:")]
+        lost = [seat for seat in free if self._separation(step, {seat.who, seat.stands_for, *seat.hands} - {""})]
+        for seat in poll.asked:
+            seat.is_lost = seat in lost
+        if lost and not poll.is_within_reach():
+            poll.is_in_trouble = True
+            self._pause("no_approver")
+        else:
+            for seat in lost:
+                seat.is_lost = False
 
     def _is_kept_out(self, step: Step) -> bool:
         outsider = self._outsider(step)
@@ -1432,9 +1437,17 @@ class Reference:
             self.moves.append((token, last, is_decided))
 
     def _ask_again(self) -> None:
-        """Somebody may be found by now who can decide."""
+        """People may be found by now who can decide. Those whom the definition itself names stay asked."""
         for step in self.steps:
-            if step.poll is not None and step.poll.is_in_trouble and self.is_asked(step):
+            poll = step.poll
+            if poll is None or not poll.is_in_trouble or not self.is_asked(step):
+                continue
+            asks = poll.stages[poll.stage - 1].asks if poll.stages else poll.op.asks
+            is_named = all(ask.by == "user" or (ask.by == "role" and ask.pick == "any") for ask in asks)
+            if is_named and not (poll.op.chain and not poll.stages) and any(not seat.is_extra for seat in poll.asked):
+                poll.is_in_trouble = False
+                self._look_at_barred(step)
+            else:
                 self._ask_people(step)
 
     def _put_off(self, time: timedelta) -> None:
