@@ -20,6 +20,7 @@ from holdfast.app.suppositions import player_of, supposed, terms_of
 from holdfast.app.visibility import check_all_seen, visible
 from holdfast.authoring.document import Body, dry_run, generate_envelope, graph_of
 from holdfast.authoring.document.body_format import Action
+from holdfast.authoring.document.graph import graph_findings
 from holdfast.authoring.document.ids import local_name
 from holdfast.authoring.document.scenarios import failures
 from holdfast.authoring.rehearsal import DryRun
@@ -55,6 +56,9 @@ class Press:
         if unknown:
             raise DefinitionError(f"the body of {row.type}", unknown)
         compiled = self._compiled(row, body, chains=self.shelf.chains())
+        late = graph_findings(compiled.effective)
+        if late:
+            raise DefinitionError(f"the body of {row.type}", late)
         seen = row.replaces or 0 if replaces is None else replaces
         published = self._publisher.publish_body(compiled, replaces=seen, comment=comment, is_new=is_new)
         return self.shelf.version_of(published)

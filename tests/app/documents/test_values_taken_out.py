@@ -69,11 +69,11 @@ def test_a_run_that_was_called_is_redacted_with_the_document(place: Place) -> No
     engine = place.engine()
     engine.register(Saga("inner").step("look", lambda iban: {"found": iban}).build())
     engine.register(Saga("outer").call("deeper", "inner").step("keep", lambda iban: {"seen": f"it was {iban}"}).build())
-    publish(engine, draft_body("{id: c, type: call, workflow: outer, input: {iban: entity.iban}}"))
-    submitted(engine, iban=IBAN)
+    publish(engine, draft_body("{id: c, type: call, workflow: outer, input: {iban: entity.note}}"))
+    submitted(engine, note=IBAN)
     engine.seals.seal()
     assert len(engine.runs.list()) == 3
-    done = by(engine, OFFICER).documents.redact("bill", "B-1", reason="erasure 7")
+    done = by(engine, OFFICER).documents.redact("bill", "B-1", ["note"], reason="erasure 7")
     children = [each.id for each in engine.runs.list() if each.definition in {"inner", "outer"}]
     assert sorted(done.runs) == sorted(map(str, children))
     assert IBAN not in dump(place)
@@ -88,13 +88,13 @@ def test_a_run_that_is_under_way_holds_the_redaction_up(place: Place) -> None:
     """While a detached run that a document started is under way, the document is not redacted: the run has a copy."""
     engine = place.engine()
     engine.register(Saga("later").human("ask", role="finance").build())
-    publish(engine, draft_body("{id: c, type: call, workflow: later, detached: true, input: {iban: entity.iban}}"))
-    submitted(engine, iban=IBAN)
+    publish(engine, draft_body("{id: c, type: call, workflow: later, detached: true, input: {iban: entity.note}}"))
+    submitted(engine, note=IBAN)
     by(engine, CLERK).documents.transition("bill", "B-1", "cancel")
     engine.drain()
     before = dump(place)
     with pytest.raises(ConflictError, match="later"):
-        by(engine, OFFICER).documents.redact("bill", "B-1", reason="erasure 7")
+        by(engine, OFFICER).documents.redact("bill", "B-1", ["note"], reason="erasure 7")
     assert dump(place) == before
 
 

@@ -20,6 +20,7 @@ from holdfast.errors import DefinitionError, Diagnostic
 from holdfast.expressions import Options, parse
 from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.asks import ROLE, RULE, USER, Ask
+from holdfast.machine.graphs.audiences import exposing
 from holdfast.machine.graphs.calendars import UTC_ZONE
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.graphs.kinds.action import ELSEWHERE
@@ -34,12 +35,11 @@ def graph_of(effective: Effective, *, version: str = "1") -> g.Graph:
 
 
 def graph_findings(effective: Effective) -> tuple[Diagnostic, ...]:
-    """What the compiler of graphs has against a workflow, sealed or not; nothing if it has a graph."""
+    """What the compiler of graphs has against a workflow, sealed or not, and what its calls must not hand on; nothing if all is well."""
     try:
-        _graph(effective, "1")
+        return tuple(exposing(_graph(effective, "1")))
     except DefinitionError as error:
         return error.diagnostics
-    return ()
 
 
 def _graph(effective: Effective, version: str) -> g.Graph:

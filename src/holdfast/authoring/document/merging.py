@@ -59,6 +59,12 @@ class Merger:
                 self._add(edge)
             self._count_joins(checked)
 
+    def written(self, node: str) -> b.PatchNode | None:
+        """Returns a node as its patch has it; None if no patch has it."""
+        found = self.nodes.get(node)
+        checked = None if found is None else self._patches.get(found.slot)
+        return None if checked is None else checked.draft.nodes.get(node)
+
     def _attach(self, slot: str, checked: Checked) -> None:
         """Put the proxies where the direct edges were, that of a time that is over included; what they asked for, the way in asks for now."""
         draft, declared = checked.draft, checked.draft.slot

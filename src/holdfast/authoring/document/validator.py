@@ -61,5 +61,7 @@ def _late(envelope: Envelope, merger: Merger, body: Body, reader: Reader | None)
     for each in found:
         node = merger.nodes.get(each.position)
         slot = "" if node is None or node.slot == ENVELOPE else node.slot
-        place = each.position if reader is None else str(reader.inner(body, "slots", slot))
+        place, written = each.position, merger.written(each.position)
+        if reader is not None:
+            place = str(reader.inner(body, "slots", slot) if written is None else reader.at(written))
         yield Problem(each.code, each.message, place, slot=slot, node="" if node is None else node.id)

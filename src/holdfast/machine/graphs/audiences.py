@@ -11,11 +11,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
+from holdfast.errors import Diagnostic
 from holdfast.expressions import Expression
 from holdfast.expressions.tree import Constant, Template, Variable, variables
 from holdfast.machine.graphs.document import Field
 from holdfast.machine.graphs.document_checks import fields_read, formulas_of, in_order
-from holdfast.machine.graphs.graph import Graph, Join, Script, Split
+from holdfast.machine.graphs.graph import Call, Graph, Join, Node, Script, Split
 from holdfast.machine.graphs.kinds.task import KEPT
 
 MASKED: Final = "***"
@@ -86,6 +87,16 @@ class Audiences:
         """Who may see what an expression reads."""
         return _merged(self._path(each.path) for each in variables(expression.tree))
 
+    def handed_on(self, call: Node, formulas: Mapping[str, Expression]) -> Audience:
+        """Who may see what a call begins with, which its answer may repeat."""
+        assert isinstance(call.op, Call)
+        return self._all if call.op.input is None else _merged(map(self.of, formulas.values()))
+
+    @property
+    def _all(self) -> Audience:
+        """Who may see all of the data."""
+        return _merged(each.audience for each in self.names.values())
+
     def _path(self, path: tuple[str, ...]) -> Audience:
         head, *rest = path
         if head == _ENTITY:
@@ -93,7 +104,7 @@ class Audiences:
         if head not in _DATA:
             return EVERYBODY
         if not rest:
-            return _merged(each.audience for each in self.names.values())
+            return self._all
         held = self.names.get(rest[0])
         if held is None:
             return EVERYBODY
@@ -132,8 +143,9 @@ class Audiences:
                 case Join(
                     split=split, answer=answer
                 ):  # What the branches bring along, which may be all that they hold.
-                    all_of_it = Held(_merged(each.audience for each in self.names.values()))
-                    yield from ((name, all_of_it) for name in {split, answer or node.id})
+                    yield from ((name, Held(self._all)) for name in {split, answer or node.id})
+                case Call(into=into):
+                    yield into or node.id, Held(self.handed_on(node, some))
                 case _:
                     yield from (
                         (name.removeprefix(KEPT), self._held(each))
@@ -167,11 +179,39 @@ def _answers(graph: Graph) -> dict[str, str]:
     found = {}
     for node in graph.nodes.values():
         match node.op:
-            case Script(into=name) | Split(item=name) | Join(answer=name) if name:
+            case Script(into=name) | Split(item=name) | Join(answer=name) | Call(into=name) if name:
                 found[node.id] = name
             case _:
                 found[node.id] = node.id
     return found
+
+
+def exposing(graph: Graph) -> Iterator[Diagnostic]:
+    """Find the calls that hand on hidden or sensitive fields: the run that a call starts shows what it is given to all who may read it."""
+    spec = graph.document
+    if spec is None:
+        return
+    fields = {name: _closed(field) for name, field in spec.fields.items()}
+    formulas = {
+        node.id: {name: Expression.from_data(stored) for name, _, stored in node.op.formulas(node.id)}
+        for node in graph.nodes.values()
+    }
+    closed = Audiences(structs.replace(graph, document=structs.replace(spec, fields=fields)), formulas)
+    for node in graph.nodes.values():
+        if isinstance(node.op, Call) and closed.handed_on(node, formulas[node.id]):
+            message = f"{node.id!r} hands a hidden or sensitive field to {node.op.definition!r}, which shows it to all who may read that run"
+            remedy = "pass `entity.id`, and let a task of the called workflow read what it may"
+            yield Diagnostic("private_input", f"{message}; {remedy}", node.id)
+
+
+def _closed(field: Field) -> Field:
+    """A field, hidden where it is sensitive, with all that it holds."""
+    return structs.replace(
+        field,
+        visible_to=field.visible_to or (("sensitive",) if field.sensitive else ()),
+        items=None if field.items is None else _closed(field.items),
+        fields={name: _closed(each) for name, each in field.fields.items()},
+    )
 
 
 def with_sources(fields: Mapping[str, Field]) -> dict[str, Field]:
