@@ -169,6 +169,14 @@ def prospect_of(desk: Desk, definition: Definition) -> Prospect:
     return Prospect(name=definition.name, version=definition.version, what=what, why=why, live=live, untaken=untaken)
 
 
+def refused_by(prospect: Prospect, error: DefinitionError | ConfigurationError) -> Prospect:
+    """The prospect of a workflow that cannot be published because of what there is."""
+    if prospect.what == "refused":
+        return prospect
+    found = error.diagnostics if isinstance(error, DefinitionError) else [taken(error)]
+    return msgspec.structs.replace(prospect, what="refused", why="; ".join(each.message for each in found))
+
+
 def _untaken(desk: Desk, definition: Definition) -> list[str]:
     """What a file says otherwise of a workflow that is published with the same graph."""
     said = words_of(desk, definition.name, definition.version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeAlias, TypedDict
 
@@ -21,13 +21,14 @@ from holdfast.errors import (
     StoreUnavailableError,
 )
 from holdfast.expressions.suggestions import suggestion
-from holdfast.kernel.actor import SYSTEM, Needed, RequestContext, needed_names, needed_words
+from holdfast.kernel.actor import SYSTEM, RequestContext
 from holdfast.kernel.codecs import Codec
 from holdfast.kernel.program import Program
 from holdfast.kernel.retry import RetryPolicy
 from holdfast.machine.graphs.compiler import copy_graph, graph_bytes, read_graph
 from holdfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.graphs.replacing import replacing_findings
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.answers import hidden_name, hidden_told
 from holdfast.machine.runs.refusals import Refusal
@@ -447,28 +448,6 @@ def _clash(known: StoredDefinition) -> ConfigurationError:
         f"{known.name!r} version {known.version} was published before with another content; "
         "a published definition never changes: give the new one another version"
     )
-
-
-def replacing_findings(shared: Graph, own: Graph) -> Iterator[Diagnostic]:
-    """Why a tenant's workflow may not stand before the shared one of its name: it may ask for more, and never for less."""
-    if not shared.rights.replaceable:
-        told = (
-            f"all tenants share a workflow {shared.name!r}, which tenants may not replace; give this one another name"
-        )
-        yield Diagnostic("shared_name", f"{told}, or have the shared one published with `replaceable`", "name")
-        return
-    before, after = shared.rights, own.rights
-    asked: list[tuple[str, str, Needed, Needed]] = [
-        ("start", "to start it", before.start, after.start),
-        ("cancel", "to cancel it", before.cancel or before.start, after.cancel or after.start),
-    ]
-    both = [(node, own.nodes[name]) for name, node in shared.nodes.items() if name in own.nodes]
-    asked += [(one.id, f"in {one.id!r}", one.capability, other.capability) for one, other in both]
-    for place, where, wanted, given in asked:
-        lacking = tuple(each for each in needed_names(wanted) if each not in needed_names(given))
-        if lacking:
-            told = f"the shared workflow {shared.name!r} asks for {needed_words(lacking)} {where}; ask for it here too"
-            yield Diagnostic("fewer_rights", told, place)
 
 
 def graph_of(program: Program) -> Graph:

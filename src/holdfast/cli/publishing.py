@@ -75,7 +75,8 @@ def publish(place: Place, *, file: str, check: bool, as_json: bool) -> None:
             )
     if is_refused:
         complain(
-            "nothing was published", remedy="give what was changed another version; `holdfast diff` shows the changes"
+            "nothing was published",
+            remedy="give what was changed another version, or do what its refusal says; `holdfast diff` shows the changes",
         )
     end(Exit.NO if is_refused else Exit.DONE)
 

@@ -13,12 +13,14 @@ from holdfast.app.definition_files import (
     FileChanges,
     FileCheck,
     FilePublication,
+    Prospect,
     checked_file,
     definitions_of,
     file_changes,
     file_check,
     picked,
     prospect_of,
+    refused_by,
     refused_file,
     taken,
     warnings_in,
@@ -35,7 +37,7 @@ from holdfast.app.step_handlers import plain_data
 from holdfast.app.suppositions import closed_calls, tried_out
 from holdfast.authoring.definition import Definition, TypedDefinition, definition_of
 from holdfast.authoring.rehearsal import DryRun
-from holdfast.errors import ConfigurationError, DefinitionError, NotFoundError
+from holdfast.errors import ConfigurationError, DefinitionError, HoldfastError, NotFoundError
 from holdfast.kernel.actor import RequestContext
 from holdfast.kernel.changes import Change
 from holdfast.machine.graphs.compiler import copy_graph, graph_data
@@ -81,7 +83,7 @@ class FutureDefinitions:
 
         def write() -> DefinitionInfo:
             made = definition if isinstance(definition, Definition) else definition_of(definition)
-            self._check_free(made.graph)
+            self._check(made.graph)
             library = self._desk.registry.library
             library.publish(made, request=self._owner, write=self._writing(reason))
             found = [each for each in library.listed(self._desk.tenant) if each.name == made.name]
@@ -96,7 +98,7 @@ class FutureDefinitions:
         def check() -> DefinitionCheck:
             try:
                 made = definition_of(definition)
-                self._check_free(made.graph)
+                self._check(made.graph)
             except DefinitionError as error:
                 return DefinitionCheck(name="", version="", is_valid=False, findings=list(error.diagnostics))
             except ConfigurationError as error:
@@ -110,19 +112,17 @@ class FutureDefinitions:
     ) -> Reply[FilePublication]:
         """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it; what becomes of each.
 
-        With `check` it is only told what would. DefinitionError, with every finding and its place, for a file that is not sound, or one
+        With `check` it is only told what would, and why not. DefinitionError, with every finding and its place, for a file that is not sound, or one
         with another content under a name and version that are published.
         """
 
         def write() -> FilePublication:
             found = definitions_of(checked_file(text), checked_text(name, "name"))
-            prospects = [prospect_of(self._desk, each) for each in found]
+            prospects, refusals = self._prospects(name, found)
             if checked_flag(check, "`check`"):
                 return FilePublication(is_published=False, workflows=prospects, warnings=warnings_in(self._desk, found))
-            if any(each.what == "refused" for each in prospects):
-                raise refused_file(name, prospects)
-            for each in found:
-                self._check_free(each.graph)
+            if refusals:
+                raise refusals[0]
             self._desk.registry.library.publish_all(found, request=self._owner, write=self._writing(reason))
             return FilePublication(is_published=True, workflows=prospects, warnings=warnings_in(self._desk, found))
 
@@ -131,7 +131,7 @@ class FutureDefinitions:
     def validate_file(self, text: str | bytes, *, name: str = "the file") -> Reply[FileCheck]:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
         return self._desk.read(
-            lambda: file_check(self._desk, checked_file(text), checked_text(name, "name"), self._check_free)
+            lambda: file_check(self._desk, checked_file(text), checked_text(name, "name"), self._check)
         )
 
     def diff_file(self, text: str | bytes, version: str | int = "", *, workflow: str = "") -> Reply[FileChanges]:
@@ -343,8 +343,26 @@ class FutureDefinitions:
 
         return self._desk.play(play)
 
-    def _check_free(self, graph: Graph) -> None:
-        self._desk.registry.check_free(graph, SHARED_TENANT if self._owner is None else self._owner.tenant)
+    def _prospects(
+        self, name: str, found: Sequence[Definition]
+    ) -> tuple[builtins.list[Prospect], builtins.list[HoldfastError]]:
+        """What publishing each workflow of a file comes to, and why it is refused."""
+        prospects = [prospect_of(self._desk, each) for each in found]
+        is_clashing = any(each.what == "refused" for each in prospects)
+        refusals: builtins.list[HoldfastError] = [refused_file(name, prospects)] if is_clashing else []
+        for at, each in enumerate(found):
+            try:
+                self._check(each.graph)
+            except (DefinitionError, ConfigurationError) as error:
+                refusals.append(error)
+                prospects[at] = refused_by(prospects[at], error)
+        return prospects, refusals
+
+    def _check(self, graph: Graph) -> None:
+        """Refuse what cannot be published beside what there is."""
+        owner = SHARED_TENANT if self._owner is None else self._owner.tenant
+        self._desk.registry.check_free(graph, owner)
+        self._desk.registry.library.check_calls(owner, graph)
 
     def _tried_out(self, graph: Graph, given: object, supposition: Mapping[str, object]) -> DryRun:
         desk = self._desk
