@@ -13,14 +13,14 @@ from typing import TypeVar
 from holdfast.app.authorities import open_people
 from holdfast.app.desk import Desk
 from holdfast.app.task_reads import inboxes, tasks_of
-from holdfast.app.task_views import HumanTask, TaskCounts
+from holdfast.app.task_views import HumanTask, TaskCounts, listed_task
 from holdfast.app.workflow_reads import folded_workflow, graph_of
 from holdfast.errors import DefinitionError, UnknownEventError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.facts import PersonFact, person_fact
 from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.people_records import TASK_DECISIONS
-from holdfast.kernel.records import TASKS
+from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE, StoredPerson
+from holdfast.kernel.records import TASKS, StoredTask
 from holdfast.machine.graphs.graph import Graph, Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
@@ -34,7 +34,7 @@ from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.pauses import holds_timers
 from holdfast.store.reading import Reader
 from holdfast.store.shapes import Header
-from holdfast.store.tasks import TaskQuery
+from holdfast.store.tasks import ListedTask, TaskQuery
 
 T = TypeVar("T")
 MOST_COUNTED = 1000
@@ -78,6 +78,14 @@ def open_to(
         if len(page) < limit or len(found) >= limit:
             return found[:limit]
         after = page[-1]
+
+
+def open_in(
+    desk: Desk, reader: Reader, instances: Sequence[InstanceId], *, authority: Authority, told: Told
+) -> list[InstanceId]:
+    """Those of some runs in which a question waits that asks the actor of the desk, and that they may decide."""
+    found = set(_Inbox(desk, reader, authority, told).asking(instances))
+    return [each for each in instances if each in found]
 
 
 def counted(desk: Desk, reader: Reader, authority: Authority, told: Told) -> TaskCounts:
@@ -125,6 +133,31 @@ class _Inbox:
             header = headers.get(each.instance)
             if header is None or not self._is_barred(header, each, is_touched=each.instance in touched):
                 yield each
+
+    def asking(self, instances: Sequence[InstanceId]) -> Iterator[InstanceId]:
+        """Those of some runs in which the actor may decide a question that asks them."""
+        asked: dict[tuple[InstanceId, int], list[StoredPerson]] = {}
+        for each in self._reader.rows_of(TASK_PEOPLE, instances):
+            if each.is_open:
+                asked.setdefault((each.instance, each.number), []).append(each)
+        headers = {each.id: each for each in self._reader.headers(instances)}
+        listed = [
+            self._listed(headers[each.instance], each, asked.get((each.instance, each.number), []))
+            for each in self._reader.rows_of(TASKS, instances)
+            if each.closed_at is None and each.instance in headers
+        ]
+        return (each.instance for each in self.decidable([each for each in listed if each is not None]))
+
+    def _listed(self, header: Header, task: StoredTask, people: Sequence[StoredPerson]) -> HumanTask | None:
+        """A question as it is in the actor's list; None if it asks others alone."""
+        mine = {(each.kind, each.name) for each in inboxes(self._authority, header.definition)}
+        seats = [each.stands_for for each in people if (each.kind, each.name) in mine]
+        if not seats:
+            return None
+        listed = ListedTask(
+            task=task, definition=header.definition, key=header.key, asked_at=task.opened_at, stands_for=min(seats)
+        )
+        return listed_task(listed, self._authority.actor)
 
     def _is_barred(self, header: Header, task: HumanTask, *, is_touched: bool) -> bool:
         try:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
+from typing import TypeAlias
+
+from msgspec import structs
 
 from holdfast.app import processes as p
 from holdfast.app.advancing import Landing, advanced, carried_out, landed
@@ -13,6 +18,7 @@ from holdfast.app.authorities import authority_at, decider_at
 from holdfast.app.calls.start import begun, check_right
 from holdfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed
 from holdfast.app.expiries import expired
+from holdfast.app.kept_apart import Told, looked, open_in
 from holdfast.app.process_errors import for_caller, neutral_descriptor, neutral_instance, neutral_trail, tells_of_error
 from holdfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from holdfast.app.references import InstanceLike, checked_definition, checked_instance
@@ -26,10 +32,14 @@ from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import CommandError, HoldfastError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs import commands as c
+from holdfast.people.authority import Authority
 from holdfast.runtime.commit.submissions import Outcome
 from holdfast.runtime.replies import Reply
 from holdfast.store.matches import MOST_COUNTED, AskedOf, Match
 from holdfast.store.reading import Reader
+
+Keep: TypeAlias = Callable[[Sequence[InstanceId]], list[InstanceId]]
+"""Leaves out what does not count."""
 
 _KEYS = "%processes"
 """Where the idempotency keys of starts are kept: one place for all processes of a tenant. No definition has this name."""
@@ -246,26 +256,29 @@ class FutureProcesses:
 
         They are counted up to a thousand, and `is_total_exact` says whether that is all of them; `exact_total` has all of them counted, which takes
         as long as there are many. `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
-        the caller, by name or by a role; `role` those at a step that asks a role.
+        the caller, by name or by a role, and that the caller may decide, as in `tasks.list(mine=True)`; `role` those at a step that asks a role.
         """
 
         def read() -> ProcessPage:
             request = self._desk.request
             everywhere = request.actor.kind == "system" and not request.partition
             size = min(checked_limit(limit), LARGEST_PAGE)
+            authority = authority_at(self._desk) if _checked_flag(mine, "mine") else None
             match = Match(
                 statuses=_stored(status),
                 definition=checked_key(workflow_id, "workflow id", may_be_empty=True),
                 key=checked_key(key, "key", may_be_empty=True),
                 partition=None if everywhere else request.partition,
                 started_by=checked_key(subject_id, "subject id", may_be_empty=True),
-                people=self._asked(role, mine=mine),
+                people=_asked(role, authority),
                 before=None if cursor is None else checked_instance(cursor),
                 limit=size + 1,
                 most=None if _checked_flag(exact_total, "exact_total") else MOST_COUNTED,
             )
+            if authority is not None and role is None:
+                return looked(self._desk, partial(_page_of_mine, desk=self._desk, match=match, authority=authority))
             with self._desk.reader.look() as reader:
-                return _page(self._desk, reader, match)
+                return _page(self._desk, reader, match, reader.matching(match), reader.count_matching(match))
 
         return self._desk.consult(read) if mine else self._desk.read(read)
 
@@ -362,23 +375,49 @@ class FutureProcesses:
         seen = Reply.of(landing.instance)
         return for_caller(self._desk, seen, neutral_instance) if tells_of_error(landing.instance) else seen
 
-    def _asked(self, role: str | None, *, mine: bool) -> tuple[AskedOf, ...] | None:
-        """Those who are asked at the steps that are wanted; None if whoever is asked does not matter."""
-        _checked_flag(mine, "mine")
-        if role is not None:
-            return (AskedOf("role", checked_key(role, "role")),)
-        if not mine:
-            return None
-        authority = authority_at(self._desk)
-        own = inboxes(authority)
-        some = sorted({each.definition for each in authority.stands_in_for if each.definition})
-        others = [AskedOf(*each[:2], name) for name in some for each in inboxes(authority, name) if each not in own]
-        return (*(AskedOf(*each[:2]) for each in own), *others)
+
+def _asked(role: str | None, authority: Authority | None) -> tuple[AskedOf, ...] | None:
+    """Those who are asked at the steps that are wanted; None if whoever is asked does not matter."""
+    if role is not None:
+        return (AskedOf("role", checked_key(role, "role")),)
+    if authority is None:
+        return None
+    own = inboxes(authority)
+    some = sorted({each.definition for each in authority.stands_in_for if each.definition})
+    others = [AskedOf(*each[:2], name) for name in some for each in inboxes(authority, name) if each not in own]
+    return (*(AskedOf(*each[:2]) for each in own), *others)
 
 
-def _page(desk: Desk, reader: Reader, match: Match) -> ProcessPage:
+def _page_of_mine(reader: Reader, told: Told, *, desk: Desk, match: Match, authority: Authority) -> ProcessPage:
+    """A page of those in which the caller may decide."""
+    keep = partial(open_in, desk, reader, authority=authority, told=told)
+    return _page(desk, reader, match, *_of_mine(reader, match, keep))
+
+
+def _of_mine(reader: Reader, match: Match, keep: Keep) -> tuple[list[InstanceId], int]:
+    """A page of those that are kept, and how many they are; beyond a bound, how many match."""
+    found = list(islice(_kept(reader, match, keep), match.limit))
+    total = reader.count_matching(match)
+    if match.most is None or total <= match.most:
+        every = structs.replace(match, before=None, limit=LARGEST_PAGE)
+        total = sum(1 for _ in _kept(reader, every, keep))
+    return found, total
+
+
+def _kept(reader: Reader, match: Match, keep: Keep) -> Iterator[InstanceId]:
+    """Those that match and are kept, newest first."""
+    while page := reader.matching(match):
+        yield from keep(page)
+        if len(page) < match.limit:
+            return
+        match = structs.replace(match, before=page[-1])
+
+
+def _page(  # noqa: PLR0917 - what was found
+    desk: Desk, reader: Reader, match: Match, found: Sequence[InstanceId], total: int
+) -> ProcessPage:
     """A page of one less than is looked for."""
-    total, found, size = reader.count_matching(match), reader.matching(match), match.limit - 1
+    size = match.limit - 1
     ids = found[:size]
     headers = {header.id: header for header in reader.headers(ids)}
     items = p.summaries_of(desk, reader, [headers[each] for each in ids if each in headers])

@@ -534,7 +534,7 @@ class AsyncProcesses:
 
         They are counted up to a thousand, and `is_total_exact` says whether that is all of them; `exact_total` has all of them counted, which takes
         as long as there are many. `status` is one or several of `active`, `suspended`, `completed`, `failed` and `cancelled`. `mine` are those at a step that asks
-        the caller, by name or by a role; `role` those at a step that asks a role.
+        the caller, by name or by a role, and that the caller may decide, as in `tasks.list(mine=True)`; `role` those at a step that asks a role.
         """
         return await self._futures.list(
             status=status,
@@ -1618,7 +1618,7 @@ class AsyncDefinitions:
     ) -> FilePublication:
         """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it; what becomes of each.
 
-        With `check` it is only told what would. DefinitionError, with every finding and its place, for a file that is not sound, or one
+        With `check` it is only told what would, and why not. DefinitionError, with every finding and its place, for a file that is not sound, or one
         with another content under a name and version that are published.
         """
         return await self._futures.publish_file(text, name=name, check=check, reason=reason)
