@@ -81,3 +81,19 @@ def test_a_tenant_archives_its_own(place: Place) -> None:
     with pytest.raises((RejectedError, NotFoundError)):
         acme.start("own")
     assert rival.definitions.archived() == []
+
+
+def test_what_is_archived_can_be_looked_at(place: Place) -> None:
+    """Also if all versions of a workflow are out of use, its graph, its pause points and its report are those of the newest; nothing says that there is no such workflow."""
+    engine = place.engine().register(saga(1).build()).register(saga(2).build())
+    for version in (1, 2):
+        engine.definitions.archive("order", version)
+    assert [each.step_id for each in engine.definitions.pause_points("order")] == ["wait2"]
+    assert engine.definitions.get("order").version == "2"
+    assert engine.reports.of("order").runs == 0
+    with pytest.raises(RejectedError, match="archived"):
+        engine.start("order")
+    with pytest.raises(NotFoundError):
+        engine.definitions.get("order", 3)
+    with pytest.raises(NotFoundError):
+        engine.as_tenant("acme").reports.of("ordr")

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.processes.acting import ends, person, process, registered
-from holdfast import Actor, ForbiddenError
+from holdfast import Actor, ForbiddenError, PayloadError, RejectedError
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -74,3 +74,67 @@ def test_the_right_is_asked_for_when_it_fires(place: Place) -> None:
     assert [each.status for each in engine.schedules.fires("s")] == ["refused", "refused", "started"]
     schedule = engine.schedules.get("s")
     assert engine.instances.verify(schedule.instance).differences == []
+
+
+ASKS = process(
+    {"id": "ask", "type": "approval", "assignee": {"role": "boss"}, "self_approval": False},
+    *ends("done"),
+    ways="ask approved done,ask rejected done",
+    capabilities={"start": "w.start", "cancel": "w.cancel"},
+)
+STOPPER = Actor(
+    id="sue",
+    capabilities=KEEPER | {"w.cancel", "execution:read", "execution:cancel", "execution:repair", "batch:*"},
+)
+
+
+@pytest.mark.row("G-18")
+@pytest.mark.parametrize("stop", ["cancel", "abort", "fail", "processes.cancel", "batch"])
+def test_a_run_of_a_schedule_is_nobodys_child(place: Place, stop: str) -> None:
+    """To stop a run that a schedule has started takes what it takes without the schedule, also while a question is open in it."""
+    engine = place.engine()
+    registered(engine, ASKS)
+    engine.acting(ADA).schedules.put("s", "w", every=HOUR, overlap="allow_all")
+    engine.advance(HOUR)
+    [run] = engine.processes.list().items
+    calls = engine.acting(STOPPER)
+    match stop:
+        case "batch":
+            batch = calls.batches.begin("cancel", definition="w", reason="over")
+            engine.drain()
+            assert [each.status for each in calls.batches.items(batch.id)] == ["done"]
+        case "processes.cancel":
+            calls.processes.cancel(run.id)
+        case _:
+            getattr(calls.run(run.id), stop)("over")
+    engine.drain()
+    assert engine.processes.get(run.id).instance.status == ("failed" if stop == "fail" else "cancelled")
+
+
+@pytest.mark.row("G-18")
+def test_a_schedule_cancels_runs_that_ask_somebody(place: Place) -> None:
+    """Each time of `cancel_running` takes the place of the run before, whose question is open, by the right to cancel alone."""
+    engine = place.engine()
+    registered(engine, ASKS)
+    engine.acting(ADA).schedules.put("s", "w", every=HOUR, overlap="cancel_running")
+    engine.advance(3 * HOUR)
+    assert [each.status for each in engine.schedules.fires("s")] == ["started", "cancelled", "cancelled"]
+
+
+@pytest.mark.row("G-18", "P-052")
+def test_a_schedule_is_put_for_what_can_be_started(place: Place) -> None:
+    """A version that is out of use, and names that are the engine's own in the state of a process, are refused when the schedule is put, and not at its first time."""
+    engine = opened(place)
+    calls = engine.acting(ADA).schedules
+    calls.put("s", "w", every=HOUR)
+    engine.definitions.archive("w", 1)
+    for version in ("", 1):
+        with pytest.raises(RejectedError, match="archived") as refused:
+            calls.put("t", "w", version=version, every=HOUR)
+        assert refused.value.reason == "archived"
+    engine.definitions.restore("w", 1)
+    given: list[tuple[dict[str, object], dict[str, str]]] = [({"_answers": {}}, {}), ({}, {"_answers": "number"})]
+    for data, computed in given:
+        with pytest.raises(PayloadError, match="_answers"):
+            calls.put("t", "w", data, computed=computed, every=HOUR)
+    assert [each.id for each in calls.list()] == ["s"]

@@ -327,8 +327,15 @@ class Library:
         return [graph for graph in graphs if any(each.event == event for each in graph.triggers)]
 
     def graph(self, tenant: str, definition: str, version: str = "") -> Graph:
-        """The graph of a definition."""
-        program = self.program(tenant, *self.find(tenant, definition, version))
+        """The graph of a definition. Of one whose versions are all archived it is the newest of these."""
+        try:
+            name, pinned = self.find(tenant, definition, version)
+        except NotFoundError:
+            archived = [each.version for each in self.archived(tenant) if each.name == definition and not version]
+            if not archived:
+                raise
+            name, pinned = definition, max(archived, key=version_age)
+        program = self.program(tenant, name, pinned)
         assert program is not None
         return graph_of(program)
 

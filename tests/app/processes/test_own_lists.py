@@ -8,6 +8,7 @@ import pytest
 
 from app.processes.acting import asking, ends, person, process, published
 from holdfast import Actor
+from holdfast.kernel.ids import InstanceId
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -21,7 +22,7 @@ def asked(name: str, **rest: Any) -> dict[str, Any]:
     return {"id": name, "type": "approval", "assignee": {"role": "boss"}, **rest}
 
 
-def own(engine: ManualEngine, actor: Actor) -> list[object]:
+def own(engine: ManualEngine, actor: Actor) -> list[InstanceId]:
     """What the lists of somebody have: of processes, with all totals and pages, and of questions."""
     calls = asking(engine, actor)
     everything = calls.processes.list(mine=True)
