@@ -6,6 +6,7 @@ Nothing of it is stored twice: the history tells the state in which a step was l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from holdfast.app.desk import Desk
 from holdfast.app.document_views import AskedCondition, DocumentChoice
@@ -19,9 +20,14 @@ from holdfast.machine.graphs.graph import Condition, Node, Script
 from holdfast.machine.graphs.reads import ORG, RELATED
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.answers import merged
+from holdfast.machine.runs.fields import is_mark
 from holdfast.machine.runs.namespaces import CONTEXT, ENTITY, Asked, namespaces_of
 from holdfast.machine.runs.state import State, Token
 from holdfast.store.reading import Reader
+
+_REDACTED: Final = (
+    "a value that it read was redacted since, so nobody can tell what came out; `outcome` and `to` are as they were"
+)
 
 
 def choices_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentChoice]:
@@ -113,6 +119,10 @@ class _Asking:
         self, edge: str, expression: Expression, asked: dict[str, object], hidden: frozenset[str]
     ) -> AskedCondition:
         told = expression.explain(asked, sensitive=hidden)
+        if any(map(_is_redacted, expression.explain(asked).variables.values())):
+            return AskedCondition(
+                expression=told.expression, values=dict(told.variables), result=None, error=_REDACTED, edge=edge
+            )
         return AskedCondition(
             expression=told.expression,
             values=dict(told.variables),
@@ -120,3 +130,10 @@ class _Asking:
             error="" if told.failure is None else told.failure.message,
             edge=edge,
         )
+
+
+def _is_redacted(value: object) -> bool:
+    """Whether a value, or a part of it, is what a redaction left."""
+    if isinstance(value, dict):
+        return any(map(_is_redacted, value.values()))
+    return any(map(_is_redacted, value)) if isinstance(value, list | tuple) else is_mark(value)

@@ -162,7 +162,7 @@ class EngineFacts:
             last = found or last
         if last is not None and not told and last.row.is_amending:
             told = f"{key.of} {last.row.id!r} is an amendment and {last.row.status!r}, so nothing is in force"
-            told += "; finish the amendment, then retry; if it was closed, refer to another document"
+            told += "; finish the amendment, then do what `why` names; if it was closed, refer to another document"
         read = Read(_document_fact(last, told), tuple(gates.values()))
         if may_remember:
             self._kept.keep_document(place, key, read)

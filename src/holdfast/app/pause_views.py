@@ -160,7 +160,7 @@ class _Options:
             elif isinstance(node.op, WaitEvent) and m.about_wait(self._trials, step):
                 yield self._option("signal", step.number, step.node, choices=(node.op.signal,), capability=_named(node))
             elif isinstance(node.op, WaitEvents):
-                events = tuple(each.event for each in node.op.events)
+                events = tuple(each.event for each in node.op.events if each.title not in (step.came or {}))
                 yield self._option("publish", step.number, step.node, choices=events, capability=_named(node))
 
     def past_waits(self) -> Iterator[ResumeOption]:

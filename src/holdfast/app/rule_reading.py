@@ -8,8 +8,10 @@ from typing import Final
 
 import msgspec
 
+from holdfast.authoring.document.formulas import leads_away
 from holdfast.errors import DefinitionError, Diagnostic, ExpressionError, PayloadError
-from holdfast.expressions import Options, Spelling, Type, parse
+from holdfast.expressions import Expression, Options, Reason, Spelling, Type, parse
+from holdfast.expressions.tree import variables
 from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.document import DocumentSpec, Field
 from holdfast.machine.graphs.document_checks import actions_of
@@ -28,6 +30,8 @@ _SOME: Final = {
     "channels": "nobody would be told",
 }
 """The lists of a rule, and what an empty one would come to."""
+_OF_FIELD: Final = 2
+"""Names in the path to a field of the document."""
 _TEXTS: Final = ("subject", "body", "url")
 _PLAIN: Final = {
     "string": Type("string"),
@@ -88,6 +92,7 @@ class _Reader:
         self._actions = {*actions_of(spec), "amend", *(each.name for each in spec.transitions)}
         fields = {name: _type(each) for name, each in spec.fields.items()}
         entity = Type("object", fields={**fields, **_OWN})
+        self._refs = {name for name, each in spec.fields.items() if each.type == "ref"}
         self._schema = Type(
             "object", fields={"entity": entity, "actor": Type("object"), "org": Type("object"), "now": Type("datetime")}
         )
@@ -159,10 +164,19 @@ class _Reader:
     def _stored(self, text: str, position: str, spelling: Spelling) -> Stored | None:
         try:
             read = parse(text, spelling=spelling, options=_OPTIONS)
+            self._check_own(read)
             return read.check(self._schema, expects="bool" if spelling == "native" else None).to_data()
         except ExpressionError as error:
             self.find("expression", f"{text!r} of {position!r} is wrong: {error}", position)
             return None
+
+    def _check_own(self, read: Expression) -> None:
+        """Refuse what reads another document: rules know no facts of one."""
+        for each in variables(read.tree):
+            if len(each.path) > _OF_FIELD and each.path[0] == "entity" and each.path[1] in self._refs:
+                raise ExpressionError(
+                    leads_away(each.path), reason=Reason.NOT_AN_OBJECT, source=read.source, position=each.at
+                )
 
 
 def _type(field: Field) -> Type:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
-from holdfast import RejectedError
+from holdfast import DefinitionError, RejectedError
+from support.engines import Place
 
 REFERRING = """
 entity_type: claim
@@ -114,3 +115,48 @@ slots:
 
     assert problems(most) == []
     assert problems(most + 1) == [("expression", "probe", True)]
+
+
+LEADS_AWAY = "entity.cost_center.budget > 5"
+
+
+@pytest.mark.row("E-182")
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("policy", f'policies:\n  - {{name: rich, actions: [claim.pay], when: "{LEADS_AWAY}"}}\n'),
+        ("formula", "  budget: {type: computed, formula: entity.cost_center.budget, as: money}\n"),
+        ("times", "  budget: {type: computed, formula: entity.total, times: entity.cost_center.rate, as: money}\n"),
+    ],
+)
+def test_a_contract_reads_no_other_document(place: Place, what: str, text: str) -> None:
+    """A policy or a computed field that reads what a reference leads to could never be judged: it is refused where it stands, and says what to do."""
+    contract = REFERRING + text if what == "policy" else REFERRING.replace("lifecycle:", f"{text}lifecycle:")
+    with pytest.raises(DefinitionError, match="leads through 'cost_center'") as refused:
+        place.engine().contracts.publish(contract)
+    (found,) = refused.value.diagnostics
+    line = next(at for at, each in enumerate(contract.splitlines(), 1) if "entity.cost_center" in each)
+    assert (found.code, found.position.split(":")[0]) == ("expression", str(line))
+    assert "`rule` or `condition` node" in found.message
+
+
+@pytest.mark.row("E-182")
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"name": "rich", "effect": "block", "when": LEADS_AWAY},
+        {"name": "rich", "effect": "set_field", "field": "total", "value": "entity.cost_center.budget"},
+        {"name": "rich", "effect": "notify", "to": ["ann"], "subject": "of {entity.cost_center.budget}", "body": "x"},
+    ],
+)
+def test_a_rule_of_an_organisation_reads_no_other_document(place: Place, rule: dict[str, object]) -> None:
+    """A rule that reads what a reference leads to is not published; one that reads the reference itself is."""
+    engine = place.engine()
+    engine.contracts.publish(REFERRING)
+    with pytest.raises(DefinitionError, match="leads through 'cost_center'") as refused:
+        engine.charters.publish_rules("claim", [rule])
+    assert {each.position for each in refused.value.diagnostics} == {"rich"}
+    engine.charters.publish_rules("claim", [{"name": "own", "effect": "block", "when": "entity.cost_center == 'C-1'"}])
+    engine.documents.create("claim", {"cost_center": "C-2"}, id="A")
+    with pytest.raises(RejectedError, match="own"):
+        engine.documents.create("claim", {"cost_center": "C-1"}, id="B")

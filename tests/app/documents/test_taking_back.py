@@ -106,15 +106,23 @@ def test_a_decision_is_withdrawn_until_a_gate_has_used_it(place: Place) -> None:
     assert code(of(engine, BOARD).tasks.withdraw_decision, first) != ""
     of(engine, MANAGER).tasks.withdraw_decision(first, "I saw the wrong one")
     assert code(of(engine, MANAGER).tasks.withdraw_decision, first) == "not_waiting"
+    (given,) = of(engine, READER).tasks.get(first).decisions
+    assert (given.decided_by, given.is_withdrawn, given.is_applied) == ("mia", True, False)
     second = decide(engine, BOARD, "second")
     assert status(engine) == "submitted"
     assert [each.name.rpartition(":")[2] for each in of(engine, READER).tasks.list()] == ["first"]
     again = decide(engine, MANAGER, "first")
     assert status(engine) == "ordered"
     for actor, task in ((MANAGER, first), (MANAGER, again), (BOARD, second)):
-        assert code(of(engine, actor).tasks.withdraw_decision, task) == "not_waiting"
-    told = [each for each in of(engine, CLERK).documents.audit(ORDER, "I-1") if each.what == "void approvals"]
-    assert [(each.who, each.why) for each in told] == [("mia", "withdrawn: I saw the wrong one")]
+        with pytest.raises(RejectedError, match="has used it") as refused:
+            of(engine, actor).tasks.withdraw_decision(task)
+        assert refused.value.reason == "not_waiting"
+    told = [each for each in of(engine, CLERK).documents.audit(ORDER, "I-1") if "withdraw" in each.what]
+    assert [(each.what.rpartition(":")[2], each.who, each.why, each.how) for each in told] == [
+        ("first", "mia", "I saw the wrong one", "workflow")
+    ]
+    made = [each for each in of(engine, CLERK).documents.mutations(ORDER, "I-1") if "withdraw" in each.action]
+    assert [(each.actor, each.reason) for each in made] == [("mia", "I saw the wrong one")]
 
 
 @pytest.mark.row("EO-03", "E-053")

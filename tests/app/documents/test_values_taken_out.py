@@ -253,3 +253,30 @@ def test_an_id_that_is_used_again_is_another_document(place: Place) -> None:
     assert (done.related, done.events > 0) == ([], True)
     assert engine.documents.get("bill", "B-1").data["iban"] == "FR7630006000011234567890189"
     assert engine.invariants.check().items == []
+
+
+@pytest.mark.row("EO-27", "E-831")
+def test_a_choice_by_a_redacted_value_is_told_as_that(place: Place) -> None:
+    """`choices` says that a value was redacted, with the way that was taken, and invents neither a result nor an error."""
+    body = draft_body(
+        "{id: big, type: condition, expression: 'entity.count > 2'}",
+        "{id: same, type: condition, expression: \"entity.iban == 'X'\"}",
+    )
+    body = body.replace(
+        "edges: [{from: big, to: same}]",
+        "exit: join\n    edges: [{from: big, to: same, on: 'true'}, {from: big, to: out, on: 'false'}, {from: same, to: out, on: '*'}]",
+    )
+    engine = publish(place.engine(), body, TYPED)
+    submitted(engine, "B-1", iban=IBAN, **VALUES)
+    before = [(each.node, each.outcome, each.to) for each in engine.documents.choices("bill", "B-1")]
+    by(engine, OFFICER).documents.redact("bill", "B-1", reason="erasure 7")
+    found = engine.documents.choices("bill", "B-1")
+    assert [(each.node, each.outcome, each.to) for each in found] == before
+    asked = [
+        each
+        for one in found
+        for each in one.asked
+        if "entity.iban" in each.expression or "entity.count" in each.expression
+    ]
+    assert len(asked) == 2
+    assert [(each.result, "redacted" in each.error) for each in asked] == [(None, True)] * 2

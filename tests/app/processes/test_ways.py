@@ -52,3 +52,21 @@ def test_a_question_is_due_when_its_step_times_out(place: Place) -> None:
     asking(engine, CAT).processes.advance(run.id, "go")
     (task,) = engine.tasks.list()
     assert task.due_at is None
+
+
+@pytest.mark.row("P-040")
+def test_an_event_that_has_come_is_no_option(place: Place) -> None:
+    """What brings on a wait for several events is the events that have not come yet: the options and `why` name the same."""
+    engine = place.engine()
+    waits = {"id": "both", "type": "wait", "events": [{"event": "a"}, {"event": "b"}]}
+    published(engine, process(waits, *ends("done"), ways="both completed done"))
+    run = engine.run(engine.processes.start("w", {}).id)
+    assert [(each.action, each.choices) for each in run.resume_options()] == [("publish", ("a", "b"))]
+    engine.publish("a")
+    engine.drain()
+    assert [(each.action, each.choices) for each in run.resume_options()] == [("publish", ("b",))]
+    (reason,) = run.why().reasons
+    assert reason.waits_for == "b"
+    engine.publish("b")
+    engine.drain()
+    assert run.describe().status == "completed"

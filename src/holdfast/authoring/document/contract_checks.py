@@ -26,7 +26,7 @@ from holdfast.authoring.document.contract_format import (
     Slot,
 )
 from holdfast.authoring.document.envelope import direct_edges
-from holdfast.authoring.document.formulas import RESERVED, Language, schema_type
+from holdfast.authoring.document.formulas import RESERVED, Language, Stored, schema_type
 from holdfast.authoring.document.windows import is_stricter
 from holdfast.authoring.files.parsing import shown
 from holdfast.authoring.files.reading import Findings, Reader
@@ -363,9 +363,9 @@ class ContractChecks:
         for field, then in empties(part):
             self._find("empty", empty_words(f"`{field}` of {shown(name)}", then), part, field)
 
-    def _expression(self, read: Callable[[], object], what: str, part: object, field: str) -> None:
+    def _expression(self, read: Callable[[], Stored], what: str, part: object, field: str) -> None:
         try:
-            read()
+            self._language.check_own(read())
         except ExpressionError as error:
             self._find("expression", f"{what} is wrong: {error}", part, field)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -137,6 +137,13 @@ class Language:
         self._check_references(read)
         return self._stored(read.check(self._schema))
 
+    def check_own(self, stored: Stored) -> None:
+        """Refuse what reads another document where no facts of one are read: ExpressionError, with the place."""
+        read = Expression.from_data(stored)
+        for path, at in _paths(read):
+            if len(path) >= _DEEPEST_REF and path[0] == ENTITY and path[1] in self._refs:
+                raise ExpressionError(leads_away(path), reason=Reason.NOT_AN_OBJECT, source=read.source, position=at)
+
     def _stored(self, read: Expression) -> Stored:
         if not self._reads_others or not any(map(self._leads_on, _paths(read))):
             return read.to_data()
@@ -172,6 +179,12 @@ class Language:
             if other is not None and _is_private(other, path[2]):
                 message = f"'{path[2]}' of '{path[0]}.{path[1]}' is not for everybody's eyes, and would stand in the history; take another"
                 raise ExpressionError(message, reason=Reason.UNKNOWN_NAME, source=read.source, position=at)
+
+
+def leads_away(path: Sequence[str]) -> str:
+    """Say that an expression leads to another document from a place where only steps can follow."""
+    told = f"{'.'.join(path)!r} leads through {path[1]!r} to another document, which steps of a body alone read"
+    return f"{told}; decide it by a `rule` or `condition` node in a slot"
 
 
 def _is_private(contract: Contract, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -141,7 +141,20 @@ def _round_completed(view: View, event: e.RoundCompleted) -> list[Record]:
 
 
 def _voided(view: View, event: e.ApprovalsVoided) -> Iterable[Record]:
-    return _decisions(view, event.steps, applied=False)
+    yield from _decisions(view, event.steps, applied=False)
+    if event.why == "withdrawn":
+        names = {event.by, event.on_behalf_of} - {""}
+        for step in event.steps:
+            yield from _taken_back(view, step, names)
+
+
+def _taken_back(view: View, step: int, names: set[str]) -> Iterable[Record]:
+    """The decisions of whoever withdraws an approval."""
+    known, given = view.state.decided.get(step, {}), _document(view).approvals[step].given
+    decisions = cast("list[dict[str, object]]", known.get("decisions", [])) or [known]
+    for sequence, decision in zip(given, decisions, strict=False):
+        if names & {decision.get("decided_by"), decision.get("on_behalf_of")}:
+            yield DecisionMoved(number=step, sequence=sequence, is_withdrawn=True)
 
 
 def _applied(view: View, event: e.ApprovalsApplied) -> Iterable[Record]:
@@ -290,6 +303,9 @@ def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for 
         case e.BranchCancelled():
             told, whom = f"cancel branch {event.token}", event.on_behalf_of
             return _Told(told, event.actor, whom, event.reason, kind="workflow")
+        case e.ApprovalsVoided(steps=[number], why="withdrawn"):
+            told = f"withdraw {_document(view).approvals[number].node}"
+            return _Told(told, event.by, event.on_behalf_of, event.reason, number, "workflow")
         case e.ApprovalsVoided():
             about = event.reason or ", ".join(event.fields) or "all"
             return _Told("void approvals", event.by, event.on_behalf_of, why=f"{event.why}: {about}")
