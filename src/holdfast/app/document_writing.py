@@ -208,6 +208,7 @@ def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
         data=data,
         redacted=[name for name in marks_of(data, known.document.data) if name not in command.payload],
         amended_from=known.document.id,
+        amended_at=known.document.amended_at or known.document.status,
         hands=known.document.hands,
         wrote=known.document.wrote,
         involved=[name for name in (known.state.requester, *known.state.involved) if name],

@@ -285,6 +285,31 @@ def assert_reads_after(engine: ManualEngine, name: str, then: str) -> None:
     assert stands(engine)[0] == "active"
 
 
+GOES_ON = DECIDED.replace("terminal: [closed]", "terminal: [closed, done]").replace(
+    "closed: {window: locked}}", "closed: {window: locked}, done: {window: locked}}"
+)
+GOES_ON = GOES_ON.replace("actions:", "    - {name: finish, from: [open], to: done}\nactions:", 1)
+"""The same, but that a round goes on from where the agreement is agreed."""
+
+
+@pytest.mark.row("E-619")
+@pytest.mark.parametrize("amendment", ["new_row", "in_place"])
+def test_an_amendment_is_in_force_where_the_document_was_amended(place: Place, amendment: str) -> None:
+    """Also if the round goes on from there: an order that was amended counts once it is ordered again, and is not sent yet."""
+    engine = by_agreement(place, amendment, GOES_ON)
+    own = acting(engine, PUBLISHER).documents
+    new = own.mutate("agreement", "C-1", {"credit": 1_000_000}).id
+    own.transition("agreement", new, "confirm")
+    newer = own.mutate("agreement", new, {"credit": 1_000_001}).id
+    own.transition("agreement", newer, "confirm")
+    engine.advance(timedelta(hours=80))
+    assert "so nothing is in force" in failed_step(engine).words
+    own.transition("agreement", newer, "agree")
+    assert own.get("agreement", newer).status == "open"
+    retry(engine)
+    assert stands(engine)[0] == "active"
+
+
 @pytest.mark.row("E-619")
 @pytest.mark.parametrize("back", ["changed", "open"])
 def test_an_amendment_that_was_rejected_is_not_in_force(place: Place, back: str) -> None:

@@ -101,6 +101,8 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     depth: int = 0
     """How many documents stand between it and whoever caused it: each has made the next one by a step."""
     amended_from: str = ""
+    amended_at: str = ""
+    """The status in which the document was amended. The amendment is in force once a gate has led it there; empty then, and if there is none."""
     superseded_by: str = ""
     org: Data = {}
     """The settings of the organisation as a decision read them last."""

@@ -28,6 +28,8 @@ class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
     """How many documents have made one another until a step makes this one; 0 if no step does."""
     amended_from: str = ""
     """The document that it takes the place of."""
+    amended_at: str = ""
+    """The status that this one has, or had before an amendment that is not in force."""
     judged_as: str = ""
     """The edit that an amendment is judged as, besides as an amendment; empty for `update`."""
     redacted: list[str] = []

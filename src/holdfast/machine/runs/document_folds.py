@@ -29,6 +29,7 @@ def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> Non
         data=dict(event.data),
         depth=event.depth,
         amended_from=event.amended_from,
+        amended_at=event.amended_at,
         org=event.org,
         related=event.related,
         updated_by=event.by,
@@ -89,11 +90,21 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
 
 def _moved(routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
     document = _document(state)
+    if event.how == "amended":
+        document.amended_at = document.amended_at or document.status
+    elif has_led_back(routes, document, event):
+        document.amended_at = ""
     document.status, document.refused, document.approvals = event.status, None, {}
     document.updated_by = event.by
     document.is_back = event.how == "rejected" or _is_no_way_on(routes, event.transition)
     if document.sealed and routes.documents is not None and routes.documents.spec.states[event.status] == "editable":
         document.sealed = []
+
+
+def has_led_back(routes: GraphIndex, document: Document, event: e.DocumentMoved) -> bool:
+    """Whether a gate leads an amendment on to the status in which the document was amended, so that it is in force."""
+    is_on = event.how == "passed" and bool(event.transition) and not _is_no_way_on(routes, event.transition)
+    return is_on and event.status == document.amended_at
 
 
 def _is_no_way_on(routes: GraphIndex, transition: str) -> bool:
@@ -184,8 +195,16 @@ def _round_started(_routes: GraphIndex, state: State, event: e.RoundStarted) -> 
     document.round, document.is_resting, document.used = event.round, False, {}
 
 
-def _round_completed(_routes: GraphIndex, state: State, _event: e.RoundCompleted) -> None:
-    _document(state).is_resting = True
+def _round_completed(routes: GraphIndex, state: State, event: e.RoundCompleted) -> None:
+    document = _document(state)
+    document.is_resting = True
+    if is_through(routes, document, event):
+        document.amended_at = ""
+
+
+def is_through(routes: GraphIndex, document: Document, event: e.RoundCompleted) -> bool:
+    """Whether a round has led an amendment on, so that it is in force: it was not sent back, taken back or closed."""
+    return not document.is_back and event.status not in index_of(routes).spec.terminal
 
 
 def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) -> None:

@@ -21,11 +21,10 @@ from holdfast.kernel.rows import Record
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Data, Document
-from holdfast.machine.runs.document_folds import AUDITED
+from holdfast.machine.runs.document_folds import AUDITED, has_led_back, is_through
 from holdfast.machine.runs.fields import differences_of
 from holdfast.machine.runs.patches import fingerprint
 from holdfast.machine.runs.state import State
-from holdfast.machine.runs.windows import index_of
 
 _encode = msgspec.json.Encoder().encode
 
@@ -121,8 +120,10 @@ def _touched(document: Document, **fields: object) -> DocumentTouched:
 
 
 def _moved(view: View, event: e.DocumentMoved) -> list[Record]:
-    amended = True if event.how == "amended" else None
-    return [_touched(_document(view), status=event.status, updated_by=event.by, is_amending=amended)]
+    document, amended = _document(view), None
+    if event.how == "amended" or has_led_back(view.routes, document, event):
+        amended = event.how == "amended"
+    return [_touched(document, status=event.status, updated_by=event.by, is_amending=amended)]
 
 
 def _superseded(view: View, event: e.DocumentSuperseded) -> list[Record]:
@@ -134,10 +135,11 @@ def _round_started(view: View, event: e.RoundStarted) -> list[Record]:
 
 
 def _round_completed(view: View, event: e.RoundCompleted) -> list[Record]:
-    """An amendment is in force once a round has led it on, and not if that was sent back, taken back or closed."""
+    """An amendment is in force at the latest once a round has led it on, and not if that was sent back, taken back or closed."""
     document = _document(view)
-    is_through = not document.is_back and event.status not in index_of(view.routes).spec.terminal
-    return [_touched(document, is_resting=True, is_amending=False if is_through else None)]
+    return [
+        _touched(document, is_resting=True, is_amending=False if is_through(view.routes, document, event) else None)
+    ]
 
 
 def _voided(view: View, event: e.ApprovalsVoided) -> Iterable[Record]:

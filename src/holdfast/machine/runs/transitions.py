@@ -90,6 +90,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
             status=status,
             version=command.version,
             amended_from=command.amended_from,
+            amended_at=command.amended_at,
             action=ADOPT if command.status else command.action,
             by=actor.id,
             kind=actor.kind,

@@ -23,6 +23,8 @@ class DocumentCreated(Happening, frozen=True, kw_only=True):
     status: str
     version: int = 1
     amended_from: str = ""
+    amended_at: str = ""
+    """The status that the document had which it amends."""
     action: str = "create"
     by: str = ""
     kind: Principal | None = None
