@@ -50,6 +50,18 @@ def order() -> Definition:
     )
 
 
+def delivery() -> Definition:
+    """A saga that starts another workflow, and says itself how that is undone."""
+    return (
+        Saga("delivery")
+        .step("reserve", "reserve", undo="release")
+        .call("ship", "shipping")
+        .on_failure("call back", "call_back")
+        .step("thank", "thank")
+        .build()
+    )
+
+
 AGREED = {"agree": "confirmed", "correct": "submitted", "look_into": "retried"}
 """The words by which steps are left where everybody agrees, if that is not `approved`."""
 CASES: dict[str, tuple[Definition, dict[str, Any], dict[str, Any]]] = {
@@ -57,6 +69,8 @@ CASES: dict[str, tuple[Definition, dict[str, Any], dict[str, Any]]] = {
     "a large order": (order(), {"total": 400}, {}),
     "the last step fails": (order(), {"total": 40}, {"failing": ["thank"]}),
     "the other workflow fails": (order(), {"total": 40}, {"failing": ["shipping"]}),
+    "the other workflow has undone itself": (delivery(), {}, {"failing": ["shipping"]}),
+    "the other workflow is undone": (delivery(), {}, {"failing": ["thank"]}),
     "undoing fails": (order(), {"total": 40}, {"failing": ["thank", "release"]}),
     "nobody answers": (order(), {"total": 40}, {"unanswered": ["agree"]}),
     "no payment": (order(), {"total": 40}, {"unanswered": ["payment"]}),

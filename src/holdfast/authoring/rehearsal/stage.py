@@ -310,7 +310,7 @@ class Rehearsal:
             closed = self.facts.get(archived_fact(workflow, message.definition_version)).value
             fails = str(closed) if closed else fails
             if fails:
-                yield c.EndChild(step=begun.parent_step, status="failed", error=fails)
+                yield c.EndChild(step=begun.parent_step, status="failed", error=fails, has_undone=True)
             else:
                 yield c.EndChild(step=begun.parent_step, status="completed", result=answer)
 
