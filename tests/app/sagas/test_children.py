@@ -558,6 +558,29 @@ def test_a_call_waits_until_its_child_is_undone(place: Place) -> None:
     assert statuses(engine, instance) == {"fulfil": "rolled_back"}
 
 
+def test_a_call_that_is_requeued_remembers_that_its_child_has_undone_itself(place: Place) -> None:
+    """A child that failed has undone itself: the compensation of its call is not called, also if the call was requeued and the run is cancelled before the next child ends."""
+    stage, engine = Stage(), place.engine()
+    stage.does("pick", BROKEN, None)
+    sub = (
+        Saga("sub")
+        .step("pick", stage.does("pick"), attempts=1)
+        .on_failure("unpick", stage.does("unpick"))
+        .human("ask")
+        .build()
+    )
+    saga = Saga("above", dlq=True).call("fulfil", "sub").on_failure("apologise", stage.does("apologise")).build()
+    engine.register(sub).register(saga)
+    instance = run(engine, "above")
+    (letter,) = engine.dead_letters.list(instance=instance)
+    engine.dead_letters.requeue(letter)
+    engine.drain()
+    engine.futures.run(instance).cancel("no more")
+    engine.drain()
+    assert status(engine, instance) == "cancelled"
+    assert stage.calls == ["pick", "unpick", "pick", "unpick"]
+
+
 # -- stopping children that end by themselves
 
 

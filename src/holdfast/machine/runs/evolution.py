@@ -198,6 +198,7 @@ def _step_requeued(routes: GraphIndex, state: State, event: e.StepRequeued) -> N
     state.chain = 0
     step = state.dead.pop(event.step)
     executed = Executed(number=step.number, node=step.node, token=step.token, error=step.error, status="failed")
+    executed.is_settled = step.is_settled
     if step.is_undoable:
         executed.child, executed.is_undoable = step.child, True
     _execute(routes, state, step, executed)
