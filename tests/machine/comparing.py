@@ -60,7 +60,9 @@ def seen_of_machine(host: Host) -> View:
         "searches": [_search(errand) for errand in host.errands if isinstance(errand, FindEvents)],
         "offers": [(told.id, told.step, told.is_taken) for told in host.offers],
         "timers": {_timer(command): host.due[key] for key, command in host.timers.items()},
-        "children": {child.step: (child.asked, child.definition, child.input) for child in host.children},
+        "children": {
+            child.step: (child.asked, child.definition, child.input, child.involved) for child in host.children
+        },
         "letters": {(row.source, row.number): row.error for row in rows if isinstance(row, DeadLetterRaised)},
         "told parent": [_told(told) for told in host.told_parent],
     }
@@ -248,10 +250,10 @@ def _search(errand: FindEvents) -> tuple[int, list[tuple[str, str]], list[str]]:
     return errand.step, [(each.event, each.key) for each in errand.sought], errand.taken
 
 
-def _child(run: Reference, step: Step) -> tuple[str, str, dict[str, object]]:
+def _child(run: Reference, step: Step) -> tuple[object, ...]:
     op = run.graph.nodes[step.node].op
     assert isinstance(op, g.Call)
-    return step.child.replace("started", ""), op.definition, step.data
+    return step.child.replace("started", ""), op.definition, step.data, step.child_involved
 
 
 def _timers(run: Reference) -> dict[str, datetime]:

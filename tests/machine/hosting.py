@@ -26,6 +26,7 @@ from holdfast.machine.runs.commands import (
     Command,
     EndChild,
     EndNotice,
+    InvolvePeople,
     RunStep,
     StartWorkflow,
     UndoWorkflow,
@@ -70,6 +71,8 @@ class Child:
     input: dict[str, object]
     asked: str = ""
     """`cancel`, `abort` or `undo` once its parent wants it to stop, or undone."""
+    involved: set[str] = field(default_factory=set)
+    """Who has brought it about, as it was told since it began."""
     has_ended: bool = False
     has_completed: bool = False
     is_stuck: bool = False
@@ -215,6 +218,8 @@ class Host:
                 child = self._child(message.instance)
                 assert (parent, step) == (str(RUN), child.step)
                 child.asked, child.has_ended = "undo", False
+            case InvolvePeople(names=names):
+                self._child(message.instance).involved.update(names)
             case EndChild() as told:
                 self.told_parent.append(told)
             case AnswerOffer() as answer:

@@ -177,6 +177,8 @@ class Step:
     """When its time is over; None if nothing follows from that."""
     child: str = ""
     """`started`, `cancel`, `abort` or `undo`: what the step's child was last told."""
+    child_involved: set[str] = field(default_factory=set)
+    """Who has brought the child about, as it was told since it began."""
     has_stuck_child: bool = False
     """Whether its child has ended and could not be undone, or has passed a point of no return."""
     has_standing_child: bool = False
@@ -804,13 +806,18 @@ class Reference:
         return is_taken
 
     def _has_run_out(self, step: Step) -> bool:
-        """Whether the time of a step is over, or that of the run, although nobody has told it yet. It is not while clocks stand still."""
+        """Whether the time of a step is over, or that of the run, although nobody has told it yet. It is not while clocks stand still.
+
+        An escalation that was due before and gives more time comes first, so that the time of its question is not over.
+        """
         if self.hold is not None and self.hold.stands_still:
             return False
-        ends = [step.due, self.timers.get("deadline")]
-        if step.poll is not None and step.poll.op.times is not None and "escalate" in step.times:
+        ends, higher = [step.due, self.timers.get("deadline")], step.times.get("escalate")
+        if step.poll is not None and step.poll.op.times is not None and higher is not None:
             rung = step.poll.op.times.escalation[step.level]
-            ends.append(step.times["escalate"] if rung.outcome else None)
+            gives_time = rung.timeout_ms is not None and step.due is not None and higher < step.due
+            ends = ends[1:] if gives_time else ends
+            ends.append(higher if rung.outcome else None)
         return any(each is not None and each < self.now for each in ends)
 
     def _bring(self, step: Step, payload: object) -> bool:
@@ -925,24 +932,6 @@ class Reference:
             found |= fresh
         return found
 
-    def _look_at_apart(self, node: str) -> None:
-        """Somebody has decided: a question that nobody can decide any more because of that waits for an operator."""
-        for step in [each for each in self.steps if self.is_asked(each) and node in self._apart(each.node)]:
-            poll = _poll(step)
-            free = [seat for seat in poll.asked if seat.vote is None]
-            lost = [
-                s
-                for s in free
-                if not s.who.startswith("role:") and self._separation(step, {s.who, s.stands_for, *s.hands} - {""})
-            ]
-            if poll.is_looking or poll.is_in_trouble or not lost or any(s.is_extra and s not in lost for s in free):
-                continue
-            left = [seat for seat in poll.asked if seat not in lost and not seat.is_extra]
-            votes = [(seat.weight, poll.word(seat.vote.outcome) if seat.vote else None) for seat in left]
-            if poll.agree == "all" or verdict(votes, poll.agree, poll.least) == "against":
-                poll.is_in_trouble = True
-                self._pause("no_approver")
-
     def _decide(self, step: Step, command: c.AnswerStep) -> bool:
         poll, who = _poll(step), self.actor
         known = poll.known_vote(who)
@@ -997,7 +986,6 @@ class Reference:
             known = [(each.outcome, each.actor, each.data) for each in votes] or [(said, who.id, command.data)]
             self._close_question(step, "decided", answer, known)
             self.voters = []
-        self._look_at_apart(step.node)
         return True
 
     def _close_question(self, step: Step, status: str, answer: Data, known: list[tuple[str, str, object]]) -> None:
@@ -1392,11 +1380,19 @@ class Reference:
         step.token.retries, step.token.first = step, step.first
         if data is not None:
             step.token.data, step.token.first = dict(data), None
-            self.involved |= {self.actor.id, self.actor.on_behalf_of} if self.actor.kind != "system" else set()
+            self._involve({self.actor.id, self.actor.on_behalf_of} if self.actor.kind != "system" else set())
         self.moves.append((step.token, step.node, True))
         self.handler_calls = 0
         if self.hold is None:
             self._go_on()
+
+    def _involve(self, names: set[str]) -> None:
+        """Whoever gives the run other data has brought it about, and what its children do as well."""
+        new = names - {"", self.requester, *self.involved}
+        self.involved |= new
+        for step in self.steps:
+            if step.child and (step.is_open or step.is_dead) and not self._is_detached(step):
+                step.child_involved |= new
 
     def _waive(self) -> None:
         if self.reason == STUCK and self.stuck is not None and self.stuck.of is not None:

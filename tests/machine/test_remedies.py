@@ -57,9 +57,9 @@ def brings_on(remedy: Remedy) -> bool:
 
 
 def waits_for_operator(state: State) -> bool:
-    """Whether nothing but an operator brings a run on."""
-    halted = state.rollback or state.dropped
-    return state.status == "paused" or bool(state.dead) or (halted is not None and halted.stuck is not None)
+    """Whether nothing but an operator brings a run on. A run whose dropped branch could not be undone goes on, and waits for one at its end."""
+    is_halted = state.rollback is not None and state.rollback.stuck is not None
+    return state.status == "paused" or bool(state.dead) or is_halted
 
 
 def moment_of(host: Host) -> Moment:
