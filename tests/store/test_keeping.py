@@ -233,7 +233,7 @@ def test_who_has_read_its_notices_goes_with_an_instance(desk: Desk) -> None:
             "body": "",
         }
         side.add(NewNotification(key=str(head.id), instance=head.id, **fields), NOW)
-    assert side.mark_all_read("default", clerks, NOW, reader="ann") == 2
+    assert side.mark_all_read("default", clerks, NOW, who=Reader("ann")) == 2
     assert desk.keeper.delete(gone.id, tenant="default")
     left = side.page("default", clerks, who=Reader("ann", ("clerk",)), unread=False, before=2**63 - 1, limit=9)
     assert [(each.instance, each.read_at) for each in left] == [(kept.id, NOW)]

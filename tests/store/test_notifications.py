@@ -79,8 +79,8 @@ def test_lists_are_of_one_recipient_of_one_tenant(desk: Desk) -> None:
     assert (keys(desk), keys(desk, CLERKS), keys(desk, tenant=OTHER_TENANT)) == (["user"], ["clerks"], ["theirs"])
     assert side.count_unread("default", ANN, who=Reader("ann")) == 1
     (theirs,) = side.page(OTHER_TENANT, ANN, who=Reader("ann"), unread=False, before=LAST, limit=9)
-    assert not side.mark_read("default", ANN, theirs.id, LATER, reader="ann")
-    assert side.mark_all_read("default", ANN, LATER, reader="ann") == 1
+    assert not side.mark_read("default", ANN, theirs.id, LATER, who=Reader("ann"))
+    assert side.mark_all_read("default", ANN, LATER, who=Reader("ann")) == 1
     assert side.count_unread(OTHER_TENANT, ANN, who=Reader("ann")) == 1
 
 
@@ -90,8 +90,8 @@ def test_what_was_read_stays_read_since_the_first_time(desk: Desk) -> None:
     for key in "ab":
         side.add(told(key), NOW)
     number = side.page("default", ANN, who=Reader("ann"), unread=False, before=LAST, limit=9)[0].id
-    assert side.mark_read("default", ANN, number, NOW, reader="ann")
-    assert side.mark_read("default", ANN, number, LATER, reader="ann")
+    assert side.mark_read("default", ANN, number, NOW, who=Reader("ann"))
+    assert side.mark_read("default", ANN, number, LATER, who=Reader("ann"))
     assert [
         each.read_at for each in side.page("default", ANN, who=Reader("ann"), unread=False, before=LAST, limit=9)
     ] == [
@@ -108,16 +108,16 @@ def test_what_a_role_was_told_each_reads_for_themselves(desk: Desk) -> None:
     for key in "ab":
         side.add(told(key, kind="role", recipient="clerk"), NOW)
     number = side.page("default", CLERKS, who=Reader("ann"), unread=True, before=LAST, limit=9)[0].id
-    assert side.mark_read("default", CLERKS, number, NOW, reader="ann")
-    assert side.mark_read("default", CLERKS, number, LATER, reader="ann")
-    assert not side.mark_read(OTHER_TENANT, CLERKS, number, LATER, reader="ann")
+    assert side.mark_read("default", CLERKS, number, NOW, who=Reader("ann"))
+    assert side.mark_read("default", CLERKS, number, LATER, who=Reader("ann"))
+    assert not side.mark_read(OTHER_TENANT, CLERKS, number, LATER, who=Reader("ann"))
     for reader, unread, read_at in (("ann", ["a"], [NOW, None]), ("bob", ["b", "a"], [None, None])):
         found = side.page("default", CLERKS, who=Reader(reader), unread=True, before=LAST, limit=9)
         assert [each.key for each in found] == unread
         everything = side.page("default", CLERKS, who=Reader(reader), unread=False, before=LAST, limit=9)
         assert [each.read_at for each in everything] == read_at
         assert side.count_unread("default", CLERKS, who=Reader(reader)) == len(unread)
-    assert side.mark_all_read("default", CLERKS, LATER, reader="ann") == 1
+    assert side.mark_all_read("default", CLERKS, LATER, who=Reader("ann")) == 1
     assert [side.count_unread("default", CLERKS, who=Reader(each)) for each in ("ann", "bob")] == [0, 2]
 
 
@@ -140,3 +140,29 @@ def test_what_was_told_by_name_and_by_role_is_found_once(desk: Desk) -> None:
     ]
     assert found(Reader("bob", ("clerk",)), CLERKS) == ["plain", "later", "role:clerk"]
     assert [side.count_unread("default", each, who=both) for each in (ANN, CLERKS)] == [1, 2]
+
+
+def test_a_list_of_a_role_is_without_what_a_reader_is_kept_out_of(desk: Desk) -> None:
+    """It is not in a page, does not count, and cannot be read, for whoever is kept out and for those who act for them; others find it."""
+    side, wanted = desk.store.notifications(), {"kind": "role", "recipient": "clerk"}
+    side.add(told("a", **wanted, kept_out=("ann", "cid")), NOW)
+    side.add(told("b", **wanted, kept_out=("bob",)), NOW)
+
+    def found(who: Reader) -> tuple[list[str], list[str], int]:
+        pages = [
+            [each.key for each in side.page("default", CLERKS, who=who, unread=unread, before=LAST, limit=9)]
+            for unread in (False, True)
+        ]
+        return pages[0], pages[1], side.count_unread("default", CLERKS, who=who)
+
+    first, second = (
+        side.page("default", CLERKS, who=Reader("dee"), unread=False, before=LAST, limit=9)[n] for n in (1, 0)
+    )
+    assert (first.kept_out, second.kept_out) == (("ann", "cid"), ("bob",))
+    assert found(Reader("dee")) == (["b", "a"], ["b", "a"], 2)
+    assert found(Reader("ann")) == found(Reader("eve", (), "cid")) == (["b"], ["b"], 1)
+    assert found(Reader("bob")) == (["a"], ["a"], 1)
+    assert not side.mark_read("default", CLERKS, first.id, LATER, who=Reader("ann"))
+    assert not side.mark_read("default", CLERKS, first.id, LATER, who=Reader("eve", (), "cid"))
+    assert side.mark_all_read("default", CLERKS, LATER, who=Reader("ann")) == 1
+    assert found(Reader("ann")) == (["b"], [], 0)

@@ -25,6 +25,12 @@ class Reader(NamedTuple):
 
     name: str
     roles: tuple[str, ...] = ()
+    on_behalf_of: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """Under which names they are kept out."""
+        return [self.name, self.on_behalf_of]
 
 
 class NewNotification(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +49,8 @@ class NewNotification(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the tenant that the instance is in."""
     occasion: str = ""
     """Names what is told, whomever and however: whoever is told by name and by roles finds it once. Empty if it is like no other."""
+    kept_out: tuple[str, ...] = ()
+    """Those with the role who do not find it in its list."""
 
 
 class StoredNotification(NewNotification, frozen=True, kw_only=True):
@@ -66,7 +74,7 @@ class Notifications(Protocol):
     ) -> list[StoredNotification]:
         """A page of a list, newest first, of those with an id below this one, without what another list of the reader had before.
 
-        The reader says what of a role's list was read.
+        The reader says what of a role's list was read. What keeps the reader out is not there.
         """
         ...
 
@@ -75,12 +83,12 @@ class Notifications(Protocol):
         ...
 
     def mark_read(
-        self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str, partition: str = ""
+        self, tenant: str, of: Recipient, number: int, now: datetime, *, who: Reader, partition: str = ""
     ) -> bool:
         """One of a list was read, if it was not before; False if there is no such one in it."""
         ...
 
-    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str, partition: str = "") -> int:
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, who: Reader, partition: str = "") -> int:
         """All of a list were read; how many had not been."""
         ...
 

@@ -66,9 +66,7 @@ class FutureNotifications:
 
             def is_there(parts: Parts) -> bool:
                 side = parts.notifications()
-                return any(
-                    side.mark_read(tenant, each, number, now, reader=who.name, partition=within) for each in lists
-                )
+                return any(side.mark_read(tenant, each, number, now, who=who, partition=within) for each in lists)
 
             if not self._desk.operate(is_there, may_repeat=True):
                 raise NotFoundError("notification", number)
@@ -86,7 +84,7 @@ class FutureNotifications:
             def all_of(parts: Parts) -> int:
                 count = self._unread(parts, lists, who)
                 for each in lists:
-                    parts.notifications().mark_all_read(tenant, each, now, reader=who.name, partition=within)
+                    parts.notifications().mark_all_read(tenant, each, now, who=who, partition=within)
                 return count
 
             return self._desk.operate(all_of)
@@ -102,4 +100,6 @@ class FutureNotifications:
         """The lists of the actor and of the roles that the request and the directory give, and who reads them."""
         actor = authority_at(self._desk).actor
         roles = tuple(sorted(actor.roles))
-        return [Recipient("user", actor.id), *(Recipient("role", each) for each in roles)], Reader(actor.id, roles)
+        return [Recipient("user", actor.id), *(Recipient("role", each) for each in roles)], Reader(
+            actor.id, roles, actor.on_behalf_of
+        )

@@ -12,8 +12,9 @@ from holdfast.machine.graphs.asks import CHAIN, ROLE, RULE, USER, Ask, agreement
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.reads import reads_of
 from holdfast.machine.runs.agreement import verdict, vote_of
-from holdfast.machine.runs.candidates import barred_names, givers_of, name_refusal, question_of
+from holdfast.machine.runs.candidates import barred_names, question_of
 from holdfast.machine.runs.commands import PeopleFound
+from holdfast.machine.runs.entitlement import is_left_out
 from holdfast.machine.runs.errands import FindPeople, Person
 from holdfast.machine.runs.events import ChainFound, PauseReason, PeopleAsked, PeopleSought
 from holdfast.machine.runs.namespaces import ENTITY
@@ -191,14 +192,8 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
     if trouble:
         turn.pause(NO_APPROVER, trouble)
     if _op(turn, step).channels:
-        told_now = [each for place, each in enumerate(asked) if place not in left_out]
-        tell_of_task(turn, step, told_now, "opened", count=max(1, question.stage))
-
-
-def is_left_out(turn: Turn, step: Step, seat: Seat) -> bool:
-    """Whether somebody may not decide although asked; of those who have a role, nobody knows yet."""
-    person, names = seat.person, {seat.person.name, *givers_of(seat)}
-    return person.kind == "user" and name_refusal(turn.routes, turn.state, step, names) is not None
+        seats = [Seat(person=each) for each in asked]
+        tell_of_task(turn, step, seats, "opened", count=max(1, question.stage))
 
 
 def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int], *, why: list[Data]) -> str:

@@ -59,6 +59,12 @@ def apart_refusal(turn: Turn, step: Step) -> Rejection | None:
     return separation_refusal(turn.routes, turn.state, step, actor, seat=seat)
 
 
+def is_left_out(turn: Turn, step: Step, seat: Seat) -> bool:
+    """Whether somebody may not decide although asked; of those who have a role, nobody knows yet."""
+    person, names = seat.person, {seat.person.name, *givers_of(seat)}
+    return person.kind == "user" and name_refusal(turn.routes, turn.state, step, names) is not None
+
+
 def seat_for(turn: Turn, question: Question, actor: Actor) -> int:
     """The place from which the actor can decide now, counted from one; 0 if there is none. Their own comes before that of a role."""
     found = candidates_of(question, actor)

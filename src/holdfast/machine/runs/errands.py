@@ -135,6 +135,8 @@ class Notify(_Errand, frozen=True, kw_only=True):
     """What the run tells them of: the same for all recipients and channels."""
     told: list[tuple[Literal["user", "role"], str]] = []
     """Who is told the same by the same channel in notices of their own: whoever is among them gets no second one."""
+    kept_out: list[str] = []
+    """Who is not told although they have the role: they may not decide what it is about."""
     full: FullWords | None = None
     """What the texts above hold instead of masks; None if nothing is masked."""
 

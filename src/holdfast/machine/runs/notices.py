@@ -9,12 +9,14 @@ from holdfast.errors import ExpressionError
 from holdfast.kernel.decision import Answer, Ignored
 from holdfast.machine.graphs.audiences import Audience
 from holdfast.machine.graphs.graph import Human
-from holdfast.machine.runs.candidates import question_of
+from holdfast.machine.runs.candidates import barred_names, question_of
 from holdfast.machine.runs.commands import EndNotice
+from holdfast.machine.runs.entitlement import is_left_out
 from holdfast.machine.runs.errands import FullWords, Notify, Person
 from holdfast.machine.runs.events import NotificationDelivered, NotificationFailed
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish
+from holdfast.machine.runs.question import Seat
 from holdfast.machine.runs.state import Step
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.wording import Text, subject_of
@@ -58,10 +60,12 @@ def send(
     channels: Sequence[str],
     occasion: str,
     waits: bool = False,
+    kept_out: Sequence[str] = (),
 ) -> list[str]:
     """Have each of these people told once by each of these channels; the keys of the notices. The place is a step, by number and node.
 
     People and roles may lead to the same person: each notice names those before it, who are not told again.
+    Whoever is `kept_out` is not told by a role.
     """
     keys, full = [], _full(words)
     number, node = place
@@ -84,6 +88,7 @@ def send(
                     waits=waits,
                     occasion=f"{number}/{occasion}",
                     told=list(told),
+                    kept_out=list(kept_out) if person.kind == "role" else [],
                     full=full,
                 )
             )
@@ -102,13 +107,19 @@ def _full(words: Words) -> FullWords | None:
     )
 
 
-def asked(turn: Turn, step: Step) -> list[Person]:
-    """Those from whom a question wants a decision."""
-    return [seat.person for _, seat in question_of(turn.routes, turn.state, step).asked if seat.is_free]
+def asked(turn: Turn, step: Step) -> list[Seat]:
+    """The places from which a question wants a decision."""
+    return [seat for _, seat in question_of(turn.routes, turn.state, step).asked if seat.is_free]
 
 
-def tell_of_task(turn: Turn, step: Step, people: Sequence[Person], occasion: str, *, count: int = 1) -> None:
-    """Tell people of a question: that it is `opened`, that it was `handed` to them, that they are `reminded` of it, or that it has `escalated` to them."""
+def tell_of_task(turn: Turn, step: Step, seats: Sequence[Seat], occasion: str, *, count: int = 1) -> None:
+    """Tell those who have these places of a question: that it is `opened`, that it was `handed` to them, that they are `reminded` of it, or that it has `escalated` to them.
+
+    Whoever may not decide it is not told, neither by name nor by a role.
+    """
+    people = [seat.person for seat in seats if not is_left_out(turn, step, seat)]
+    has_role = any(each.kind == "role" for each in people)
+    kept_out = barred_names(turn.routes, turn.state, step) if has_role else ()
     node = turn.routes.node(step.node)
     assert isinstance(node.op, Human)
     try:
@@ -118,7 +129,8 @@ def tell_of_task(turn: Turn, step: Step, people: Sequence[Person], occasion: str
     prefix = _PREFIXES[occasion]
     words = Words(Text(f"{prefix}{subject.shown}", f"{prefix}{subject.full}", subject.audience))
     channels = node.op.channels or (IN_APP,)
-    send(turn, (step.number, step.node), words, people, channels=channels, occasion=f"{occasion}:{count}")
+    place = step.number, step.node
+    send(turn, place, words, people, channels=channels, occasion=f"{occasion}:{count}", kept_out=kept_out)
 
 
 def end_notice(turn: Turn, command: EndNotice) -> Answer | None:

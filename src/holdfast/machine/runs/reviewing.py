@@ -12,9 +12,10 @@ from holdfast.machine.graphs.asks import CHAIN, Ask
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.agreement import verdict, votes_of
-from holdfast.machine.runs.asking import NO_APPROVER, ask, can_do_without, is_left_out, notes_of
+from holdfast.machine.runs.asking import NO_APPROVER, ask, can_do_without, notes_of
 from holdfast.machine.runs.candidates import barred_names, is_open_to_all, question_of
 from holdfast.machine.runs.commands import AskAgain, PeopleReviewed
+from holdfast.machine.runs.entitlement import is_left_out
 from holdfast.machine.runs.errands import Person, ReviewPeople
 from holdfast.machine.runs.events import PeopleAsked
 from holdfast.machine.runs.question import Question, Seat, shown

@@ -20,6 +20,7 @@ from holdfast.machine.runs.conclusions import conclude
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.events import StepAnswered, TaskEscalated, TaskReminded
 from holdfast.machine.runs.notices import asked, tell_of_task
+from holdfast.machine.runs.question import Seat
 from holdfast.machine.runs.reviewing import review
 from holdfast.machine.runs.state import Step
 from holdfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
@@ -121,7 +122,7 @@ def _go_up(turn: Turn, step: Step, reason: str = "", *, by: Actor = SYSTEM) -> N
             turn.state, _times(turn.routes.node(step.node)).calendar, turn.moment.now, rung.timeout_ms
         )
         turn.set_timer(step_timer(step.number), after_ms, TimeOut(step=step.number))
-    tell_of_task(turn, step, people, "escalated", count=level)
+    tell_of_task(turn, step, [Seat(person=each) for each in people], "escalated", count=level)
     review(turn, step)
     _set_escalation(turn, step)
 
@@ -141,7 +142,7 @@ def _ask_last_resort(turn: Turn, step: Step, node: Node, reason: str = "") -> bo
     limit = turn.limit_of(node)
     if limit is not None:
         turn.set_timer(step_timer(step.number), limit, TimeOut(step=step.number))
-    tell_of_task(turn, step, people, "escalated", count=1)
+    tell_of_task(turn, step, [Seat(person=each) for each in people], "escalated", count=1)
     review(turn, step)
     return True
 

@@ -269,8 +269,8 @@ def _hand(task: _Task, event: Handed) -> None:
     """Ask somebody else, who is told if those who are asked are."""
     task.turn.emit(event)
     if task.op.channels:
-        count = len(question_of(task.turn.routes, task.turn.state, task.step).seats)
-        tell_of_task(task.turn, task.step, [event.person], "handed", count=count)
+        seats = question_of(task.turn.routes, task.turn.state, task.step).seats
+        tell_of_task(task.turn, task.step, seats[-1:], "handed", count=len(seats))
 
 
 def _newcomer_refusal(task: _Task, heir: Person) -> Rejection | None:

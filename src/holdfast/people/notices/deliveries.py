@@ -71,14 +71,15 @@ class Deliveries:
     def run(self, context: EffectContext, errand: Notify) -> EndNotice | None:
         """Deliver a notice, or raise. What comes back is for a step that waits for it, or tells of what was left undone."""
         channel, notice, muted = self._mannered(self._notice(context, errand), errand)
-        left_undone = self.deliver(channel, notice, but=muted | self._told(context.tenant, channel, errand))
+        left_undone = self.deliver(channel, notice, but=muted | self._spared(context.tenant, channel, errand))
         return _ended(errand, left_undone) if errand.waits or left_undone else None
 
-    def _told(self, tenant: str, channel: str, errand: Notify) -> frozenset[str]:
-        """The addresses of those who are told the same by the same channel in another notice. In the application readers find it once."""
+    def _spared(self, tenant: str, channel: str, errand: Notify) -> frozenset[str]:
+        """The addresses of those who are told the same by the same channel in another notice, or are kept out. In the application readers see to both."""
         if channel == IN_APP:
             return frozenset()
-        others = (Recipient(kind, name) for kind, name in errand.told)
+        others = [Recipient(kind, name) for kind, name in errand.told]
+        others += [Recipient("user", name) for name in errand.kept_out]
         return frozenset(address for each in others for address in self.addresses(tenant, each))
 
     def _mannered(self, notice: Notice, errand: Notify) -> tuple[str, Notice, frozenset[str]]:
@@ -147,6 +148,7 @@ class Deliveries:
             at=self._clock(),
             partition=context.partition,
             occasion=f"{context.instance}/{errand.occasion}" if errand.occasion else "",
+            kept_out=tuple(errand.kept_out),
         )
 
     def _addressed(self, channel: str, notice: Notice, but: frozenset[str]) -> tuple[Notice, bool]:

@@ -27,5 +27,6 @@ class InApp:
             body=notice.body,
             partition=notice.partition,
             occasion=notice.occasion,
+            kept_out=notice.kept_out,
         )
         self._write(told)

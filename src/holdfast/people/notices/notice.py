@@ -41,6 +41,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the tenant that the instance is in; empty if it is in none."""
     occasion: str = ""
     """Names what is told, whomever and by whichever channel: the same for all recipients of one occasion."""
+    kept_out: tuple[str, ...] = ()
+    """Those whom a notice to a role is not for, because they may not decide what it is about. Their addresses are not among `addresses`."""
 
     @property
     def recipient(self) -> Recipient:

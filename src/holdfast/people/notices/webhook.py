@@ -98,7 +98,7 @@ def _check(name: str, value: str) -> None:
 def _data(notice: Notice) -> dict[str, object]:
     return {
         "tenant": notice.tenant,
-        "to": {"kind": notice.kind, "name": notice.to},
+        "to": {"kind": notice.kind, "name": notice.to, **({"except": notice.kept_out} if notice.kept_out else {})},
         "subject": notice.subject,
         "body": notice.body,
         "instance": str(notice.instance),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import cast
 
@@ -38,6 +39,7 @@ _COLUMNS = (
     "body",
     "partition",
     "occasion",
+    "kept_out",
     "created_at",
     "read_at",
 )
@@ -52,8 +54,9 @@ class PostgresNotifications:
     def add(self, notification: NewNotification, now: datetime) -> bool:
         """Tell somebody something, once."""
         told = msgspec.structs.replace(notification, step=Int4(notification.step))
+        *values, kept_out = msgspec.structs.astuple(told)
         with self._line.use() as connection:
-            return connection.execute(_sql.add, [*msgspec.structs.astuple(told), now]).rowcount == 1
+            return connection.execute(_sql.add, [*values, json.dumps(kept_out), now]).rowcount == 1
 
     def page(
         self, tenant: str, of: Recipient, *, who: Reader, unread: bool, before: int, limit: int, partition: str = ""
@@ -61,35 +64,43 @@ class PostgresNotifications:
         """A page of a list, newest first."""
         statement = _sql.unread_page if unread else _sql.page
         with self._line.use() as connection:
-            values = [who.name, tenant, partition, *of, Int8(before), who.name, list(who.roles), Int8(limit)]
+            values = [who.name, tenant, partition, *of, Int8(before), *_hidden(who), Int8(limit)]
             found = connection.execute(statement, values).fetchall()
         return [_notification(cast("rows.Row", row)) for row in found]
 
     def count_unread(self, tenant: str, of: Recipient, *, who: Reader, partition: str = "") -> int:
         """How many were not read."""
-        values = [who.name, tenant, partition, *of, who.name, list(who.roles)]
+        values = [who.name, tenant, partition, *of, *_hidden(who)]
         with self._line.use() as connection:
             row = connection.execute(_sql.count_unread, values).fetchone()
         return int(cast("rows.Row", row)[0])
 
     def mark_read(
-        self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str, partition: str = ""
+        self, tenant: str, of: Recipient, number: int, now: datetime, *, who: Reader, partition: str = ""
     ) -> bool:
         """One was read."""
         with self._line.use() as connection:
             if of.kind == "user":
                 done = connection.execute(_sql.mark_read, [now, tenant, partition, *of, Int8(number)])
             else:
-                done = connection.execute(_sql.mark_read_by, [reader, now, tenant, partition, *of, Int8(number)])
+                values = [who.name, now, tenant, partition, *of, Int8(number), who.names]
+                done = connection.execute(_sql.mark_read_by, values)
             return done.rowcount == 1
 
-    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str, partition: str = "") -> int:
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, who: Reader, partition: str = "") -> int:
         """All were read."""
         with self._line.use() as connection:
             if of.kind == "user":
                 return connection.execute(_sql.mark_all_read, [now, tenant, partition, *of]).rowcount
-            return connection.execute(_sql.mark_all_read_by, [reader, now, tenant, partition, *of]).rowcount
+            values = [who.name, now, tenant, partition, *of, who.names]
+            return connection.execute(_sql.mark_all_read_by, values).rowcount
+
+
+def _hidden(who: Reader) -> tuple[list[str], str, list[str]]:
+    """By what the reader does not find something: kept out, or told by another of their lists."""
+    return who.names, who.name, list(who.roles)
 
 
 def _notification(row: rows.Row) -> StoredNotification:
-    return StoredNotification(**dict(zip(_COLUMNS, row, strict=True)))
+    found = dict(zip(_COLUMNS, row, strict=True))
+    return StoredNotification(**{**found, "kept_out": tuple(json.loads(cast("str", found["kept_out"])))})

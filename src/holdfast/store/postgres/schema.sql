@@ -507,6 +507,7 @@ create table holdfast.notifications (
     step integer not null,
     partition text not null,
     occasion text not null,
+    kept_out text not null,
     subject text not null,
     body text not null,
     created_at timestamp with time zone not null,

@@ -37,9 +37,9 @@ class SQLiteNotifications:
     def add(self, notification: NewNotification, now: datetime) -> bool:
         """Tell somebody something, once."""
         told = msgspec.structs.replace(notification, instance=str(notification.instance))
-        values = msgspec.structs.astuple(told)
+        *values, kept_out = msgspec.structs.astuple(told)
         with self._database.writing() as connection:
-            return connection.execute(_sql.add, (*values, text(now))).rowcount == 1
+            return connection.execute(_sql.add, (*values, json.dumps(kept_out), text(now))).rowcount == 1
 
     def page(
         self, tenant: str, of: Recipient, *, who: Reader, unread: bool, before: int, limit: int, partition: str = ""
@@ -47,33 +47,40 @@ class SQLiteNotifications:
         """A page of a list, newest first."""
         statement = _sql.unread_page if unread else _sql.page
         with self._database.reading() as connection:
-            values = (who.name, tenant, partition, *of, before, who.name, json.dumps(who.roles), limit)
+            values = (who.name, tenant, partition, *of, before, *_hidden(who), limit)
             found = connection.execute(statement, values).fetchall()
         return [_notification(row) for row in found]
 
     def count_unread(self, tenant: str, of: Recipient, *, who: Reader, partition: str = "") -> int:
         """How many were not read."""
         with self._database.reading() as connection:
-            values = (who.name, tenant, partition, *of, who.name, json.dumps(who.roles))
+            values = (who.name, tenant, partition, *of, *_hidden(who))
             return int(connection.execute(_sql.count_unread, values).fetchone()[0])
 
     def mark_read(
-        self, tenant: str, of: Recipient, number: int, now: datetime, *, reader: str, partition: str = ""
+        self, tenant: str, of: Recipient, number: int, now: datetime, *, who: Reader, partition: str = ""
     ) -> bool:
         """One was read."""
         with self._database.writing() as connection:
             if of.kind == "user":
                 done = connection.execute(_sql.mark_read, (text(now), tenant, partition, *of, number))
             else:
-                done = connection.execute(_sql.mark_read_by, (reader, text(now), tenant, partition, *of, number))
+                values = (who.name, text(now), tenant, partition, *of, number, json.dumps(who.names))
+                done = connection.execute(_sql.mark_read_by, values)
             return done.rowcount == 1
 
-    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, reader: str, partition: str = "") -> int:
+    def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, who: Reader, partition: str = "") -> int:
         """All were read."""
         with self._database.writing() as connection:
             if of.kind == "user":
                 return connection.execute(_sql.mark_all_read, (text(now), tenant, partition, *of)).rowcount
-            return connection.execute(_sql.mark_all_read_by, (reader, text(now), tenant, partition, *of)).rowcount
+            values = (who.name, text(now), tenant, partition, *of, json.dumps(who.names))
+            return connection.execute(_sql.mark_all_read_by, values).rowcount
+
+
+def _hidden(who: Reader) -> tuple[str, ...]:
+    """By what the reader does not find something: kept out, or told by another of their lists."""
+    return json.dumps(who.names), who.name, json.dumps(who.roles)
 
 
 def _notification(row: rows.Row) -> StoredNotification:
@@ -89,6 +96,7 @@ def _notification(row: rows.Row) -> StoredNotification:
         body=row[8],
         partition=row[9],
         occasion=row[10],
-        created_at=rows.instant(row[11]),
-        read_at=rows.instant_or_none(row[12]),
+        kept_out=tuple(json.loads(row[11])),
+        created_at=rows.instant(row[12]),
+        read_at=rows.instant_or_none(row[13]),
     )

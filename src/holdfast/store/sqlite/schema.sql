@@ -439,6 +439,7 @@ CREATE TABLE notifications (
     step       integer not null,
     partition  text not null,
     occasion   text not null,
+    kept_out   text not null,
     subject    text not null,
     body       text not null,
     created_at text not null,

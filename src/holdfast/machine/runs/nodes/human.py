@@ -22,7 +22,7 @@ from holdfast.machine.graphs.kinds.human import SHOWN
 from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reason_against, verdict, vote_of, votes_of
 from holdfast.machine.runs.answers import answer_found, hidden_name, hidden_told, is_within, judged, merged, too_large
-from holdfast.machine.runs.asking import ask, is_left_out, look_up
+from holdfast.machine.runs.asking import ask, look_up
 from holdfast.machine.runs.branches import entry_of
 from holdfast.machine.runs.candidates import (
     decision_by,
@@ -32,7 +32,7 @@ from holdfast.machine.runs.candidates import (
 )
 from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import conclude, forget_answers, keep_answers
-from holdfast.machine.runs.entitlement import apart_refusal, seat_for, unclaimed_refusal
+from holdfast.machine.runs.entitlement import apart_refusal, is_left_out, seat_for, unclaimed_refusal
 from holdfast.machine.runs.events import StagePassed, StepAnswered, TaskDecided
 from holdfast.machine.runs.forms import filled_in
 from holdfast.machine.runs.leaving import May, is_barred, pass_through, value_of

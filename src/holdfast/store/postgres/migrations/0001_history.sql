@@ -717,6 +717,7 @@ create table holdfast.notifications (
     step       integer not null,
     partition  text not null,
     occasion   text not null,
+    kept_out   text not null,
     subject    text not null,
     body       text not null,
     created_at timestamptz not null,

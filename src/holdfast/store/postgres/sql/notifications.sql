@@ -1,13 +1,14 @@
 -- name: add
-insert into holdfast.notifications (tenant, key, kind, recipient, instance, step, subject, body, partition, occasion, created_at)
-values (?::text, ?::text, ?::text, ?::text, ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::timestamptz) on conflict do nothing
+insert into holdfast.notifications (tenant, key, kind, recipient, instance, step, subject, body, partition, occasion, kept_out, created_at)
+values (?::text, ?::text, ?::text, ?::text, ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::text, ?::timestamptz) on conflict do nothing
 
 -- name: page
 -- What was told to a role has been read by those who have read it; what was told to a user, by that user. Whoever was told the same on one
 -- occasion by name and by roles finds it once: where it came first.
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.created_at, coalesce(n.read_at, r.read_at)
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.kept_out, n.created_at, coalesce(n.read_at, r.read_at)
 from holdfast.notifications n left join holdfast.notification_reads r on r.notification = n.id and r.reader = ?::text
 where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id < ?::int8
+    and not jsonb_exists_any(n.kept_out::jsonb, ?::text[])
     and not exists (
         select 1 from holdfast.notifications o
         where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
@@ -16,9 +17,10 @@ where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.parti
 order by n.id desc limit ?::int8
 
 -- name: unread_page
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.created_at, coalesce(n.read_at, r.read_at)
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.kept_out, n.created_at, coalesce(n.read_at, r.read_at)
 from holdfast.notifications n left join holdfast.notification_reads r on r.notification = n.id and r.reader = ?::text
 where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id < ?::int8 and n.read_at is null and r.read_at is null
+    and not jsonb_exists_any(n.kept_out::jsonb, ?::text[])
     and not exists (
         select 1 from holdfast.notifications o
         where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
@@ -29,6 +31,7 @@ order by n.id desc limit ?::int8
 -- name: count_unread
 select count(*) from holdfast.notifications n left join holdfast.notification_reads r on r.notification = n.id and r.reader = ?::text
 where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.read_at is null and r.read_at is null
+    and not jsonb_exists_any(n.kept_out::jsonb, ?::text[])
     and not exists (
         select 1 from holdfast.notifications o
         where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
@@ -43,6 +46,7 @@ where tenant = ?::text and partition = coalesce(nullif(?::text, ''), partition) 
 -- One of a role's, by one of those who have it. What was read stays read since the first time.
 insert into holdfast.notification_reads (notification, reader, tenant, read_at)
 select n.id, ?::text, n.tenant, ?::timestamptz from holdfast.notifications n where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id = ?::int8
+    and not jsonb_exists_any(n.kept_out::jsonb, ?::text[])
 on conflict (notification, reader) do update set read_at = notification_reads.read_at
 
 -- name: mark_all_read
@@ -52,4 +56,5 @@ where tenant = ?::text and partition = coalesce(nullif(?::text, ''), partition) 
 -- name: mark_all_read_by
 insert into holdfast.notification_reads (notification, reader, tenant, read_at)
 select n.id, ?::text, n.tenant, ?::timestamptz from holdfast.notifications n where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text
+    and not jsonb_exists_any(n.kept_out::jsonb, ?::text[])
 on conflict (notification, reader) do nothing

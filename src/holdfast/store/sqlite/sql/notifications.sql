@@ -1,13 +1,14 @@
 -- name: add
-insert into notifications (tenant, key, kind, recipient, instance, step, subject, body, partition, occasion, created_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing;
+insert into notifications (tenant, key, kind, recipient, instance, step, subject, body, partition, occasion, kept_out, created_at)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing;
 
 -- name: page
 -- What was told to a role has been read by those who have read it; what was told to a user, by that user. Whoever was told the same on one
 -- occasion by name and by roles finds it once: where it came first.
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.created_at, coalesce(n.read_at, r.read_at)
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.kept_out, n.created_at, coalesce(n.read_at, r.read_at)
 from notifications n left join notification_reads r on r.notification = n.id and r.reader = ?
 where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id < ?
+    and not exists (select 1 from json_each(n.kept_out) k where k.value in (select value from json_each(?)))
     and not exists (
         select 1 from notifications o
         where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
@@ -16,9 +17,10 @@ where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.
 order by n.id desc limit ?;
 
 -- name: unread_page
-select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.created_at, coalesce(n.read_at, r.read_at)
+select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.kept_out, n.created_at, coalesce(n.read_at, r.read_at)
 from notifications n left join notification_reads r on r.notification = n.id and r.reader = ?
 where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id < ? and n.read_at is null and r.read_at is null
+    and not exists (select 1 from json_each(n.kept_out) k where k.value in (select value from json_each(?)))
     and not exists (
         select 1 from notifications o
         where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
@@ -29,6 +31,7 @@ order by n.id desc limit ?;
 -- name: count_unread
 select count(*) from notifications n left join notification_reads r on r.notification = n.id and r.reader = ?
 where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.read_at is null and r.read_at is null
+    and not exists (select 1 from json_each(n.kept_out) k where k.value in (select value from json_each(?)))
     and not exists (
         select 1 from notifications o
         where o.instance = n.instance and o.occasion = n.occasion and o.tenant = n.tenant and o.id < n.id and o.occasion <> ''
@@ -43,6 +46,7 @@ where tenant = ? and partition = coalesce(nullif(?, ''), partition) and kind = ?
 -- One of a role's, by one of those who have it. What was read stays read since the first time.
 insert into notification_reads (notification, reader, tenant, read_at)
 select n.id, ?, n.tenant, ? from notifications n where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id = ?
+    and not exists (select 1 from json_each(n.kept_out) k where k.value in (select value from json_each(?)))
 on conflict (notification, reader) do update set read_at = notification_reads.read_at;
 
 -- name: mark_all_read
@@ -52,4 +56,5 @@ where tenant = ? and partition = coalesce(nullif(?, ''), partition) and kind = ?
 -- name: mark_all_read_by
 insert into notification_reads (notification, reader, tenant, read_at)
 select n.id, ?, n.tenant, ? from notifications n where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ?
+    and not exists (select 1 from json_each(n.kept_out) k where k.value in (select value from json_each(?)))
 on conflict (notification, reader) do nothing;
