@@ -57,3 +57,21 @@ def test_the_audit_is_for_auditors_of_the_tenant(world: World) -> None:
     assert rival.get(f"{AUDIT}/instances/{run}").status_code == 404
     assert "olga" not in rival.get(f"{AUDIT}/changes").text
     assert problem(auditor.get(f"{AUDIT}/changes?name=ann"))["detail"].startswith("`name` needs a `subject`")
+
+
+def test_only_refusals_because_of_who_asks_are_kept(world: World) -> None:
+    """What is wrong with a request itself is answered, and is no refusal for auditors."""
+    client = world.client(actor="audra", capabilities=["audit:read"])
+    before = all_of(client, f"{AUDIT}/refusals")
+    for wrong in (
+        client.get(f"{AUDIT}/refusals?limit=nothing"),
+        client.get(f"{AUDIT}/refusals?unknown=1"),
+        client.get(f"{AUDIT}/refusals", headers={"holdfast-reason": "two%0Alines"}),
+        client.get(f"{AUDIT}/instances/nothing"),
+    ):
+        assert 400 <= wrong.status_code < 500
+    assert all_of(client, f"{AUDIT}/refusals") == before
+    assert client.get("/api/v1/keys").status_code == 403
+    (kept, *earlier) = all_of(client, f"{AUDIT}/refusals")
+    assert earlier == before
+    assert (kept["actor"], kept["path"], kept["code"]) == ("audra", "/api/v1/keys", "not_permitted")

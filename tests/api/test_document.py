@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import jsonschema
@@ -33,6 +33,23 @@ EXAMPLES = int(os.environ.get("HOLDFAST_SCHEMA_EXAMPLES", "1"))
 ENDLESS = {"stream_execution", "stream_executions", "stream_inbox"}
 """Streams that do not end by themselves; others test them."""
 BY_NAME = {route.name: route for route in ROUTES}
+INSTANTS = {
+    "after",
+    "alive_until",
+    "at",
+    "before",
+    "created_after",
+    "created_before",
+    "end",
+    "follow_until",
+    "paused_until",
+    "since",
+    "start",
+    "timestamp",
+    "until",
+    "waits_since",
+}
+"""Fields and parameters that are instants, besides those that end in `_at`."""
 CHECKS: list[Any] = [
     not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance,
 ]  # fmt: skip
@@ -163,3 +180,29 @@ def _parts(case: Any) -> dict[str, Any]:
     given = (sent.get("headers") or {}).items()
     sent["headers"] = {k: str(v).encode("utf-8", "replace") for k, v in given if k.lower() != "authorization"}
     return {key: sent[key] for key in ("params", "json", "content", "data", "headers") if sent.get(key) is not None}
+
+
+def named(node: object, name: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every schema of the document that has a name: of fields and of parameters, with each of its ways."""
+    if isinstance(node, dict):
+        if name:
+            yield from ((name, each) for each in node.get("anyOf", [node]))
+        if isinstance(node.get("schema"), dict) and "in" in node:
+            yield from named(node["schema"], node["name"])
+        for key, each in node.items():
+            if key == "properties":
+                for field, schema in each.items():
+                    yield from named(schema, field)
+            elif key not in {"example", "schema"}:
+                yield from named(each)
+    elif isinstance(node, list):
+        for each in node:
+            yield from named(each)
+
+
+def test_instants_alone_are_told_as_instants() -> None:
+    """What is a `date-time` in the document has the name of a time, and nothing else is; clients read it as one."""
+    told = {name for name, schema in named(DOCUMENT) if schema.get("format") == "date-time"}
+    assert {name for name in told if not name.endswith("_at")} == INSTANTS
+    texts = {name for name, schema in named(DOCUMENT) if schema == {"type": "string"}}
+    assert {name for name in texts if name.endswith("_at")} == set()

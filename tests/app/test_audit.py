@@ -96,7 +96,8 @@ def told_as(name: str, entry: AuditEntry | Change) -> str:
     """What an entry tells of a change, without ids, hashes and instants."""
     values = json.dumps([entry.before, entry.after], default=str, sort_keys=True)
     told = json.dumps(json.loads(values, object_hook=_in_order), sort_keys=True)
-    return f"{name}: {entry.action} {CHANCE.sub('*', told)}"
+    what = CHANCE.sub("*", f" {entry.subject}:{entry.name}") if isinstance(entry, Change) else ""
+    return f"{name}: {entry.action}{what} {CHANCE.sub('*', told)}"
 
 
 def _in_order(fields: dict[str, object]) -> dict[str, object]:

@@ -270,6 +270,10 @@ def test_samples_come_into_no_database_by_accident(
     assert "HOLDFAST_DATABASE names a database, and nobody says what is run on it" in told
     both = ("--folder", "mine", "--database", "sqlite:///other.db")
     assert "two places" in holdfast("dev", "--port", "0", *both, code=Exit.WRONG).stderr
+    Path("taken").write_text("")  # A folder that is said is meant, whatever a variable says.
+    told = holdfast("dev", "--port", "0", "--folder", "taken", code=Exit.WRONG).stderr
+    assert "the data cannot be kept in taken: " in told
+    Path("taken").unlink()
     assert holdfast.json("bench", "--runs", "1", "--steps", "1")["database"] == "a new SQLite file"
     assert list(tmp_path.iterdir()) == []
 

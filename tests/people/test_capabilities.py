@@ -126,6 +126,8 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large.yaml").write_text("#" * 1_000_001, encoding="utf-8")
     with pytest.raises(ConfigurationError, match="more than 1000000 characters"):
         Capabilities.from_file(tmp_path / "large.yaml")
+    (tmp_path / "large.yaml").write_text("#" * 1_000_000, encoding="utf-8")
+    assert Capabilities.from_file(tmp_path / "large.yaml").named == frozenset()
 
 
 class Odd(CapabilityResolver):
@@ -191,3 +193,10 @@ def test_what_a_token_says_of_one_it_does_not_say_of_another() -> None:
         assert first.request.actor.may("x")
         assert not first.acting("bob").request.actor.may("x")
         assert not engine.acting("bob").request.actor.may("x")
+
+
+@pytest.mark.parametrize("claim", ["", None, 3, ["scope"], b"scope"])
+def test_a_claim_is_given_by_its_name(claim: Any) -> None:
+    """What is no name of a claim is refused when the engine is opened, and not when somebody asks."""
+    with pytest.raises(ConfigurationError, match="given by its name, not as"):
+        ClaimedCapabilities(claim)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import ConfigurationError, Directory, Principal
+from holdfast.kernel.people import Absence, Delegation
 from holdfast.people.directory import Look
 
 SAMPLE = Path(__file__).with_name("people.yaml")
@@ -53,7 +54,19 @@ def test_dates_count_the_last_day() -> None:
     assert at(7, 14).absent(["ann"]) == {"ann"}
     assert at(7, 15).absent(["ann"]) == frozenset()
     (delegation,) = at(7, 14).delegations_to("bob")
-    assert (delegation.giver, delegation.role, delegation.definition) == ("ann", "finance", "expense")
+    begins, ends = datetime(2026, 7, 1, tzinfo=UTC), datetime(2026, 7, 15, tzinfo=UTC)
+    assert delegation == Delegation(
+        id=delegation.id,
+        giver="ann",
+        receiver="bob",
+        role="finance",
+        definition="expense",
+        reason="holidays",
+        begins_at=begins,
+        ends_at=ends,
+    )
+    (absence,) = at(7, 14).rows.absences(["ann"], at=datetime(2026, 7, 14, tzinfo=UTC))
+    assert absence == Absence(id=absence.id, principal="ann", reason="holidays", begins_at=begins, ends_at=ends)
     assert at(6, 30).delegations_to("bob") == []
 
 

@@ -297,3 +297,6 @@ def test_gates_ask_a_directory_of_the_host(place: Place, where: str, expected: s
         calls_of(engine, "bea").documents.transition("invoice", "I-1", transition)
         engine.drain()
     assert status(engine) == expected
+    lines = acting(engine, PUBLISHER).documents.audit("invoice", "I-1")
+    passed = [each.what for each in lines if each.what.startswith("passed ")]
+    assert passed == (["passed submit"] if where == "before" else ["passed submit", "passed approve"])

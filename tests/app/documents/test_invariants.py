@@ -391,6 +391,15 @@ def test_wrong_questions_are_told(ruins: Ruins) -> None:
     for forbidden in (eve.check, eve.workflows, eve.patrol, lambda: eve.repair(ruins.whole, reason="why")):
         with pytest.raises(ForbiddenError):
             forbidden()
+    wrong_too: list[Callable[[], object]] = [
+        lambda: eve.patrol(limit=0),
+        lambda: eve.patrol(rules=["WF-99"]),
+        lambda: eve.check(cursor="yesterday"),
+        lambda: eve.of(ruins.whole),
+    ]
+    for call in wrong_too:  # The right is asked for before anything else is judged.
+        with pytest.raises(ForbiddenError):
+            call()
 
 
 REPAIRED = [
@@ -522,3 +531,20 @@ def test_a_workflow_that_was_changed_with_its_hash_is_not_what_its_body_compiles
     assert ["its contract and body compile to the artifact" in each for each in found()] == [True]
     ruin.run(f"update {{}}blueprints set content = ? {mine} kind = 'body'", b"{}")
     assert ["something changed it" in each for each in found()] == [True]
+
+
+def test_receipts_of_a_document_that_was_deleted_say_nothing_of_the_next_one_of_its_name(place: Place) -> None:
+    """Its commands are remembered by its name, and count versions that the new document does not have yet."""
+    engine = with_contract(place)
+    published(engine, BODY, "default")
+    given: dict[str, object] = {"number": "1", "vendor_id": "acme", "grand_total": 500}
+    documents = engine.documents
+    old = documents.create("invoice", given, id="A", idempotency_key="create")
+    for total in range(4):
+        documents.mutate("invoice", "A", {"grand_total": total}, idempotency_key=f"edit {total}")
+    documents.transition("invoice", "A", "cancel")
+    engine.drain()
+    engine.run(old.instance).delete(reason="wrong")
+    new = documents.create("invoice", given, id="A", idempotency_key="once more")
+    page = engine.invariants.check()
+    assert (new.instance != old.instance, page.items, page.checked) == (True, [], 1)

@@ -188,6 +188,8 @@ def test_notices_tell_a_hidden_field_to_its_roles_alone(place: Place) -> None:
         [full, (f"Pay {MASKED} to Rita?", "")]
     )  # One notice for one occasion: her own.
     assert sorted(told["fay"]) == sorted([masked, (f"Pay {MASKED} to Rita?", "")])
+    by_role = of(engine, Actor(id="hal", roles=frozenset({"hr"}))).notifications.mine()
+    assert [(each.subject, each.body) for each in by_role] == [full]
 
 
 def test_what_scripts_and_lists_take_from_hidden_fields_is_masked_in_runs(place: Place) -> None:

@@ -242,3 +242,21 @@ def test_a_fork_with_other_data_asks_the_people_of_a_child_again(place: Place) -
     engine.drain()
     assert [each.name for each in taken.steps() if each.status == "running"] == ["word"]
     assert len(engine.tasks.list()) == 1
+
+
+def test_a_run_that_ends_with_a_branch_says_who_cancelled_that(place: Place) -> None:
+    """The run that the branch has called ends with it, and its history names the operator and the reason."""
+    engine = place.engine()
+    engine.register(Saga("level-0").human("approve", role="boss").build())
+    forked = Saga("payment").fork(
+        "both", lambda branch: branch.call("sub", "level-0"), lambda branch: branch.wait_for("other", "stop")
+    )
+    engine.register(forked.join("all").build())
+    instance = run(engine, "payment")
+    (token,) = (each.token for each in engine.run(instance).steps() if each.name == "sub")
+    child = descendant(engine, instance, 1)
+    engine.acting(OLGA).run(instance).cancel_branch(token, reason=WHY)
+    engine.drain()
+    assert status(engine, child) == "cancelled"
+    (ended,) = [each for each in engine.run(child).history() if each.event_type == "workflow_cancelled"]
+    assert ended.data["reason"] == f"the workflow that started it was stopped at 'sub' by 'olga': {WHY}"

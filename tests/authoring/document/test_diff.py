@@ -159,3 +159,13 @@ def test_a_slot_that_is_gone_breaks_those_who_fill_it() -> None:
     found = contract_changes(contract(), later, {"acme": compiled({AMEND: patch([ask("a")])})})
     (slot,) = [each for each in found if each.what == "slot"]
     assert (slot.name, slot.how, slot.breaks) == (AMEND, "removed", True)
+
+
+def test_a_window_that_a_patch_kept_is_no_change() -> None:
+    """A window that was stricter in both versions is not told again; one that became another is told once, of its node."""
+    nodes = [ask("a")]
+    locked, again = (compiled({APPROVE: patch(nodes, window="locked")}) for _ in range(2))
+    assert [each for group in diff(locked, again).slots for each in group.changes] == []
+    changed = compiled({APPROVE: patch([ask("a", title="Boss")], window="locked")})
+    told = [(each.what, each.id) for group in diff(locked, changed).slots for each in group.changes]
+    assert told == [("node", usr("a"))]

@@ -183,3 +183,10 @@ def test_an_export_that_was_changed_says_so() -> None:
     assert found.code == "hash_mismatch"
     assert read_body("\n".join(line for line in edited.splitlines() if not line.startswith("hash:"))).hash is None
     assert export_yaml(contract()) == export_yaml(read_contract(export_yaml(contract())))
+
+
+def test_what_a_template_makes_that_cannot_be_read_is_told_of_the_template() -> None:
+    """The finding names the template, not a body that somebody wrote."""
+    made = read_template("fast_track")
+    with pytest.raises(DefinitionError, match="the template fast_track"):
+        instantiate(msgspec.structs.replace(made, body={**made.body, "slots": 3}))

@@ -336,3 +336,21 @@ def test_words_where_an_expression_stands_are_to_be_quoted() -> None:
     """Whoever writes a text into `input` is told how it is written."""
     with pytest.raises(DefinitionError, match="quote it inside the expression: \"'Your order is done'\""):
         load_processes(SEVERAL)
+
+
+@pytest.mark.parametrize(
+    ("written", "is_told"),
+    [
+        ("Your order is done", True),
+        ("a +", False),
+        ("f(", False),
+        ("x > > y", False),
+        ("nothing known to", True),
+        ("[a, b", False),
+    ],
+)
+def test_only_words_are_to_be_quoted(written: str, is_told: bool) -> None:  # noqa: FBT001 - a column of the table
+    """An expression that is wrong and looks like no sentence is not called a text."""
+    with pytest.raises(DefinitionError) as wrong:
+        load_processes(SEVERAL.replace("Your order is done", written))
+    assert any("quote it inside the expression" in each.message for each in wrong.value.diagnostics) == is_told

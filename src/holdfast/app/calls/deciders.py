@@ -247,8 +247,7 @@ class FutureDeciders:
     def _context(self) -> bytes | None:
         """For whom a message is decided later."""
         request, companions = self._desk.asked, self._desk.service.shared.telemetry.companions
-        trace = companions.caller(request.trace) if companions.is_any else request.trace
-        return request_bytes(request, trace=trace)
+        return request_bytes(request, trace=companions.caller(request.trace))
 
     def _address(self, program: Program, key: str) -> Address:
         return self._desk.address(program.type, checked_key(key, "key"))

@@ -103,7 +103,7 @@ def read_partly(text: str | bytes) -> Partly:
 
 def _unread(tree: Fields) -> b.Unread | None:
     """What stands for a node that cannot be read, if it has a name; its type may be anything."""
-    given = {name: plain(field.tree) for name, field in tree.fields.items() if name in {"id", "into"}}
+    given = {name: plain(tree.fields[name].tree) for name in tree.fields.keys() & {"id", "into"}}
     name, into = given.get("id"), given.get("into")
     if not isinstance(name, str) or not name:
         return None
