@@ -250,14 +250,17 @@ def test_whoever_has_no_manager_finds_nobody(place: Place, requester: str, note:
 # -- several asks
 
 
-def test_everybody_is_asked_once_and_the_answer_says_why(place: Place) -> None:
-    """In the order of the question, themselves rather than for others; each part says by which resolver, with what, and who was found."""
+def test_the_answer_says_why_each_is_asked(place: Place) -> None:
+    """Each part says by which resolver, with what, and who was found; of those the question makes places, of each person one."""
     asked = office(place)
     asked.engine.directory.absent("bob")
     asked.engine.directory.delegate("bob", "ann")
     found = asked.found(Ask(by="user", of="bob"), Ask(by="user", of="ann", weight=3), role("all"), requester="eve")
     assert [(each.name, each.for_, each.weight, each.via) for each in found.people] == [
+        ("ann", "bob", 1, "named"),
         ("ann", "", 3, "named"),
+        ("ann", "", 1, "role finance"),
+        ("ann", "bob", 1, "role finance"),
         ("cat", "", 1, "role finance"),
     ]
     assert found.why == [

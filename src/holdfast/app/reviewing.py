@@ -147,10 +147,11 @@ class TaskReview:
         self._work_off()
 
     def _is_turn(self) -> bool:
-        """Whether anybody is asked anything, and no other process has looked a moment ago."""
+        """Whether anybody is asked anything or nobody could be, and no other process has looked a moment ago."""
         service = self._desk.service
         moment = service.shared.clock.judge()
-        if not service.survey(lambda parts: parts.incidents().asked(after=None, limit=1)):
+        is_asked = service.survey(lambda parts: parts.incidents().asked(after=None, limit=1))
+        if not is_asked and not service.survey(lambda parts: parts.incidents().undecidable(limit=1)):
             return False
         return service.operate(lambda parts: parts.workers().announce(_TURN, every=_EVERY, now=moment))
 

@@ -12,9 +12,10 @@ from holdfast.kernel.names import joined
 from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.runs.commands import PeopleFound, PeopleReviewed
 from holdfast.machine.runs.errands import Data, FindPeople, Person, ReviewPeople
+from holdfast.machine.runs.question import MISSING
 from holdfast.people.chains import Chain
 from holdfast.people.directory import Crowd, Directory, Look
-from holdfast.people.resolvers import BUILT_IN, PeopleRequest, Resolvers
+from holdfast.people.resolvers import BUILT_IN, NOBODY, PeopleRequest, Resolvers
 from holdfast.runtime.handlers import EffectContext, Fail
 
 
@@ -60,7 +61,7 @@ class Finder:
             search.look = Look(rows, self._sources.now())
             for place, ask in enumerate(errand.asks):
                 search.answer(ask, given.get(place), turns.get(place))
-        return PeopleFound(step=errand.step, people=_once(search.people), why=search.why)
+        return PeopleFound(step=errand.step, people=search.people, why=search.why)
 
     def review(self, context: EffectContext, errand: ReviewPeople) -> PeopleReviewed:
         """Who of those that are asked cannot decide now, as the errand ReviewPeople asks."""
@@ -118,6 +119,8 @@ class _Search:
         self.why: list[Data] = []
         self._notes: list[str] = []
         """What is worth knowing about the answer to the present ask."""
+        self._missing: list[str] = []
+        """Those whom it names and who cannot act."""
 
     def request(self, ask: Ask) -> PeopleRequest:
         """What a resolver of the application is asked."""
@@ -133,7 +136,7 @@ class _Search:
 
     def answer(self, ask: Ask, given: list[Person] | None, turn: int | None) -> None:
         """Find those of one ask, and write down how."""
-        self._notes = []
+        self._notes, self._missing = [], []
         if given is not None:
             found = self._named(given, ask, turn)
         elif ask.by == "role":
@@ -149,11 +152,13 @@ class _Search:
         said: Data = {"resolver": ask.by, "of": ask.of, "pick": ask.pick, "result": [_shown(each) for each in found]}
         if self._errand.requester:
             said["requester"] = self._errand.requester
+        said |= {MISSING: self._missing} if self._missing else {}
         self.why.append(said | ({"notes": self._notes} if self._notes else {}))
 
     def _named(self, given: list[Person], ask: Ask, turn: int | None) -> list[Person]:
         """Those whom a resolver of the application has named."""
-        users = [each.name for each in given if each.kind == "user"]
+        users = [each.name for each in given if each.kind == "user" and each != NOBODY]
+        self._missing = [ask.words] * given.count(NOBODY)
         found = self._present(users, via=f"resolver {ask.by}", turn=turn)
         for each in given:
             if each.kind == "role" and not (turn is not None and found):
@@ -277,6 +282,7 @@ class _Search:
                 away.append(Person(name=name, via=via, role=role))
             else:
                 self._notes.append(f"{name!r} is deactivated")
+                self._missing += [] if role else [name]  # Of a role, they are no holder any more who decides.
         if turn is None:
             order = {name: place for place, name in enumerate(asked)}
             return sorted([*here, *replaced, *away], key=lambda each: order[each.for_ or each.name])
@@ -290,16 +296,6 @@ class _Search:
         return crowd.stand_in(
             name, role=role, definition=self._definition, but={self._errand.requester, *self._errand.barred}
         )
-
-
-def _once(people: list[Person]) -> list[Person]:
-    """Everybody once, themselves rather than in the place of others."""
-    found: dict[tuple[str, str], Person] = {}
-    for each in people:
-        before = found.get((each.kind, each.name))
-        if before is None or (before.for_ and not each.for_):
-            found[each.kind, each.name] = each
-    return list(found.values())
 
 
 _VIA_ROLE = "role "

@@ -17,6 +17,10 @@ BUILT_IN = ("user", "role", "manager", "chain", "rule")
 """The names that the engine itself gives a meaning."""
 
 
+NOBODY = Person(name="")
+"""A blank in a list of people."""
+
+
 class PeopleRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a resolver is asked."""
 
@@ -79,7 +83,7 @@ def _people(answer: object, name: str) -> Iterable[Person]:
         yield named
     elif isinstance(answer, list | tuple | set | frozenset):
         for each in sorted(answer, key=str) if isinstance(answer, set | frozenset) else answer:
-            yield from _people(each, name)
+            yield from [NOBODY] if each is None else _people(each, name)
     else:
         raise Fail(
             f"the resolver {name!r} answered with {brief(answer)}; it gives the id of a user, `role:<name>`, a list of such, or None"

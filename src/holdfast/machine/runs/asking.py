@@ -19,7 +19,7 @@ from holdfast.machine.runs.errands import FindPeople, Person
 from holdfast.machine.runs.events import ChainFound, PauseReason, PeopleAsked, PeopleSought
 from holdfast.machine.runs.namespaces import ENTITY
 from holdfast.machine.runs.notices import tell_of_task
-from holdfast.machine.runs.question import Question, Seat, is_name, person_named, person_of, shown
+from holdfast.machine.runs.question import MISSING, Question, Seat, is_name, person_named, person_of, places_of, shown
 from holdfast.machine.runs.state import Data, Step
 from holdfast.machine.runs.turn import Turn
 
@@ -86,11 +86,13 @@ def _ask(turn: Turn, step: Step, asks: Sequence[Ask]) -> None:
             people += [person_of(each)] if each.is_direct else []
             continue
         try:
-            named = _ruled(turn, step, each, place)
+            named, blanks = _ruled(turn, step, each, place)
         except ExpressionError as error:
             _put(turn, step, [], why, error=f"the rule {each.of!r} cannot be computed: {error}")
             return
         why.append({"resolver": RULE, "of": each.of, "result": [shown(person) for person in named or ()]})
+        if blanks:
+            why[-1][MISSING] = [each.words] * blanks
         if named is None:
             why[-1]["notes"] = [f"the rule {each.of!r} yields what is nobody's name"]
             _put(turn, step, [], why)
@@ -103,16 +105,18 @@ def _ask(turn: Turn, step: Step, asks: Sequence[Ask]) -> None:
         _seek(turn, step, found, why)
 
 
-def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> list[Person] | None:
-    """Those whom a rule yields. None if it yields something else too: whoever has to agree besides is not known then."""
+def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> tuple[list[Person] | None, int]:
+    """Those whom a rule yields, and how many blanks besides. None if it yields something else too: whoever has to agree besides is not known then."""
     question = turn.state.questions.get(step.number)
     known = None if question is not None and question.stages else turn.routes.rule(step.node, place)
     rule = known or Expression.from_data(ask_.rule or {})
     turn.look(reads_of([rule]))
     value = rule.evaluate(turn.names_for(turn.state.tokens[step.token], step.node))
-    names = [each for each in (value if isinstance(value, list) else [value]) if each is not None and each != ""]
+    given = value if isinstance(value, list) else [value]
+    names = [each for each in given if each is not None and each != ""]
     people = [person_named(each, via=f"rule {ask_.of}", weight=ask_.weight) for each in names if isinstance(each, str)]
-    return people if len(people) == len(names) and all(is_name(each.name) for each in people) else None
+    is_clear = len(people) == len(names) and all(is_name(each.name) for each in people)
+    return (people if is_clear else None), len(given) - len(names)
 
 
 def _seek(turn: Turn, step: Step, asks: list[Ask], why: Sequence[Data] = ()) -> None:
@@ -175,18 +179,18 @@ def can_do_without(op: Human, question: Question, lost: Sequence[Person]) -> boo
 def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, error: str = "") -> None:
     """Ask these people, as far as they may decide; if they cannot, the run waits for somebody who mends that."""
     question = question_of(turn.routes, turn.state, step)
-    known = {seat.decider for _, seat in question.asked if seat.given}
-    wanted = {(each.kind, each.name): each for each in reversed(people) if each.name not in known}
-    asked = list(reversed(wanted.values()))
+    asked, crowded = places_of(question, people)
     if len(question.seats) + len(asked) > MOST_PEOPLE:  # To ask some of them would be another question.
         error = f"{len(asked)} people are to be asked, and {MOST_PEOPLE} is the most that one question can ask"
         asked = []
     left_out = [place for place, each in enumerate(asked) if is_left_out(turn, step, Seat(person=each))]
     found = why if question.stages else [*question.why, *why]
-    trouble = (
-        f"nobody can be asked at {step.node!r}: {error}" if error else _trouble(turn, step, asked, left_out, why=found)
-    )
-    missing = len(_unmanned(found)) if question.agree == "all" else 0
+    lacking = [*_unmanned(found), *crowded] if question.agree == "all" else []
+    missing = len(lacking)
+    if error:
+        trouble = f"nobody can be asked at {step.node!r}: {error}"
+    else:
+        trouble = _trouble(turn, step, asked, left_out, lacking=lacking, notes=notes_of(found))
     told = PeopleAsked(step=step.number, people=asked, left_out=left_out, why=why, trouble=trouble, missing=missing)
     turn.emit(told)
     if trouble:
@@ -196,14 +200,17 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
         tell_of_task(turn, step, seats, "opened", count=max(1, question.stage))
 
 
-def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int], *, why: list[Data]) -> str:
+def _trouble(
+    turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int], *, lacking: Sequence[str], notes: str
+) -> str:
     """Why these people cannot decide a question; empty if they can."""
     op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
     given = [(seat.person.weight, vote_of(op, seat.given.outcome)) for _, seat in question.asked if seat.given]
     if not asked and not given:
-        return f"nobody can decide {step.node!r}: nobody was found who is to be asked{notes_of(why)}"
-    if question.agree == "all" and (lost := _unmanned(why)):
-        return f"nobody can decide {step.node!r}: it takes all of them, and {', '.join(lost)} is nobody{notes_of(why)}"
+        return f"nobody can decide {step.node!r}: nobody was found who is to be asked{notes}"
+    if lacking:
+        names = ", ".join(dict.fromkeys(lacking))
+        return f"nobody can decide {step.node!r}: it takes all of them, and nobody can for {names}{notes}"
     fit = [(each.weight, None) for place, each in enumerate(asked) if place not in left_out]
     if verdict([*given, *fit], question.agree, question.least) != "against":
         # Nobody has ended it by what was decided, and without another one nobody can.
@@ -218,8 +225,12 @@ def _trouble(turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence
 
 
 def _unmanned(why: list[Data]) -> list[str]:
-    """The parts of a question that nobody was found for: a rule, a resolver or a role without anybody."""
-    return [f"{each['resolver']}:{each['of']}".rstrip(":") for each in why if each.get("result") == []]
+    """The places that nobody can decide from: of people who were named and cannot act, and of a rule, a resolver or a role without anybody."""
+    found: list[str] = []
+    for each in why:
+        part = [f"{each['resolver']}:{each['of']}".rstrip(":")] if each.get("result") == [] else []
+        found += cast("list[str]", each.get(MISSING)) or part
+    return found
 
 
 def notes_of(why: list[Data]) -> str:

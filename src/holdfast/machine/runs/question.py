@@ -14,6 +14,9 @@ from holdfast.machine.graphs.asks import ROLE, Agree, Ask, Stage
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.runs.errands import Person
 
+MISSING = "missing"
+"""Under which name it is kept of a part of a question who was named there and cannot act."""
+
 
 class Given(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, gc=False):
     """A decision of one of those who are asked."""
@@ -127,6 +130,39 @@ def newcomers(question: Question, people: Sequence[Person]) -> list[Person]:
     """Those of these people who are not asked yet."""
     known = {(seat.person.kind, seat.person.name) for _, seat in question.asked}
     return [each for each in people if (each.kind, each.name) not in known]
+
+
+def places_of(question: Question, people: Sequence[Person]) -> tuple[list[Person], list[str]]:
+    """The places of these people that are to be filled, and those whose places are lost because the one who would decide there decides from another.
+
+    Each principal has one place, however they were found. Nobody has two, and people have their own rather than that of another.
+    """
+    settled = {_principal(seat.person) for _, seat in question.counted if seat.given}
+    busy = {
+        name
+        for _, seat in question.asked
+        if seat.given
+        for name in (seat.given.actor, seat.given.on_behalf_of, seat.decider)
+        if name
+    }
+    wanted: dict[tuple[str, str], Person] = {}
+    for each in people:
+        before = wanted.get(_principal(each))
+        if _principal(each) not in settled and (before is None or (before.for_ and not each.for_)):
+            wanted[_principal(each)] = each
+    own = {each.name for each in wanted.values() if each.kind == "user" and not each.for_}
+    asked, lost = list[Person](), list[str]()
+    for each in wanted.values():
+        if each.kind == "user" and ({each.name, each.for_} & busy or (each.for_ and each.name in own)):
+            lost.append(each.for_ or each.name)
+            continue
+        asked.append(each)
+        busy |= {each.name} if each.kind == "user" else set()
+    return asked, lost
+
+
+def _principal(person: Person) -> tuple[str, str]:
+    return person.kind, person.for_ or person.name
 
 
 def begun(op: Human) -> Question:

@@ -130,8 +130,9 @@ def _is_barred(turn: Turn, step: Step) -> bool:
 
 
 def _keeps_places(routes: GraphIndex, question: Question, step: Step) -> bool:
-    """Whether the definition itself says who is asked, by users and roles, and they have places still."""
-    return all(each.is_direct for each in asks_of(routes, question, step)) and any(True for _ in question.counted)
+    """Whether the definition itself says who is asked, by users and roles, and they all have places still."""
+    is_direct = all(each.is_direct for each in asks_of(routes, question, step))
+    return is_direct and not question.missing and any(True for _ in question.counted)
 
 
 def _is_touched(turn: Turn, step: Step, op: Human) -> bool:
@@ -192,7 +193,7 @@ def _is_decidable(op: Human, question: Question, lost: Sequence[Person]) -> bool
         return True
     if any(seat.is_extra and seat.is_free and seat.person not in lost for _, seat in question.asked):
         return True
-    if not any(True for _ in question.counted):
+    if question.missing or not any(True for _ in question.counted):  # Somebody has to be found for a place first.
         return False
     if lost:
         return can_do_without(op, question, lost)
