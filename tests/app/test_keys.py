@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 
-from holdfast import Actor, Calls, ForbiddenError, NotFoundError, PayloadError, RequestContext, Saga
+from holdfast import Actor, Calls, Capabilities, ForbiddenError, NotFoundError, PayloadError, RequestContext, Saga
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
@@ -87,6 +88,35 @@ def test_a_role_of_people_goes_under_no_other_name(place: Place) -> None:
     assert clerk.keys.create("feed", actor="zed", roles=["feeder"]).key.roles == ["feeder"]
     lent = acting(engine, "keys:manage", "keys:as-others", roles=("fin",))
     assert lent.keys.create("desk", actor="zed", roles=["fin"]).key.actor == "zed"
+
+
+@pytest.mark.parametrize("kind", ["user", "service"])
+def test_what_roles_may_goes_under_no_other_name(place: Place, kind: Literal["user", "service"]) -> None:
+    """A capability that the maker has by a role goes into a key of their own alone. What their credential gives goes into any key."""
+    engine = place.engine(capabilities=Capabilities({"fin": ["pay:*"], "adm": ["keys:manage"]}))
+    whole = engine.as_tenant("acme")
+    for role in ("fin", "adm"):
+        whole.directory.put("clerk")
+        whole.directory.grant("clerk", role)
+    clerk = acting(engine, "orders:start")
+    for wanted in (["pay:ok"], ["orders:start", "pay:ok"], ["pay:*"]):
+        with pytest.raises(ForbiddenError, match=r"'clerk' may not make a key as 'zed', with 'pay:.*keys:as-others"):
+            clerk.keys.create("grab", actor="zed", kind=kind, capabilities=wanted)
+    assert clerk.keys.create("mine", actor="clerk", capabilities=["pay:ok"]).key.capabilities == ["pay:ok"]
+    assert clerk.keys.create("shop", actor="zed", capabilities=["orders:start"]).key.actor == "zed"
+    lent = acting(engine, "keys:as-others")
+    assert lent.keys.create("desk", actor="zed", capabilities=["pay:ok"]).key.actor == "zed"
+
+
+def test_a_role_of_the_directory_is_the_makers(place: Place) -> None:
+    """Whoever has a role by the directory gives it to a key of their own, also where roles have no capabilities."""
+    engine = place.engine()
+    engine.as_tenant("acme").directory.put("clerk")
+    engine.as_tenant("acme").directory.grant("clerk", "fin")
+    clerk = acting(engine, "keys:manage")
+    assert clerk.keys.create("mine", actor="clerk", roles=["fin"]).key.roles == ["fin"]
+    with pytest.raises(ForbiddenError, match="'clerk' lacks the role 'boss'"):
+        clerk.keys.create("mine", actor="clerk", roles=["boss"])
 
 
 def test_keys_are_of_their_tenant(place: Place) -> None:

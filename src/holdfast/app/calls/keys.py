@@ -32,7 +32,7 @@ from holdfast.store.access import Access, StoredKey, StoredSession
 MANAGE_KEYS = "keys:manage"
 """The capability of whoever makes and revokes keys."""
 MAKE_AS_OTHERS = "keys:as-others"
-"""The capability of whoever makes keys that act as somebody else of the directory, or by a role of people under another name."""
+"""The capability of whoever makes keys that act as somebody else of the directory, or under another name by a role of people or what their own roles may."""
 _PREFIX = "hf"
 _NOBODY = sha256(b"nobody").digest()
 """What the secret of a key that does not exist is compared with, so that it takes as long."""
@@ -45,7 +45,8 @@ class FutureKeys:
     """API keys of the tenant. All of it takes the capability `keys:manage`, and nobody gives a key rights that they lack themselves.
 
     A key as somebody else whom the directory knows takes `keys:as-others` besides: their roles, and what they are asked, go with their name. So
-    does a key under any other name with a role that the directory grants to people: with it one person would decide under two names.
+    does a key under any other name with a role that the directory grants to people, or with a capability that the maker has by a role and not by
+    their credential: with it one person would decide under two names.
     """
 
     def __init__(self, desk: Desk) -> None:
@@ -72,9 +73,10 @@ class FutureKeys:
         now = service.shared.clock.now()
 
         def write() -> NewApiKey:
-            maker = _manager(self._desk.looked_up())
+            maker = _manager(self._desk.with_roles())
             bearer = _checked_bearer(actor)
-            self._check_bearer(maker, bearer, _granted(maker, roles, "role"))
+            lent = _granted(maker, roles, "role"), _granted(maker, capabilities, "capability")
+            self._check_bearer(maker, bearer, *lent)
 
             def check(acting: Desk) -> None:
                 _granted(_manager(acting), roles, "role")
@@ -90,8 +92,8 @@ class FutureKeys:
                 name=checked_text(name, "name of the key"),
                 actor=bearer,
                 kind=_checked_kind(kind),
-                roles=json.dumps(_granted(maker, roles, "role")),
-                capabilities=json.dumps(_granted(maker, capabilities, "capability")),
+                roles=json.dumps(lent[0]),
+                capabilities=json.dumps(lent[1]),
                 hash=sha256(secret.encode()).digest(),
                 created_by=maker.id,
                 created_at=now,
@@ -161,19 +163,23 @@ class FutureKeys:
 
     # -- how
 
-    def _check_bearer(self, maker: Actor, bearer: str, roles: Collection[str]) -> None:
-        """Refuse a key under another name than the maker's that decides as people do: as one of them, or by a role of theirs."""
+    def _check_bearer(self, maker: Actor, bearer: str, roles: Collection[str], capabilities: Collection[str]) -> None:
+        """Refuse a key under another name than the maker's that decides as people do: as one of them, by a role of theirs, or by what such a role may."""
         desk, now = self._desk, self._desk.service.shared.clock.now()
         if bearer == maker.id or maker.may(MAKE_AS_OTHERS) or desk.directory.is_known_empty(desk.tenant, now):
             return
         with desk.directory.looking(desk.tenant) as rows:
             look = Look(rows, now)
             is_known = look.person(bearer) is not None
-            of_people = [] if is_known else [each for each in roles if look.has_people(each)]
-        if is_known or of_people:
-            why = "whom the directory knows"
+            of_people = [each for each in roles if look.has_people(each)]
+        own = desk.asked.brought or desk.asked.actor
+        by_roles = [each for each in capabilities if not own.may(each)]
+        if is_known or of_people or by_roles:
+            why = f"with {', '.join(map(repr, by_roles))}, which roles give to {maker.id!r}"
             if of_people:
                 why = f"with {', '.join(map(repr, of_people))}, which the directory grants to people"
+            if is_known:
+                why = "whom the directory knows"
             told = f"{maker.id!r} may not make a key as {bearer!r}, {why}"
             raise ForbiddenError(reason=NOT_ALLOWED, message=f"{told}: that takes the capability {MAKE_AS_OTHERS!r}")
 
