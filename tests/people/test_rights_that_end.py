@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import pytest
 from msgspec.structs import replace
@@ -315,6 +315,41 @@ def test_a_place_lasts_as_long_as_the_right(place: Place, name: str, where: str)
         world.engine.acting("sue").tasks.approve(task)
     world.engine.drain()
     assert world.engine.run(run).describe().status == "completed"
+
+
+@pytest.mark.row("E-664", "R-080")
+@pytest.mark.parametrize("where", ["own", "host", "quick host"])
+@pytest.mark.parametrize("verb", ["claim", "delegate"])
+@pytest.mark.parametrize("by", ["a key of a user", "a key of a service", "a context"])
+def test_a_role_that_is_brought_and_granted_ends_with_the_grant(place: Place, by: str, verb: str, where: str) -> None:
+    """Ann's key, or her context, brings the role that the directory grants to her too: what she takes or hands on ends as it is revoked."""
+    world = PLACES[where](place, Rights(FIN), "")
+    engine = world.engine
+    run, task = asked(world, WAYS["role"])
+    if by == "a context":
+        act(engine.acting(Actor(id="ann", roles=frozenset({"finance"}))).tasks, verb, task)
+    else:
+        kind: Literal["user", "service"] = "user" if by == "a key of a user" else "service"
+        made = engine.keys.create("k", actor="ann", kind=kind, roles=["finance"], capabilities=["task:use"])
+        bearer = engine.admin.identify(made.secret)
+        assert bearer is not None
+        act(engine.acting(bearer.bearer).tasks, verb, task)
+    cat, sue = engine.acting("cat").tasks, engine.acting("sue").tasks
+    assert refused(lambda: sue.approve(task))
+    world.revoke("ann")
+    assert refused(lambda: cat.approve(task))
+    assert cat.list(mine=True) == []
+    if verb == "delegate":
+        engine.advance(minutes=3)
+        assert engine.run(run).describe().reason == "no_approver"
+    else:
+        sue.approve(task)
+        assert engine.run(run).describe().status == "completed"
+
+
+def act(tasks: Any, verb: str, task: str) -> None:
+    """Claims a question, or hands it on to Cat."""
+    tasks.claim(task) if verb == "claim" else tasks.delegate(task, "cat")
 
 
 @pytest.mark.row("E-664", "P-066")

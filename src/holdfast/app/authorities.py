@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -13,8 +13,10 @@ from holdfast.kernel.actor import Actor
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE, StoredPerson
 from holdfast.kernel.records import TASKS
+from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.entitlement import relied_on
+from holdfast.machine.runs.candidates import question_of, questions_among
+from holdfast.machine.runs.entitlement import brought_roles, relied_on
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.question import Question, person_named
 from holdfast.machine.runs.refusals import Refusal
@@ -171,10 +173,15 @@ def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, 
 
 
 def _question_at(desk: Desk, reader: Reader, instance: InstanceId, number: int) -> Question | None:
-    """An open question as the events of its run tell it; None if nothing has happened to it."""
+    """An open question as the events of its run tell it; None if there is none."""
     tracked = desk.folded(reader, desk.address(instance=instance))
-    state = None if tracked is None else tracked.state
-    return state.questions.get(number) if isinstance(state, State) else None
+    if tracked is None or not isinstance(tracked.program.decider, GraphMachine):
+        return None
+    state, machine = cast("State", tracked.state), tracked.program.decider
+    step = state.open.get(number)
+    if step is None or not questions_among(machine.routes_of(state), [step]):
+        return None
+    return question_of(machine.routes_of(state), state, step)
 
 
 def judged(
@@ -188,7 +195,9 @@ def judged(
 ) -> Desk:
     """The desk of whoever decides on a matter in a workflow of this name. A directory of the host is asked about those on whom that depends."""
     acting = _acting(desk, found, matter, definition, on_behalf_of=on_behalf_of)
-    return acting if question is None else acting.relying_on(relied_on(question, acting.request.actor))
+    if question is None:
+        return acting
+    return acting.relying_on(relied_on(question, acting.request.actor, brought_roles(acting.asked)))
 
 
 def _acting(desk: Desk, found: Authority, matter: Matter, definition: str, *, on_behalf_of: str = "") -> Desk:

@@ -36,7 +36,7 @@ from holdfast.machine.graphs.graph import End, Graph, Human, Node, Task
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.advancing import is_undecided
-from holdfast.machine.runs.entitlement import decider_refusal, relied_on
+from holdfast.machine.runs.entitlement import brought_roles, decider_refusal, relied_on
 from holdfast.machine.runs.law import resume_refusal, stop_refusal
 from holdfast.machine.runs.nodes import kind_of
 from holdfast.machine.runs.process_rows import CHAIN_LIMIT, current_step, gathered, shown, step_named
@@ -314,7 +314,7 @@ def relied_on_at(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) -
     step = found.step
     if step is None or found.question is None or not desk.directory.changes_unseen:
         return set()
-    return relied_on(found.question, decider(reader, found.header, step.number))
+    return relied_on(found.question, decider(reader, found.header, step.number), brought_roles(desk.asked))
 
 
 def descriptor_of(

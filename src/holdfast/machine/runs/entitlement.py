@@ -10,7 +10,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from holdfast.kernel.actor import Actor
+from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.kernel.decision import Rejection
 from holdfast.kernel.facts import PersonFact, person_fact
 from holdfast.machine.graphs.graph import Human
@@ -106,15 +106,20 @@ def unclaimed_refusal(turn: Turn, step: Step) -> Rejection | None:
 
 
 def role_of(turn: Turn, question: Question) -> str:
-    """The role that the directory grants to the actor and by which they are asked; empty if they are asked by name, or the request says the role."""
-    actor, asked_by = turn.moment.actor, turn.moment.asked
-    brought = asked_by.actor.roles - asked_by.vouched
+    """The role that the directory grants to whom the actor acts for and by which they are asked.
+
+    Empty if they are asked by name, or the request alone says the role: what it brings need not be known when somebody looks again.
+    """
+    actor = turn.moment.actor
     place = seat_for(turn, question, actor)
     asked = question.seats[place - 1].person if place else None
     if asked is None:
         return ""
     role = asked.name if asked.kind == "role" else asked.role
-    return role if role and role not in brought else ""
+    if not role or role not in brought_roles(turn.moment.asked):
+        return role
+    known = _known(turn, person(actor))
+    return role if known is not None and role in known.roles else ""
 
 
 def _has_lapsed(turn: Turn, step: Step, question: Question) -> bool:
@@ -146,15 +151,23 @@ def _stands_in(asked: Person, giver: PersonFact | None, other: str, definition: 
     )
 
 
-def relied_on(question: Question, actor: Actor) -> set[str]:
+def brought_roles(request: RequestContext) -> frozenset[str]:
+    """The roles that came with a request; a directory of the host may grant them too."""
+    return request.actor.roles - request.vouched
+
+
+def relied_on(question: Question, actor: Actor, brought: frozenset[str]) -> set[str]:
     """Besides an actor, those on whom it depends whether they may decide: who has claimed it, and whose places they have.
 
-    A directory of the host is asked about them before the command.
+    A directory of the host is asked about them before the command, and about the actor where the request brings the role that is asked.
     """
     names = {actor.id, person(actor)}
     own = [each for _, each in question.asked if each.is_free and each.person.name in names]
     people = {name for each in own for name in (*givers_of(each), *each.lent, *each.lent.values())}
     people |= {each.person.name for each in own if each.person.role and each.person.name != actor.id}
+    roles = {seat.person.name for _, seat in question.asked if seat.is_free and seat.person.kind == "role"}
+    if brought & {*roles, *(each.person.role for each in own)}:
+        people.add(person(actor))
     return {question.claimed_by, *people} - {""}
 
 
