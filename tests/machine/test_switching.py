@@ -391,10 +391,10 @@ def spec_of(graph: Graph) -> DocumentSpec:
     return graph.document
 
 
-def gated(graph: Graph, **how: object) -> Graph:
-    """The same with another transition to active."""
+def gated(graph: Graph, name: str = "approve", **how: object) -> Graph:
+    """The same with another transition."""
     spec = spec_of(graph)
-    transitions = [changed(each, **how) if each.name == "approve" else each for each in spec.transitions]
+    transitions = [changed(each, **how) if each.name == name else each for each in spec.transitions]
     return changed(graph, document=changed(spec, transitions=tuple(transitions)))
 
 
@@ -419,6 +419,37 @@ def opened(graph: Graph, **windows: Window) -> Graph:
     return changed(graph, document=changed(spec, states=spec.states | windows))
 
 
+def also(graph: Graph, source: str, target: str) -> Graph:
+    """The same with one more transition, and its gate."""
+    spec, gate = spec_of(graph), Node(id="sys:gate:free", op=g.Gate(transition="free"))
+    edges = [Edge(source=f"sys:state:{source}", target=gate.id, on="free"), Edge(source=gate.id, target=f"sys:state:{target}", on=g.PASS)]  # fmt: skip
+    free = Transition(name="free", sources=(source,), target=target)
+    document = changed(
+        spec, transitions=(*spec.transitions, free), windows=spec.windows | {gate.id: spec.states[source]}
+    )
+    return changed(graph, document=document, nodes=graph.nodes | {gate.id: gate}, edges=(*graph.edges, *edges))
+
+
+def rejecting(graph: Graph, transition: str, status: str) -> Graph:
+    """The same where a rejection before a gate leads to another status."""
+    gate, to = f"sys:gate:{transition}", f"sys:state:{status}"
+    kept = [each for each in graph.edges if (each.source, each.on) != (gate, g.REJECT)]
+    return changed(graph, edges=(*kept, Edge(source=gate, target=to, on=g.REJECT)))
+
+
+def placed(graph: Graph, name: str, window: Window) -> Graph:
+    """The same with another window of a gate."""
+    spec = spec_of(graph)
+    return changed(graph, document=changed(spec, windows=spec.windows | {name: window}))
+
+
+def slotted(graph: Graph, **how: object) -> Graph:
+    """The same with another slot before the gate of `approve`."""
+    spec = spec_of(graph)
+    regions = tuple(changed(each, **how) if each.id == APPROVE_SLOT else each for each in spec.regions)
+    return changed(graph, document=changed(spec, regions=regions))
+
+
 PLAIN = {"approve": "pay.approve", "submit": "pay.submit"}
 ONE, TWO = (invoice(version=version, capabilities=PLAIN) for version in "12")
 EDITED = (DocumentAction(name="update", capability="pay.update"),)
@@ -431,10 +462,24 @@ RIGHTS: Mapping[str, tuple[Graph, Graph, str]] = {
     "less time": (timed(ONE, 2000), timed(TWO, 1000), "approve"),
     "another way": (
         ONE,
-        changed(TWO, document=changed(spec_of(TWO), transitions=(*spec_of(TWO).transitions, Transition(name="free", sources=("draft",), target="active")))),
+        also(TWO, "draft", "active"),
         "free",
     ),
-    "a rejection": (ONE, changed(TWO, edges=(*TWO.edges, Edge(source="sys:gate:submit", target="sys:state:active", on=g.REJECT))), "submit"),
+    "a rejection": (ONE, rejecting(TWO, "recall", "active"), "recall"),
+    "a recall by others": (ONE, gated(TWO, "recall", kind=""), "recall"),
+    "another way back": (ONE, also(TWO, "submitted", "draft"), "free"),
+    "the window of a gate": (ONE, placed(TWO, "sys:gate:approve", "editable"), "sys:gate:approve"),
+    "the window of a step": (
+        invoice({APPROVE_SLOT: Body(nodes=(FIRST,), first="first", last=("first:approved",), windows={"first": "locked"})}),
+        invoice({APPROVE_SLOT: chain(FIRST)}, version="2"),
+        "first",
+    ),
+    "the window of a slot": (ONE, slotted(TWO, window="editable"), APPROVE_SLOT),
+    "a slot that is not stable": (ONE, slotted(TWO, stable=False), APPROVE_SLOT),
+    "a slot that goes on": (slotted(ONE, on_edit="restart"), TWO, APPROVE_SLOT),
+    "a slot that undoes nothing": (slotted(ONE, on_reject="compensate"), TWO, APPROVE_SLOT),
+    "drift": (invoice(on_drift="fail"), invoice(version="2"), "on_drift"),
+    "the end of a round": (ONE, changed(TWO, edges=(*TWO.edges, Edge(source="sys:state:submitted", target="sys:end"))), "submitted"),
     "an action": (invoice(actions=EDITED), invoice(version="2"), "update"),
     "the policy of an action": (limited(ONE, "update"), TWO, "update"),
     "a window": (ONE, opened(TWO, active="editable"), "active"),
@@ -445,7 +490,24 @@ SAME: Mapping[str, tuple[Graph, Graph]] = {
     "more time": (timed(ONE, 1000), timed(TWO, 2000)),
     "no time": (timed(ONE, 1000), TWO),
     "a stricter window": (ONE, opened(TWO, submitted="locked")),
+    "a stricter slot": (ONE, slotted(TWO, window="locked", on_edit="restart")),
+    "a stricter answer to drift": (ONE, invoice(version="2", capabilities=PLAIN, on_drift="fail")),
 }
+ASKING = {APPROVE_SLOT: chain(FIRST)}
+ASKED, ANEW = invoice(ASKING), invoice(ASKING, version="2")
+"""Two versions in which `active` is reached only past an approval."""
+OTHER_WAY = also(ANEW, "submitted", "active")
+PAST: Mapping[str, Graph] = {
+    "a transition": OTHER_WAY,
+    "a transition with a permission": gated(OTHER_WAY, "free", capability="pay.fast"),
+    "a time": changed(
+        OTHER_WAY,
+        nodes=OTHER_WAY.nodes | {"sys:state:submitted": changed(OTHER_WAY.nodes["sys:state:submitted"], timeout_ms=1000)},
+        edges=(*OTHER_WAY.edges, Edge(source="sys:state:submitted", target="sys:gate:free", on=g.TIMEOUT)),
+    ),
+    "a rejection": rejecting(ANEW, "approve", "active"),
+    "a rejection before another gate": rejecting(ANEW, "recall", "active"),
+}  # fmt: skip
 
 
 @pytest.mark.row("EO-11")
@@ -455,6 +517,31 @@ def test_a_version_that_asks_for_fewer_rights_takes_the_right_to_override(how: s
     old, new, name = RIGHTS[how]
     refusals, named = moved(old, new, is_submitted=False)
     assert (refusals, named) == (["not_allowed", ""], [name])
+
+
+@pytest.mark.row("EO-11")
+@pytest.mark.parametrize("how", PAST)
+def test_no_status_behind_an_approval_is_reached_around_it(how: str) -> None:
+    """A document that waits there is not moved, whoever asks for that; one that comes there later takes the right to override."""
+    assert moved(ASKED, PAST[how], is_submitted=True) == (["not_switchable"] * 2, None)
+    refusals, named = moved(ASKED, PAST[how], is_submitted=False)
+    is_other_gate = how == "a rejection"
+    assert refusals == (["not_switchable"] * 2 if is_other_gate else ["not_allowed", ""])
+    assert is_other_gate or named in (["free"], ["recall"])
+
+
+@pytest.mark.row("EO-11")
+def test_a_gate_that_rejects_elsewhere_is_no_counterpart() -> None:
+    """A rejection leads where it did, also for a document that has not come to the gate."""
+    case = knowing(ASKED, rejecting(ANEW, "approve", "cancelled"), is_submitted=False)
+    assert "a rejection before the gate 'sys:gate:approve' leads elsewhere" in switched(case)
+
+
+@pytest.mark.row("EO-11")
+def test_a_way_that_opens_no_status_is_named_alone() -> None:
+    """A way back, and one to where a document could come before without an approval, are rights and nothing more."""
+    for way in (also(ANEW, "submitted", "draft"), also(ANEW, "submitted", "amended")):
+        assert moved(ASKED, way, is_submitted=True) == (["not_allowed", ""], ["free"])
 
 
 @pytest.mark.row("EO-11")

@@ -20,6 +20,7 @@ fields:
   ref: {type: string}
   large: {type: computed, formula: entity.total > 100}
 system_fields: [ref]
+on_drift: fail
 lifecycle:
   version: 1
   initial: draft
@@ -33,8 +34,11 @@ lifecycle:
     amended: {window: editable}
   transitions:
     - {name: submit, from: [draft, amended], to: submitted, permission: bill.submit}
-    - {name: approve, from: [submitted], to: active, permission: bill.approve, on_reject: draft}
+    - {name: approve, from: [submitted], to: active, permission: bill.approve, on_reject: draft, window: locked}
     - {name: cancel, from: [draft, submitted, active, amended], to: cancelled, kind: cancel}
+    - {name: recall, from: [submitted], to: draft, kind: recall}
+slots:
+  - {id: "slot:check", entry: "sys:state:amended", exit: "sys:gate:submit", window: amend_only, stable: true, on_edit: restart, on_reject: compensate}
 actions:
   - {name: bill.create, creates: true, permission: bill.create}
   - {name: bill.update, permission: bill.update}
@@ -48,6 +52,7 @@ policies:
 OWN = SHARED.replace("version: 1", "version: 2", 1)
 EXTRA = "    - {name: wave_through, from: [submitted], to: active}\n"
 ASKING = "    - {name: wave_through, from: [submitted], to: active, permission: bill.approve}\n"
+RUSH = "    - {name: rush, from: [amended], to: submitted, permission: bill.submit}\n"
 WEAKER = {
     "a transition": (", permission: bill.approve", ""),
     "another permission": ("permission: bill.approve", "permission: bill.submit"),
@@ -57,7 +62,26 @@ WEAKER = {
     "a way from the beginning": ("initial: draft", "initial: active"),
     "a way by a rejection": ("permission: bill.submit", "permission: bill.submit, on_reject: active"),
     "a way without its policy": ("    - {name: cancel", f"{ASKING}    - {{name: cancel"),
-    "a way past another": ("from: [submitted]", "from: [draft, submitted]"),
+    "a way past another": ("approve, from: [submitted]", "approve, from: [draft, submitted]"),
+    "a way around a slot": ("    - {name: cancel", f"{RUSH}    - {{name: cancel"),
+    "a slot that is gone": (SHARED[SHARED.index("slots:") : SHARED.index("actions:")], ""),
+    "a slot elsewhere": ("sys:state:amended", "sys:state:draft"),
+    "the window of a slot": ("window: amend_only, stable", "window: editable, stable"),
+    "the window of a gate": (", window: locked}\n    - {name: cancel", "}\n    - {name: cancel"),
+    "a slot that is not stable": ("stable: true", "stable: false"),
+    "a slot that goes on": ("on_edit: restart", "on_edit: keep"),
+    "a slot that undoes nothing": (", on_reject: compensate", ""),
+    "drift": ("on_drift: fail\n", ""),
+    "a recall by others": (", kind: recall", ""),
+    "another way back": (
+        "    - {name: cancel",
+        "    - {name: back, from: [submitted], to: draft}\n    - {name: cancel",
+    ),
+    "a round that is over": ("amend_only}", "amend_only, completes: true}"),
+    "another end of a round": (
+        "  transitions:\n",
+        "    kept: {window: amend_only}\n  transitions:\n    - {name: keep, from: [submitted], to: kept}\n    - {name: drop, from: [kept], to: cancelled, kind: cancel}\n",
+    ),
     "a window": ("active: {window: locked}", "active: {window: editable}"),
     "an action": (", permission: bill.create", ""),
     "an action that changes more": (", payload: {type: object, properties: {total: {type: integer}}}", ""),
@@ -95,6 +119,9 @@ STRICTER = {
     "a rejection that leads back": ("permission: bill.submit", "permission: bill.submit, on_reject: draft"),
     "an end after a time": ("amend_only}", "amend_only, timeout: 1s, on_timeout: cancel}"),
     "an action that changes less": ("permission: bill.note}", "permission: bill.note, payload: {type: object}}"),
+    "a stricter slot": ("window: amend_only, stable", "window: locked, stable"),
+    "a recall with a permission": ("kind: recall", "kind: recall, permission: bill.recall"),
+    "a round that goes on": ("active: {window: locked", "active: {window: locked, completes: false"),
     "a stricter window": ("submitted: {window: amend_only", "submitted: {window: locked"),
     "one more field": ("fields:\n", "fields:\n  memo: {type: string}\n"),
     "another action": ("  - {name: bill.note", "  - {name: bill.mark, permission: bill.update}\n  - {name: bill.note"),

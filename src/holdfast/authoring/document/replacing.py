@@ -17,8 +17,9 @@ Related = Mapping[str, Contract]
 
 
 def fewer_rights(shared: Contract, own: Contract, *, related: Related) -> Iterator[str]:
-    """What the tenant's contract lets callers do that the shared one does not, each with what to do."""
-    for each in rights.fewer_rights(_graph(shared, related), _graph(own, related)):
+    """What the tenant's contract lets callers do that the shared one does not, each with what to do. Any slot may be filled with approvals."""
+    slots = {each.id for each in shared.slots}
+    for each in rights.fewer_rights(_graph(shared, related), _graph(own, related), slots):
         yield f"{each.told} in the shared contract; {each.remedy}"
 
 

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from holdfast.kernel.decision import Answer
-from holdfast.machine.graphs.graph import Call, Gate, Human, Node, PolicyGate, Proxy
+from holdfast.machine.graphs.graph import REJECT, Call, Gate, Human, Node, PolicyGate, Proxy
 from holdfast.machine.graphs.graph import State as StateNode
 from holdfast.machine.graphs.index import GraphIndex
+from holdfast.machine.graphs.rights import ways_around
 from holdfast.machine.graphs.scopes import outside_of_branches
 from holdfast.machine.runs.document_commands import SwitchWorkflow
 from holdfast.machine.runs.ending import stop_step
@@ -100,6 +101,8 @@ def _problems(turn: Turn, target: GraphIndex | None, command: SwitchWorkflow) ->
     if faults:
         yield f"its content does not fit the contract there: {'; '.join(faults)}"
     yield from _gates(routes, target, command.nodes)
+    guarded = Versions(routes, target, command.nodes).guarded
+    yield from ways_around(routes.graph, target.graph, guarded, document.status)
     yield from _way(turn, target, command.nodes)
     yield from _live(turn, target, command.nodes)
     yield from _deciders(turn, target, command.nodes)
@@ -136,13 +139,21 @@ def _places(state: State) -> list[str]:
     )
 
 
+def _rejects_to(routes: GraphIndex, gate: str) -> set[str]:
+    """The statuses that a rejection before a gate leads to; none if a document keeps its status."""
+    states = [routes.node(edge.target).op for edge in routes.ways(gate, REJECT)]
+    return {op.status for op in states if isinstance(op, StateNode)}
+
+
 def _gates(routes: GraphIndex, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
-    """Every gate is there, and performs the same transition."""
+    """Every gate is there, performs the same transition, and rejects to the same status."""
     for name, node in routes.graph.nodes.items():
         if isinstance(node.op, Gate):
             other = target.graph.nodes.get(nodes.get(name, name))
             if other is None or not isinstance(other.op, Gate) or other.op.transition != node.op.transition:
                 yield f"the gate {name!r} has no counterpart there"
+            elif (back := _rejects_to(routes, name)) and back != _rejects_to(target, other.id):
+                yield f"a rejection before the gate {name!r} leads elsewhere there"
     for name, transition in index_of(routes).transitions.items():
         other_one = index_of(target).transitions.get(name)
         if other_one is None or other_one.target != transition.target:

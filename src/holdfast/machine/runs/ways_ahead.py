@@ -32,6 +32,11 @@ class Versions(NamedTuple):
         """What a node is called in the other version."""
         return self.names.get(name, name)
 
+    @property
+    def guarded(self) -> set[str]:
+        """The slots of the first version in which approvals or policy gates lie."""
+        return {node.region for node in self.old.graph.nodes.values() if isinstance(node.op, Human | PolicyGate)} - {""}
+
     def origin(self, name: str) -> str:
         """The node that has this one as its counterpart; empty if none has."""
         before = next((old for old, new in self.names.items() if new == name), name)
@@ -78,7 +83,8 @@ def eased(versions: Versions) -> list[str]:
         for name in old.walls:
             if new is None or _lost(versions, old, new, name) or asks_others(versions, name):
                 found[name] = None
-    rights = [each.name for each in fewer_rights(versions.old.graph, versions.new.graph)]
+    old_one, new_one = versions.old.graph, versions.new.graph
+    rights = [each.name for each in fewer_rights(old_one, new_one, versions.guarded, called=versions.counterpart)]
     return list(dict.fromkeys([*found, *_changed_ahead(versions), *rights]))
 
 
