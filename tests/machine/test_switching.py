@@ -579,3 +579,16 @@ def test_an_open_question_is_put_anew_where_it_asks_others() -> None:
     assert [case.decide("first", each) for each in (ANN, CARL)] == ["not_allowed"] * 2
     assert case.decide("first", Actor(id="dora")) == ""
     assert case.document.status == "active"
+
+
+@pytest.mark.row("EO-11")
+def test_an_approval_ahead_covers_computed_fields_there_too() -> None:
+    """A field that follows from the workflow's own alone is not approved, so what makes it one covers less."""
+    twice = {"twice": Field(type="computed", formula=value("entity.note"))}
+    old = {**FIELDS, **twice}
+    new = {**old, "note": Field(type="string", system=True)}
+    versions = [invoice(OLD, fields=fields, version=version) for version, fields in (("1", old), ("2", new))]
+    case = knowing(*versions)
+    told = switched(case)
+    assert "'second' covers less there" in told
+    assert "'first' is about 'twice'" in told

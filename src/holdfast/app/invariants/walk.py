@@ -242,12 +242,6 @@ class Walk:
         if transition is None or document.status not in transition.sources:
             yield Found("G1", f"a rejection has led it from {document.status!r} back to {event.status!r}")
 
-    @property
-    def _given(self) -> set[str]:
-        """The fields that people give."""
-        index = index_of(self._routes)
-        return index.spec.fields.keys() - index.system - index.computed.keys()
-
     def _leads_to(self, slot: str, transition: str) -> bool:
         region = index_of(self._routes).regions.get(slot)
         op = None if region is None else self._routes.node(region.exit).op
@@ -264,12 +258,11 @@ class Walk:
                 continue
             op = self._routes.node(approval.node).op
             covers = set(op.covers) if isinstance(op, Human) else set()
-            names = (
-                covers or {*self._versions.get(approval.version, {}), *document.data} - index_of(self._routes).system
-            )
+            index = index_of(self._routes)
+            names = covers or {*self._versions.get(approval.version, {}), *document.data} - index.free
             seen = self._versions.get(approval.version, {})
-            if not (event.slot and index_of(self._routes).spec.states[document.status] == "editable"):
-                self._approved |= {name: document.data.get(name) for name in covers or self._given}
+            if not (event.slot and index.spec.states[document.status] == "editable"):
+                self._approved |= {name: document.data.get(name) for name in index.covered(covers)}
             changed = sorted(name for name in names if seen.get(name) != document.data.get(name))
             if changed:
                 told = f"step {number} approved version {approval.version}, and {', '.join(changed)} changed before the gate"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -47,6 +47,14 @@ def _computed(spec: DocumentSpec) -> dict[str, Computed]:
     return {name: made[name] for name in in_order(formulas)}
 
 
+def _computed_from(system: frozenset[str], computed: Mapping[str, Computed]) -> frozenset[str]:
+    """The computed fields that follow from these fields alone, also by way of one another."""
+    found = frozenset[str]()
+    for name, each in computed.items():
+        found |= {name} if {*each.reads} <= system | found else set()
+    return found
+
+
 class DocumentIndex:
     """Where the parts of an envelope are, by the words of its document."""
 
@@ -64,6 +72,8 @@ class DocumentIndex:
         self.stable = frozenset(spec.stable)
         self.system = frozenset(name for name, field in spec.fields.items() if field.system)
         self.computed = _computed(spec)
+        self.free = self.system | _computed_from(self.system, self.computed)
+        """The fields that an approval of the whole document does not cover: the workflow's own, and what is computed from nothing else."""
         nodes = graph.nodes.values()
         self.state_of = {node.op.status: node.id for node in nodes if isinstance(node.op, State)}
         """The node where a document stays that has a status."""
@@ -77,6 +87,10 @@ class DocumentIndex:
         conditions = (Expression.from_data(each.when) for each in spec.policies if each.when is not None)
         self.judges_by_settings = reads_of(conditions) is not None
         """Whether a policy depends on settings of the organisation."""
+
+    def covered(self, named: Collection[str]) -> frozenset[str]:
+        """The fields that an approval covers: those that it names, or else all but the workflow's own."""
+        return frozenset(named) or frozenset(self.spec.fields) - self.free
 
     def way_in(self, slot: str) -> str:
         """The node by which a token comes into a slot that somebody has filled; empty if nobody has."""

@@ -323,7 +323,7 @@ def _void_covered(turn: Turn, content: set[str]) -> None:
 def _concerns(turn: Turn, approval: Approval, fields: set[str]) -> bool:
     op = turn.routes.node(approval.node).op
     assert isinstance(op, Human)
-    return bool(fields.intersection(op.covers) if op.covers else fields)
+    return not fields.isdisjoint(index_of(turn.routes).covered(op.covers))
 
 
 def _restart_slots(turn: Turn, go_on: GoOn) -> None:

@@ -193,11 +193,12 @@ def _deciders(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Itera
 
 def _uncovered(turn: Turn, target: GraphIndex) -> Iterator[str]:
     """What is approved, or asked about, is not the workflow's own there, which no edit of it would void."""
-    own = index_of(target).system - index_of(turn.routes).system
+    index, other = index_of(turn.routes), index_of(target)
     for approval in standing(turn).values():
         op = turn.routes.node(approval.node).op
         assert isinstance(op, Human)
-        for name in sorted(own.intersection(op.covers) if op.covers else own):
+        own = other.system if op.covers else other.free
+        for name in sorted(index.covered(op.covers) & own):
             yield f"{approval.node!r} is about {name!r}, which the workflow writes by itself there"
 
 

@@ -172,7 +172,7 @@ def _lost(versions: Versions, old: _Walk, new: _Walk, name: str) -> str:
     if called not in new.walls:
         return "nothing there asks for it; let the document end where it is"
     other = versions.new.node(called)
-    if (told := _weaker(node, other)) or other.region != node.region:
+    if (told := _weaker(versions, node, other)) or other.region != node.region:
         return told or "its counterpart is in another slot"
     if not new.exits(called) <= old.exits(name):
         return f"{called!r} is left there in ways by which nobody approves"
@@ -181,7 +181,7 @@ def _lost(versions: Versions, old: _Walk, new: _Walk, name: str) -> str:
     return ""
 
 
-def _weaker(node: Node, other: Node) -> str:
+def _weaker(versions: Versions, node: Node, other: Node) -> str:
     if isinstance(node.op, PolicyGate):
         is_same = isinstance(other.op, PolicyGate) and (other.op.action, other.op.of) == (node.op.action, node.op.of)
         return "" if is_same and node.run_as == other.run_as else f"{other.id!r} asks for something else there"
@@ -189,7 +189,9 @@ def _weaker(node: Node, other: Node) -> str:
         return f"{other.id!r} is of another kind there"
     if (node.op.pins, node.op.approval) != (other.op.pins, other.op.approval):
         return f"{other.id!r} approves something else there"
-    if other.op.covers and not (node.op.covers and {*node.op.covers} <= {*other.op.covers}):
+    index = index_of(versions.new)
+    lost = index_of(versions.old).covered(node.op.covers) - index.covered(other.op.covers)
+    if lost & index.spec.fields.keys():
         return f"{other.id!r} covers less there"
     return ""
 

@@ -173,10 +173,10 @@ def _unapproved(turn: Turn, node: Node, draft: Draft) -> Rejection | None:
     """Why a step does not change what was approved: behind the gate that relied on it nobody would be asked for it again."""
     index, document = index_of(turn.routes), document_of(turn.state)
     content = draft.changes.keys() - index.system
-    given = content - index.computed.keys()
-    changed = sorted(content.intersection(document.sealed) | (given if ALL_FIELDS in document.sealed else set()))
+    sealed = {*document.sealed} | (index.covered(()) if ALL_FIELDS in document.sealed else set())
     if is_behind_gate(turn.routes, turn.state) and window_of(turn.routes, turn.state).window != "editable":
-        changed = sorted(given)
+        sealed |= index.spec.fields.keys() - index.computed.keys()
+    changed = sorted(content & sealed)
     if not changed:
         return None
     told = f"{node.id!r} would change {', '.join(map(repr, changed))}, which was approved as it is"
