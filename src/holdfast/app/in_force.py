@@ -31,9 +31,7 @@ def workflow_in_force(desk: Desk, type_: str) -> tuple[str, str]:
     if found_ is None:
         _check_open(desk, name)
         return workflow_of(desk, name)
-    if found_.status == "archived":
-        told = f"all workflows of {name!r} are archived, so no document of it begins; publish a body"
-        raise refused(BlueprintRefusal.WORKFLOW_ARCHIVED, told)
+    _check_kept(name, found_)
     workflow = _in_use(desk, name, found_) if found_.is_suspended else found_.workflow
     _check_open(desk, name, workflow)
     program = desk.registry.library.program(desk.tenant, name, workflow)
@@ -44,6 +42,25 @@ def workflow_in_force(desk: Desk, type_: str) -> tuple[str, str]:
     if problem is not None:
         raise refused(BlueprintRefusal.WORKFLOW_COMPILER_STALE, problem.message)
     return name, workflow
+
+
+def check_in_use(desk: Desk, name: str, workflow: str) -> None:
+    """RejectedError if a workflow is out of use, so that documents neither begin with it nor are moved to it. One that another has replaced is in use."""
+    _check_open(desk, name, workflow)
+    found = desk.reader.in_force(name)
+    if found is not None:
+        _check_kept(name, found)
+    rows = desk.service.survey(lambda parts: parts.blueprints().suspensions(desk.tenant, name))
+    last = next((each for each in reversed(rows) if each.workflow == workflow), None)
+    if last is not None and last.is_suspended:
+        told = f"{last.set_by!r} has taken the workflow {workflow!r} of {name!r} out of use: {last.why}"
+        raise refused(BlueprintRefusal.WORKFLOW_SUSPENDED, f"{told}; put it back, or name another one")
+
+
+def _check_kept(name: str, found: InForce) -> None:
+    if found.status == "archived":
+        told = f"all workflows of {name!r} are archived, so no document of it begins; publish a body"
+        raise refused(BlueprintRefusal.WORKFLOW_ARCHIVED, told)
 
 
 def _check_open(desk: Desk, name: str, workflow: str = "") -> None:

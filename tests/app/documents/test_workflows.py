@@ -289,3 +289,39 @@ def test_a_gate_that_asks_for_fewer_rights_takes_the_right_to_override(place: Pl
     assert "'approve'" in (told := moves(engine, REPAIRER)["I-1"])
     assert "execution:override" in told
     assert moves(engine, OPERATOR) == {"I-1": ""}
+
+
+@pytest.mark.row("EO-11")
+def test_no_document_is_moved_to_a_version_out_of_use(place: Place) -> None:
+    """Neither one that is suspended nor one that is archived, in a dry run either; one that another body has replaced is in use."""
+    engine = opened(place)
+    acme = published(engine)
+    assert made(engine, "I-1") == "1-org"
+    acme.bodies.publish(acme.bodies.save(BODY).id)
+    assert made(engine, "I-2") == "2-org"
+    operator = of(engine, OPERATOR)
+
+    def refusal(to: str, before: str) -> str:
+        found = set()
+        for dry_run in (True, False):
+            try:
+                operator.workflows.move("invoice", before, to, reason="a try", dry_run=dry_run)
+                found.add("")
+            except RejectedError as error:
+                found.add(error.reason)
+        (only,) = found
+        return only
+
+    operator.workflows.suspend("invoice", "2-org", "it is bad")
+    engine.drain()
+    assert refusal("2-org", "1-org") == "WORKFLOW_SUSPENDED"
+    assert refusal("1-org", "2-org") == ""
+    assert of(engine, CLERK).documents.get("invoice", "I-2").workflow_version == "1-org"
+    operator.workflows.lift("invoice", "2-org", "it is good")
+    engine.drain()
+    assert refusal("2-org", "1-org") == ""
+    acme.definitions.archive("invoice", "1-org", reason="old")
+    assert refusal("1-org", "2-org") == "archived"
+    acme.definitions.restore("invoice", "1-org")
+    acme.bodies.archive("invoice", "no more of it")
+    assert refusal("1-org", "2-org") == "WORKFLOW_ARCHIVED"

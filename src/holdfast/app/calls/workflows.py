@@ -13,6 +13,7 @@ from holdfast.app.document_views import DocumentMoves
 from holdfast.app.moving import Asked, Moving
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_repairer, check_unbound
+from holdfast.app.in_force import check_in_use
 from holdfast.app.suspending import Suspending
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import PayloadError
@@ -91,7 +92,8 @@ class FutureWorkflows:
         present steps and approvals, have no counterpart, or whose content does not fit, is not moved, and the answer says why. What
         waits goes on waiting as it did: questions, timers and calls that were begun stay as they are. `dry_run` tells what would be.
         The answer is a page, newest first; those that were moved are not met again. It takes `execution:repair`, and `execution:override` where
-        an approval, a step ahead of one or a right is not the same there. The history of each document keeps it.
+        an approval, a step ahead of one or a right is not the same there. The history of each document keeps it. RejectedError, also in a
+        dry run, if the other version is out of use (`WORKFLOW_SUSPENDED`, `WORKFLOW_ARCHIVED`, `archived`).
         """
 
         def write() -> DocumentMoves:
@@ -103,6 +105,7 @@ class FutureWorkflows:
             asked = Asked(name, version, _ids(documents), command, checked_flag(dry_run, "`dry_run`"))
             for each in (version, command.version):
                 desk.registry.library.find(desk.tenant, name, each)
+            check_in_use(desk, name, command.version)
             before = None if cursor is None else checked_instance(cursor)
             return Moving(desk, asked).page(before, min(checked_limit(limit), LARGEST_PAGE))
 

@@ -1512,7 +1512,8 @@ class Workflows:
         present steps and approvals, have no counterpart, or whose content does not fit, is not moved, and the answer says why. What
         waits goes on waiting as it did: questions, timers and calls that were begun stay as they are. `dry_run` tells what would be.
         The answer is a page, newest first; those that were moved are not met again. It takes `execution:repair`, and `execution:override` where
-        an approval, a step ahead of one or a right is not the same there. The history of each document keeps it.
+        an approval, a step ahead of one or a right is not the same there. The history of each document keeps it. RejectedError, also in a
+        dry run, if the other version is out of use (`WORKFLOW_SUSPENDED`, `WORKFLOW_ARCHIVED`, `archived`).
         """
         return self._futures.move(
             type,
