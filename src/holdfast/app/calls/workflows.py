@@ -10,10 +10,10 @@ from holdfast.app.blueprint_refusals import DESIGN, PUBLISH, permit
 from holdfast.app.blueprint_views import WorkflowSuspension
 from holdfast.app.desk import Desk, checked_flag, checked_key, checked_limit, checked_some, checked_text
 from holdfast.app.document_views import DocumentMoves
+from holdfast.app.in_force import check_in_use
 from holdfast.app.moving import Asked, Moving
 from holdfast.app.references import InstanceLike, checked_instance
 from holdfast.app.rights import check_repairer, check_unbound
-from holdfast.app.in_force import check_in_use
 from holdfast.app.suspending import Suspending
 from holdfast.app.workflow_reads import LARGEST_PAGE
 from holdfast.errors import PayloadError
