@@ -2015,7 +2015,8 @@ class Keys:
     """API keys of the tenant. All of it takes the capability `keys:manage`, and nobody gives a key rights that they lack themselves.
 
     A key as somebody else whom the directory knows takes `keys:as-others` besides: their roles, and what they are asked, go with their name. So
-    does a key under any other name with a role that the directory grants to people: with it one person would decide under two names.
+    does a key under any other name with a role that the directory grants to people, or with a capability that the maker has by a role and not by
+    their credential: with it one person would decide under two names.
     """
 
     def __init__(self, futures: FutureKeys) -> None:
