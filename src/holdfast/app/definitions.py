@@ -78,6 +78,8 @@ class Library:
         """When it was looked up for those who ask for the most recent one."""
         self._channels: dict[str, str] = {}
         self._archived: frozenset[Archived] = frozenset()
+        self._closed: frozenset[Archived] = frozenset()
+        """Those of them that an operator has archived. The others are workflows of documents that a newer one has replaced."""
         self._archived_at: datetime | None = None
         """Which versions are out of use, and when that was looked up."""
         self._lock = threading.Lock()
@@ -197,11 +199,16 @@ class Library:
         return self._archived_at is not None and abs(self._now - self._archived_at) < _FRESH
 
     def closed(self, tenant: str, name: str, version: str = "") -> str:
-        """Returns why nothing new begins with a version, or, without one, with any; empty if it may, or if nothing of this name is known."""
+        """Returns why nothing new begins with a version, or, without one, with any; empty if it may, or if nothing of this name is known.
+
+        A workflow of documents that a newer one has replaced is not closed: it stands in if the newer one is suspended.
+        """
         self._refresh()
         if version:
             told = f"{name!r} version {version} is archived: nothing new is started with it; restore it, or take another version"
-            return told if self._is_archived(tenant, name, version) else ""
+            return (
+                told if any(Archived(owner, name, version) in self._closed for owner in (tenant, SHARED_TENANT)) else ""
+            )
         if self.program(tenant, name) is not None or self._newest_archived(tenant, name) is None:
             return ""
         return (
@@ -232,11 +239,13 @@ class Library:
 
     def _look_at_archived(self) -> None:
         """Look up what is out of use; of what has changed, which version is the newest is looked up again."""
-        found = frozenset(each.key for each in self._stored.archived())
+        rows = self._stored.archived()
+        found = frozenset(each.key for each in rows)
+        closed = frozenset(each.key for each in rows if each.archived_by)
         with self._lock:
             changed = {each.name for each in found ^ self._archived}
             self._newest = {key: each for key, each in self._newest.items() if key[1] not in changed}
-            self._archived, self._archived_at = found, self._now
+            self._archived, self._closed, self._archived_at = found, closed, self._now
 
     def _known_newest(self, tenant: str, name: str) -> str:
         known = self._newest.get((tenant, name), "")
