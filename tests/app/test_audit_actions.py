@@ -88,7 +88,9 @@ def _fork(told: Told) -> InstanceId:
     run = told.run(_waiting().save_point("here"))
     told.engine.run(run).pause()
     told.engine.run(run).signal("go")
-    return told.olga.run(run).fork(told.engine.run(run).history()[-1].sequence, reason="why").id
+    signalled = told.engine.run(run).history()[-1].sequence
+    told.engine.run(run).resume()
+    return told.olga.run(run).fork(signalled, reason="why").id
 
 
 def _decided(outcome: str) -> Callable[[Told], InstanceId]:

@@ -103,6 +103,11 @@ class Seat:
         return self.who == person(actor) if role == self.who else actor.kind == "system" or role in actor.roles
 
     @property
+    def principal(self) -> tuple[bool, str]:
+        """Whose place it is."""
+        return _is_role(self), self.stands_for or self.who.removeprefix("role:")
+
+    @property
     def decider(self) -> str:
         """Whose decision it holds."""
         if self.vote is None:
@@ -137,6 +142,8 @@ class Poll:
     is_looking: bool = False
     is_in_trouble: bool = False
     """Whether nobody can decide it."""
+    missing: int = 0
+    """How many places wait for people to be found, where all have to agree."""
     status: str = "open"
     came_to: str | None = None
     closed_by: tuple[str, str] = ("", "")
@@ -208,7 +215,7 @@ class Poll:
         seat, op = self.seat_of(actor), self.op
         counted = [each for each in self.asked if not each.is_extra]
         was_lost = self.is_beyond_reach()
-        is_enough = not counted or (len(counted) == 1 and not was_lost)
+        is_enough = not self.missing and (not counted or (len(counted) == 1 and not was_lost))
         is_only_one = not self.stages and is_enough and outcome != op.abstains
         if seat is None or is_only_one:
             if outcome == op.abstains:
@@ -218,6 +225,7 @@ class Poll:
         if word is None:
             return Ending(outcome)
         votes: Votes = [(each.weight, word if each is seat else self._said(each)) for each in counted]
+        votes += [(1, None)] * self.missing
         came_to = verdict(votes, self.agree, self.least)
         if was_lost and word != "against":
             came_to = ""
@@ -233,6 +241,29 @@ class Poll:
         return None if seat.vote is None else self.word(seat.vote.outcome)
 
     # What happens
+
+    def places(self, people: list[Seat]) -> list[Seat]:
+        """Those of these people who are asked: one for each principal, the principal rather than a stand-in, nobody from two places."""
+        decided = [seat for seat in self.asked if seat.vote is not None]
+        principals: list[Seat] = []
+        for each in people:
+            same = next((seat for seat in principals if seat.principal == each.principal), None)
+            if same is None and each.principal not in [seat.principal for seat in decided if not seat.is_extra]:
+                principals.append(each)
+            elif same is not None and same.stands_for and not each.stands_for:
+                principals[principals.index(same)] = each
+        themselves = [seat.who for seat in principals if not _is_role(seat) and not seat.stands_for]
+        used = {
+            name for seat in decided if seat.vote for name in (seat.vote.actor, seat.vote.on_behalf_of, seat.decider)
+        }
+        asked: list[Seat] = []
+        for each in principals:
+            others = [seat.who for seat in asked if not _is_role(seat)]
+            is_used = each.who in others or each.stands_for in others or {each.who, each.stands_for} & (used - {""})
+            if _is_role(each) or not (is_used or (each.stands_for and each.who in themselves)):
+                asked.append(each)
+        self.missing = len(principals) - len(asked) if self.agree == "all" else 0
+        return asked
 
     def put(self, people: Iterable[Seat]) -> None:
         """These are asked, and nobody else any more who has not decided."""
@@ -260,9 +291,11 @@ class Poll:
         """Somebody else is asked; in the place of somebody if there is one."""
         if seat is not None:
             seat.is_over, self.claimed_by, heir.is_extra = True, "", seat.is_extra
+        elif self.missing:
+            self.missing -= 1
         heir.stage = self.stage
         self.seats.append(heir)
-        self.is_in_trouble = self.is_in_trouble and not self.is_within_reach()
+        self.is_in_trouble = self.is_in_trouble and not (self.missing == 0 and self.is_within_reach())
 
     def is_within_reach(self) -> bool:
         """Whether those can agree who are asked and not lost; where all have to, nobody is left out."""

@@ -859,7 +859,7 @@ class Reference:
         """Ask people, but for those who may not decide. If the others cannot agree, the run waits for somebody who mends that."""
         poll = _poll(step)
         decided = [seat for seat in poll.asked if seat.vote is not None]
-        people = [seat for seat in people if seat.who not in [each.decider for each in decided]]
+        people = poll.places(people)
         for seat in people:
             seat.stage = poll.stage
             is_user = not seat.who.startswith("role:")
@@ -868,7 +868,7 @@ class Reference:
         votes += [(seat.weight, None) for seat in people if not seat.is_over]
         poll.put(people)
         is_lost = verdict(votes, poll.agree, poll.least) == "against" or all(seat.is_over for seat in people)
-        poll.is_in_trouble = bool(error) or not people or is_lost
+        poll.is_in_trouble = bool(error) or not people or poll.missing > 0 or is_lost
         if poll.is_in_trouble:
             self._pause("no_approver")
 
@@ -1440,7 +1440,8 @@ class Reference:
                 continue
             asks = poll.stages[poll.stage - 1].asks if poll.stages else poll.op.asks
             is_named = all(ask.by == "user" or (ask.by == "role" and ask.pick == "any") for ask in asks)
-            if is_named and not (poll.op.chain and not poll.stages) and any(not seat.is_extra for seat in poll.asked):
+            has_places = not poll.missing and any(not seat.is_extra for seat in poll.asked)
+            if is_named and not (poll.op.chain and not poll.stages) and has_places:
                 poll.is_in_trouble = False
                 self._look_at_barred(step)
             else:
