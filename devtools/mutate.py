@@ -1,6 +1,6 @@
 """Plants bugs, one at a time, and reports which of them no test notices.
 
-    python devtools/mutate.py --seed 20261119 --count 150
+    python devtools/mutate.py --seed 20261120 --count 150
 
 Bugs are chosen from the seed: the same seed and the same tree are the same bugs. The first call runs the tests once, on SQLite, to find
 out which of them come to which lines (`hits.py`; half an hour, kept in `.mutants/`; `--map` makes it anew). Each bug is planted into a copy of
@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT))
 
 from devtools.mutants import Mutant, compiles, mutants_of  # noqa: E402 - found from the root of the repository
 
-SEED: Final = 20261119
+SEED: Final = 20261120
 PACKAGES: Final = (
     "machine/runs",
     "machine/schedules",
