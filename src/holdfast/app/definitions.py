@@ -78,8 +78,8 @@ class Library:
         """When it was looked up for those who ask for the most recent one."""
         self._channels: dict[str, str] = {}
         self._archived: frozenset[Archived] = frozenset()
-        self._closed: frozenset[Archived] = frozenset()
-        """Those of them that an operator has archived. The others are workflows of documents that a newer one has replaced."""
+        self._set_aside: frozenset[Archived] = frozenset()
+        """Those of them that somebody has archived; a workflow of documents is also archived when another one replaces it."""
         self._archived_at: datetime | None = None
         """Which versions are out of use, and when that was looked up."""
         self._lock = threading.Lock()
@@ -199,21 +199,21 @@ class Library:
         return self._archived_at is not None and abs(self._now - self._archived_at) < _FRESH
 
     def closed(self, tenant: str, name: str, version: str = "") -> str:
-        """Returns why nothing new begins with a version, or, without one, with any; empty if it may, or if nothing of this name is known.
-
-        A workflow of documents that a newer one has replaced is not closed: it stands in if the newer one is suspended.
-        """
+        """Returns why nothing new begins with a version, or, without one, with any; empty if it may, or if nothing of this name is known."""
         self._refresh()
         if version:
             told = f"{name!r} version {version} is archived: nothing new is started with it; restore it, or take another version"
-            return (
-                told if any(Archived(owner, name, version) in self._closed for owner in (tenant, SHARED_TENANT)) else ""
-            )
+            return told if self._is_archived(tenant, name, version) else ""
         if self.program(tenant, name) is not None or self._newest_archived(tenant, name) is None:
             return ""
         return (
             f"all versions of {name!r} are archived: nothing new is started with them; restore one, or publish another"
         )
+
+    def set_aside(self, tenant: str, name: str, version: str) -> str:
+        """Returns why no document goes through a version: somebody has archived it. One that another one has replaced may stand in for that."""
+        told = self.closed(tenant, name, version)
+        return told if self._is_one_of(self._set_aside, tenant, name, version) else ""
 
     def _refresh(self) -> None:
         """Look up what is out of use, unless that was done a moment ago."""
@@ -235,17 +235,21 @@ class Library:
             raise StoppedError(refusal)
 
     def _is_archived(self, tenant: str, name: str, version: str) -> bool:
-        return any(Archived(owner, name, version) in self._archived for owner in (tenant, SHARED_TENANT))
+        return self._is_one_of(self._archived, tenant, name, version)
+
+    @staticmethod
+    def _is_one_of(known: frozenset[Archived], tenant: str, name: str, version: str) -> bool:
+        return any(Archived(owner, name, version) in known for owner in (tenant, SHARED_TENANT))
 
     def _look_at_archived(self) -> None:
         """Look up what is out of use; of what has changed, which version is the newest is looked up again."""
-        rows = self._stored.archived()
-        found = frozenset(each.key for each in rows)
-        closed = frozenset(each.key for each in rows if each.archived_by)
+        listed = self._stored.archived()
+        found = frozenset(each.key for each in listed)
         with self._lock:
             changed = {each.name for each in found ^ self._archived}
             self._newest = {key: each for key, each in self._newest.items() if key[1] not in changed}
-            self._archived, self._closed, self._archived_at = found, closed, self._now
+            self._archived, self._archived_at = found, self._now
+            self._set_aside = frozenset(each.key for each in listed if each.archived_by)
 
     def _known_newest(self, tenant: str, name: str) -> str:
         known = self._newest.get((tenant, name), "")

@@ -64,8 +64,9 @@ def _check_kept(name: str, found: InForce) -> None:
 
 
 def _check_open(desk: Desk, name: str, workflow: str = "") -> None:
-    """RejectedError if the workflow, or, without one, all workflows of the type, are archived as definitions."""
-    closed = desk.registry.library.closed(desk.tenant, name, workflow)
+    """RejectedError if somebody has archived the workflow as a definition, or, without one, if all workflows of the type are archived."""
+    library = desk.registry.library
+    closed = library.set_aside(desk.tenant, name, workflow) if workflow else library.closed(desk.tenant, name)
     if closed:
         raise RejectedError(reason=Refusal.ARCHIVED.value, message=closed)
 

@@ -41,7 +41,7 @@ class Documents(Protocol):
         ...
 
     def stand_in(self, type_: str, found: InForce) -> str:
-        """The newest workflow before one that a tenant has taken out of use, of the same owner and in use; empty if there is none."""
+        """The newest workflow before one that a tenant has taken out of use, of the same owner and in use, and of a body if that one is; empty if there is none."""
         ...
 
     def in_force(self, type_: str) -> InForce | None:

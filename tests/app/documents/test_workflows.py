@@ -9,11 +9,13 @@ from msgspec.structs import replace
 
 from app.documents.blueprints import BODY, BOTH, CLERK, DORA, GIVEN, PAUL, of, opened, published
 from holdfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RejectedError
+from holdfast.app.document_views import DocumentMove
 from holdfast.authoring.document import Contract, ready_contract
 from holdfast.testing import ManualEngine
 from support.engines import Place
 
 OPERATOR = Actor(id="olga", capabilities=frozenset({"bodies:publish", "execution:*"}))
+PUBLISHER = Actor(id="pia", capabilities=frozenset({"bodies:*", "contracts:publish"}))
 OFFICER = Actor(id="olaf", capabilities=frozenset({"documents:redact", "execution:*"}))
 BOARD = Actor(id="ben", roles=frozenset({"board"}))
 MANAGER = Actor(id="mia", roles=frozenset({"manager"}))
@@ -87,6 +89,66 @@ def test_nothing_stands_in_where_there_is_nothing_before(place: Place) -> None:
     with pytest.raises(RejectedError, match="WORKFLOW_SUSPENDED"):
         of(engine, CLERK).documents.create("invoice", GIVEN)
     assert of(engine, BOTH, tenant="rival").workflows.suspensions() == []
+
+
+@pytest.mark.row("EO-12")
+def test_the_workflow_before_goes_on_standing_in(place: Place) -> None:
+    """A body that another has replaced stands in at any later time and in every process; what an operator has archived stands in nowhere."""
+    engine = opened(place)
+    acme = published(engine)
+    acme.bodies.publish(acme.bodies.save(BODY.replace("id: manager", "id: boss")).id)
+    of(engine, OPERATOR).workflows.suspend("invoice", "2-org", "it lets everything through")
+    engine.advance(minutes=1)
+    assert made(engine, "I-1") == "1-org"
+    other = place.engine()
+    assert made(other, "I-2") == "1-org"
+    assert of(engine, CLERK).documents.amend("invoice", "I-1", {"number": "R-9"}).workflow_version == "1-org"
+    assert [each.is_moved for each in moved_to(engine, "2-org", "1-org")] == []
+    acme.definitions.archive("invoice", "1-org", reason="old")
+    with pytest.raises(RejectedError, match="archived"):
+        made(engine, "I-3")
+
+
+@pytest.mark.row("EO-12")
+def test_a_replaced_version_takes_documents_at_any_time(place: Place) -> None:
+    """Documents are moved to a version that another body has replaced, however long ago that was."""
+    engine = opened(place)
+    acme = published(engine)
+    acme.bodies.publish(acme.bodies.save(BODY).id)
+    assert made(engine, "I-1") == "2-org"
+    engine.advance(minutes=1)
+    assert [each.is_moved for each in moved_to(engine, "2-org", "1-org")] == [True]
+
+
+def moved_to(engine: ManualEngine, before: str, after: str) -> list[DocumentMove]:
+    """What became of the documents that an operator had follow another version."""
+    return of(engine, OPERATOR).workflows.move("invoice", before, after, reason="a test").items
+
+
+@pytest.mark.row("EO-12")
+def test_the_bare_envelope_of_an_own_contract_is_no_stand_in(place: Place) -> None:
+    """An organisation's contract comes with a bare workflow before its first body; that stands in for another bare one, and for no body."""
+    engine = place.engine()
+    acme = of(engine, PUBLISHER)
+    acme.contracts.publish(ready_contract("invoice"))
+    assert made(engine, "I-1") == "1-org"
+    acme.bodies.publish(acme.bodies.save(BODY).id)
+    assert made(engine, "I-2") == "2-org"
+    of(engine, OPERATOR).workflows.suspend("invoice", "2-org", "bad")
+    with pytest.raises(RejectedError, match="WORKFLOW_SUSPENDED"):
+        made(engine, "I-3")
+
+
+@pytest.mark.row("EO-12")
+def test_a_bare_workflow_stands_in_for_a_bare_one(place: Place) -> None:
+    """Where an organisation has no body, the workflow of its former contract stands in."""
+    engine = place.engine()
+    acme = of(engine, PUBLISHER)
+    acme.contracts.publish(ready_contract("invoice"))
+    acme.contracts.publish(replace(ready_contract("invoice"), version=2))
+    assert made(engine, "I-1") == "2-org"
+    of(engine, OPERATOR).workflows.suspend("invoice", "2-org", "bad")
+    assert made(engine, "I-2") == "1-org"
 
 
 NEWER = """

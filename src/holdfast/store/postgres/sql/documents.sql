@@ -40,8 +40,10 @@ from (
 ) b order by tenant = '*' limit 1
 
 -- name: stand_in
--- The newest before a version that nobody has taken out of use.
+-- The newest before a version that nobody has taken out of use. The bare workflow of a contract does not stand in for that of a body.
 select workflow from holdfast.blueprints b where tenant = $3::text and type = $2::text and kind = 'effective' and version > 0 and version < $4::int4
+    and (b.body is not null or not exists (select 1 from holdfast.blueprints f
+        where f.tenant = $3::text and f.type = $2::text and f.kind = 'effective' and f.version = $4::int4 and f.body is not null))
     and not coalesce((select s.is_suspended from holdfast.suspensions s
         where s.tenant = $1::text and s.type = $2::text and s.workflow = b.workflow order by s.number desc limit 1), false)
 order by version desc limit 1

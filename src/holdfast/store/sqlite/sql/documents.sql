@@ -40,8 +40,10 @@ from (
 ) b order by tenant = '*' limit 1;
 
 -- name: stand_in
--- The newest before a version that nobody has taken out of use.
+-- The newest before a version that nobody has taken out of use. The bare workflow of a contract does not stand in for that of a body.
 select workflow from blueprints b where tenant = :owner and type = :type and kind = 'effective' and version > 0 and version < :version
+    and (b.body is not null or not exists (select 1 from blueprints f
+        where f.tenant = :owner and f.type = :type and f.kind = 'effective' and f.version = :version and f.body is not null))
     and not coalesce((select s.is_suspended from suspensions s
         where s.tenant = :tenant and s.type = :type and s.workflow = b.workflow order by s.number desc limit 1), 0)
 order by version desc limit 1;
