@@ -19,7 +19,7 @@ from holdfast.kernel.moment import Moment
 from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.commands import CompleteStep, RunStep
-from holdfast.machine.runs.document_commands import CreateDocument, Mutate, SupersedeDocument
+from holdfast.machine.runs.document_commands import CreateDocument, Mutate, SupersedeDocument, TellDrift
 from holdfast.machine.runs.fields import marks_of
 from holdfast.machine.runs.refusals import Refusal
 from holdfast.runtime.commit.joint import Joint
@@ -347,7 +347,7 @@ def judge(desk: Desk, known: Found, command: Mutate) -> None:
         raise kind(reason=answer.code, message=answer.message)
 
 
-def objection(desk: Desk, known: Found, command: Mutate) -> Rejection | None:
+def objection(desk: Desk, known: Found, command: Mutate | TellDrift) -> Rejection | None:
     """Why a command would be refused as things stand. The state is a copy of this call's own."""
     moment = Moment(
         now=desk.service.shared.clock.now(),

@@ -5,6 +5,7 @@ What it has written although it must not is drift: the content that was approved
 
 from __future__ import annotations
 
+import copy
 from typing import Final
 
 import msgspec
@@ -21,9 +22,15 @@ from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.windows import window_of
 
 DRIFT: Final = frozenset(
-    {Refusal.WORKFLOW_EDIT_LOCKED, Refusal.AMENDMENT_REQUIRED, Refusal.WORKFLOW_VERSION_DRIFT, Refusal.RULE_BLOCKED}
+    {
+        Refusal.WORKFLOW_EDIT_LOCKED,
+        Refusal.AMENDMENT_REQUIRED,
+        Refusal.WORKFLOW_VERSION_DRIFT,
+        Refusal.RULE_BLOCKED,
+        Refusal.NOT_ALLOWED,
+    }
 )
-"""Why a change that was made elsewhere may not have been made."""
+"""Why a change that was made elsewhere may not have been made. Somebody who may not edit the document at all tells of no drift either."""
 
 
 def made_elsewhere(command: Mutate) -> Mutate:
@@ -54,8 +61,11 @@ def checked_edit(desk: Desk, known: Found, command: Mutate) -> EditCheck:
 
 def _is_barred(desk: Desk, known: Found, command: Mutate) -> bool:
     """Whether somebody may not edit a document at all, whatever they change, and so is told nothing about it."""
-    bare = objection(desk, known, msgspec.structs.replace(command, payload={}, changes={}))
-    return bare is not None and bare.code == NOT_ALLOWED
+    asked: list[Mutate | TellDrift] = [msgspec.structs.replace(command, payload={}, changes={})]
+    if not known.state.is_terminal:  # Whoever may edit it, and not amend it, is told so.
+        asked.append(TellDrift(action=command.action))
+    found = (objection(desk, known._replace(state=copy.deepcopy(known.state)), each) for each in asked)
+    return all(each is not None and each.code == NOT_ALLOWED for each in found)
 
 
 def drift_of(command: Mutate, refusal: RejectedError) -> TellDrift:

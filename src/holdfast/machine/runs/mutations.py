@@ -12,6 +12,7 @@ from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Answer, Ignored, Rejection
 from holdfast.machine.graphs.document import DocumentAction
+from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.graphs.graph import AMEND, DocumentRule, Human, WaitEvents
 from holdfast.machine.runs.answers import is_within, too_large
 from holdfast.machine.runs.document import Approval
@@ -75,13 +76,15 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
         return wrong
     changes = command.payload if command.changes is None else command.changes
     is_amendment = command.amends or window_of(turn.routes, turn.state).window != "editable"
-    acts = amending(action.name) if is_amendment else [action.name]
+    amending = amending_action(index_of(turn.routes))
+    acts = amending_acts(action.name) if is_amendment else [action.name]
     author = Author(turn.moment.actor, acts, reason=command.reason, origin=command.origin)
     refusal = (
         _payload_refusal(turn, action, command)
         or _content_refusal(turn, changes)
         or may_do(turn, action, turn.moment.actor)
         or _window_refusal(turn, command)
+        or (may_do(turn, amending, turn.moment.actor) if is_amendment else None)
         or version_refusal(turn, command.expected_version)
         or _uncomputed(action, command)
     )
@@ -94,6 +97,8 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
         return UNCHANGED
     # Who may edit up to a limit has nothing to do beyond it, neither before nor after.
     beyond = policy_refusal(turn, action.name, author.actor, content=draft.data)
+    if beyond is None and is_amendment:
+        beyond = policy_refusal(turn, amending.name, author.actor, content=draft.data)
     if beyond is not None:
         return beyond
     if is_amendment:
@@ -107,9 +112,14 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
     return None
 
 
-def amending(edit: str) -> list[str]:
+def amending_acts(edit: str) -> list[str]:
     """What somebody does who amends a document by an edit, or by name: it is one act, judged as both."""
     return [edit, "amend"]
+
+
+def amending_action(index: DocumentIndex) -> DocumentAction:
+    """What somebody must be allowed to do who amends a document, in place or by another one."""
+    return index.actions.get("amend") or index.actions["update"]
 
 
 def action_for(turn: Turn, name: str) -> tuple[DocumentAction | None, Rejection]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.kernel.actor import late_text
 from holdfast.kernel.decision import Answer, Rejection
-from holdfast.machine.graphs.document import DocumentAction, Transition
+from holdfast.machine.graphs.document import Transition
 from holdfast.machine.graphs.document_index import DocumentIndex
 from holdfast.machine.graphs.graph import Gate, PolicyGate
 from holdfast.machine.graphs.graph import State as StateNode
@@ -31,7 +31,8 @@ from holdfast.machine.runs.mutations import (
     Author,
     Draft,
     action_for,
-    amending,
+    amending_action,
+    amending_acts,
     change,
     created,
     drafted,
@@ -116,7 +117,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
 def _acts(command: CreateDocument) -> list[str]:
     """The rules that a new document is judged by: an amendment is judged as the edit that it is, and one that is taken over by none."""
     if command.amended_from:
-        return amending(command.judged_as or "update")
+        return amending_acts(command.judged_as or "update")
     return [] if command.status else [command.action]
 
 
@@ -150,13 +151,9 @@ def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
 def _beyond(turn: Turn, command: CreateDocument, content: Data) -> Rejection | None:
     """Why the policies do not let somebody create a document with a content, or amend one so that it has it."""
     index, actor = index_of(turn.routes), turn.moment.actor
-    names = [command.action, _amending(index).name] if command.amended_from else [command.action]
+    names = [command.action, amending_action(index).name] if command.amended_from else [command.action]
     refusals = (policy_refusal(turn, each, actor, content=content) for each in names)
     return next((each for each in refusals if each is not None), None)
-
-
-def _amending(index: DocumentIndex) -> DocumentAction:
-    return index.actions.get("amend") or index.actions["update"]
 
 
 def ended(turn: Turn, command: Command) -> Rejection:
@@ -180,7 +177,7 @@ def _barred(turn: Turn, command: Command) -> Rejection | None:
             action, unknown = action_for(turn, command.action)
             return unknown if action is None else may_do(turn, action, actor)
         case SupersedeDocument():
-            return may_do(turn, _amending(index), actor)
+            return may_do(turn, amending_action(index), actor)
         case TellDrift():
             return None
         case RequestTransition():
@@ -332,7 +329,7 @@ def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
     if index.spec.amended not in index.spec.states:
         told = f"the lifecycle of {index.spec.entity_type!r} has no status for amendments; create another document"
         return refused(Refusal.NOT_AMENDABLE, told)
-    refusal = may_do(turn, _amending(index), actor) or version_refusal(turn, command.expected_version)
+    refusal = may_do(turn, amending_action(index), actor) or version_refusal(turn, command.expected_version)
     if refusal is not None:
         return refusal
     if window_of(turn.routes, turn.state).window == "editable":
