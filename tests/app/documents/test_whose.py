@@ -7,8 +7,10 @@ import pytest
 from app.documents.blueprints import BODY, CLERK, GIVEN, of, opened, published
 from app.documents.test_visibility import ANN, HR
 from app.documents.test_visibility import opened as with_files
+from app.documents.walls import ANN as WRITER
 from app.documents.walls import BUD, CONTRACT, PUBLISHER, acting, answer, patch, submit
-from holdfast import Actor, ForbiddenError, RejectedError
+from app.documents.walls import opened as with_invoices
+from holdfast import Actor, ForbiddenError, RejectedError, Saga
 from support.engines import Place
 
 MIA, MAX = (
@@ -167,3 +169,28 @@ def test_whoever_brought_a_document_about_does_not_approve_its_amendment(place: 
                 of(engine, who).tasks.decide(task, "approved", document_version=task.document_version)
     of(engine, MAX).tasks.decide(task, "approved", document_version=task.document_version)
     assert theirs.documents.get("invoice", "I-3").status == "active"
+
+
+VETTED = patch("before", "{id: vet, type: call, workflow: vet, input: {number: entity.number}}")
+
+
+@pytest.mark.row("E-684")
+def test_who_edits_a_document_does_not_decide_the_runs_that_it_has_called(place: Place) -> None:
+    """A run that a document calls is the matter of all its authors, of those too who edit it while that run is under way; those below it learn of them as well."""
+    engine = place.engine()
+    engine.register(Saga("ask").human("sign", role="vet", self_approval=False).build())
+    engine.register(Saga("vet").call("ask", "ask").build())
+    with_invoices(engine, VETTED)
+    submit(engine)
+    dan, eve = (Actor(id=name, roles=frozenset({"vet"})) for name in ("dan", "eve"))
+    acting(engine, dan).documents.mutate("invoice", "I-1", {"total": 7})
+    acting(engine, PUBLISHER).documents.mutate("invoice", "I-1", {"memo": "x"}, reason="a word")
+    engine.drain()
+    (task,) = acting(engine, PUBLISHER).tasks.list()
+    assert task.kept_out == ["dan", "paul"]
+    assert acting(engine, dan).tasks.list(mine=True) == []
+    with pytest.raises(RejectedError, match="self_approval"):
+        acting(engine, dan).tasks.decide(task, "confirmed")
+    acting(engine, eve).tasks.decide(task, "confirmed")
+    engine.drain()
+    assert acting(engine, WRITER).documents.get("invoice", "I-1").status == "submitted"

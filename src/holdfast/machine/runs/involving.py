@@ -44,8 +44,26 @@ def involve(turn: Turn, names: Iterable[str], *, decided: dict[str, list[str]] |
     if not new and not decided:
         return
     turn.emit(PeopleInvolved(names=new, decided=decided or {}))
-    if not new:
-        return
+    if new:
+        _tell_children(turn, new)
+
+
+def authors_of(state: State) -> set[str]:
+    """Those who wrote the document of a run, or asked for its transition; nobody, if the run has none."""
+    return set() if state.document is None else state.document.authors()
+
+
+def involve_authors(turn: Turn, known: set[str]) -> None:
+    """Have the runs that a document has called know of its new authors, and of whoever has asked for its transition since."""
+    state = turn.state
+    new = sorted(authors_of(state) - known - {state.requester, *state.involved})
+    if new:
+        _tell_children(turn, new)
+
+
+def _tell_children(turn: Turn, new: list[str]) -> None:
+    """Tell the runs that were called, and are under way, whose matter they are too."""
+    state = turn.state
     for step in (*state.open.values(), *state.dead.values(), *state.frozen.values()):
         op = turn.routes.node(step.node).op
         if step.child and step.of is None and isinstance(op, Call) and not op.detached:
