@@ -363,6 +363,12 @@ def objection(desk: Desk, known: Found, command: Mutate | TellDrift) -> Rejectio
     return answer if isinstance(answer, Rejection) else None
 
 
+def may_do(desk: Desk, known: Found, action: str) -> Rejection | None:
+    """Why the caller may not do something to a document, however it stands, and whatever is given."""
+    copied = known._replace(state=copy.deepcopy(known.state))
+    return objection(desk, copied, TellDrift(action=action))
+
+
 def changes_of(output: object, action: str) -> Data:
     """What the handler of an action changes; PayloadError if it gave something else."""
     if output is None:

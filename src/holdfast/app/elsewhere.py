@@ -9,7 +9,13 @@ from holdfast.app.desk import Desk, checked_key
 from holdfast.app.document_writing import address_of, called, changes_of, judge, looks_up, made_id, spec_of
 from holdfast.app.documents import Found, known_from
 from holdfast.app.in_force import workflow_in_force, workflow_of
-from holdfast.errors import ConfigurationError, HoldfastError, NotFoundError, PayloadError, RejectedError
+from holdfast.errors import (
+    ConfigurationError,
+    HoldfastError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+)
 from holdfast.kernel.actor import SYSTEM, Actor, RequestContext, late_request
 from holdfast.kernel.settling import settled
 from holdfast.machine.graphs.document import DocumentAction
@@ -32,6 +38,8 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     is_new: bool
     actor: Actor
     reason: str
+    undo: str = ""
+    """The action that takes it back, which is done without asking anybody for a right: so it is asked for now."""
     origin: str = ""
     depth: int = 1
     asked: str = ""
@@ -51,10 +59,11 @@ class Elsewhere:
         if body.is_compensation and body.output is None:
             return CompleteStep(step=body.step)  # It had failed, and so had changed nothing.
         errand = msgspec.convert(body.input, settled(Errand))
-        actor = errand.actor
+        actor = _undoing(errand.actor) if body.is_compensation else errand.actor
         if actor.kind == "system":
             actor = replace(SYSTEM, on_behalf_of=actor.on_behalf_of) if actor.on_behalf_of else SYSTEM
-        request = late_request(errand.asked) if errand.asked else RequestContext(actor=actor)
+        is_asked = errand.asked and not body.is_compensation
+        request = late_request(errand.asked) if is_asked else RequestContext(actor=actor)
         desk = self._desk.acting(
             replace(
                 request,
@@ -69,6 +78,12 @@ class Elsewhere:
         except (RejectedError, NotFoundError, PayloadError, ConfigurationError) as error:
             raise Fail(_told(errand, error)) from error
         return CompleteStep(step=body.step, output=receipt)
+
+
+def _undoing(actor: Actor) -> Actor:
+    """As whom a step is undone: the engine, on behalf of whoever it was done for. Nobody's right is asked for; it was when the step acted."""
+    name = actor.on_behalf_of or ("" if actor.kind == "system" else actor.id)
+    return Actor(id=SYSTEM.id, kind="system", on_behalf_of=name)
 
 
 class _Deed:
@@ -96,6 +111,7 @@ class _Deed:
         command = CreateDocument(
             data=errand.payload,
             action=errand.action,
+            undo=errand.undo,
             reason=errand.reason,
             origin=errand.origin,
             depth=errand.depth,
@@ -117,6 +133,7 @@ class _Deed:
             raise PayloadError("the target is the document itself; leave `target` out")
         command = Mutate(
             action=errand.action,
+            undo=errand.undo,
             payload=errand.payload,
             reason=errand.reason,
             origin=errand.origin,
@@ -129,7 +146,8 @@ class _Deed:
 
     def _computed(self, known: Found, command: Mutate, name: str) -> Mutate:
         """The command with what the handler of the action makes of it, which is called with the open transaction."""
-        judge(self._desk, known, command)
+        host = self._desk.directory.changes_unseen  # That one is not asked about steps on other documents.
+        judge(self._desk if host else self._desk.with_roles(), known, command)
         handler = self._desk.service.shared.handlers.find(name)
         if handler is None:
             raise RuntimeError(f"the handler {name!r} of {command.action!r} is not registered in this process")

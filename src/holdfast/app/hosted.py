@@ -5,14 +5,13 @@ What it has written although it must not is drift: the content that was approved
 
 from __future__ import annotations
 
-import copy
 from typing import Final
 
 import msgspec
 
 from holdfast.app.desk import Desk
 from holdfast.app.document_views import EditCheck
-from holdfast.app.document_writing import objection
+from holdfast.app.document_writing import may_do, objection
 from holdfast.app.documents import Found
 from holdfast.app.visibility import refuse_masks
 from holdfast.errors import ForbiddenError, PayloadError, RejectedError
@@ -61,11 +60,13 @@ def checked_edit(desk: Desk, known: Found, command: Mutate) -> EditCheck:
 
 def _is_barred(desk: Desk, known: Found, command: Mutate) -> bool:
     """Whether somebody may not edit a document at all, whatever they change, and so is told nothing about it."""
-    asked: list[Mutate | TellDrift] = [msgspec.structs.replace(command, payload={}, changes={})]
-    if not known.state.is_terminal:  # Whoever may edit it, and not amend it, is told so.
-        asked.append(TellDrift(action=command.action))
-    found = (objection(desk, known._replace(state=copy.deepcopy(known.state)), each) for each in asked)
-    return all(each is not None and each.code == NOT_ALLOWED for each in found)
+    bare = objection(desk, known, msgspec.structs.replace(command, payload={}, changes={}))
+    if bare is None or bare.code != NOT_ALLOWED:
+        return False
+    if known.state.is_terminal:
+        return True
+    barred = may_do(desk, known, command.action)  # Whoever may edit it, and not amend it, is told so.
+    return barred is not None and barred.code == NOT_ALLOWED
 
 
 def drift_of(command: Mutate, refusal: RejectedError) -> TellDrift:

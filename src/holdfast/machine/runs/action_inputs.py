@@ -66,7 +66,9 @@ def undo_input(turn: Turn, node: Node, executed: Executed) -> Data:
 def _elsewhere(turn: Turn, node: Node, action: str, *, target: str, payload: Data) -> Data:
     assert isinstance(node.op, Action)
     actor, document = acting(turn, node.run_as), document_of(turn.state)
+    taken_back: Data = {"undo": node.op.undo} if node.op.undo and action == node.op.action else {}
     return {
+        **taken_back,
         "type": node.op.of,
         "id": target,
         "action": action,

@@ -22,6 +22,8 @@ class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
 
     data: Data = {}
     action: str = "create"
+    undo: str = ""
+    """The action that takes it back, if a step creates it: whoever may not do that does not create it either."""
     changes: Data | None = None
     """What the handler of the action makes of it; None if it has none."""
     depth: int = 0
@@ -51,6 +53,8 @@ class Mutate(_DocumentCommand, frozen=True, kw_only=True):
     """Change a document."""
 
     action: str = "update"
+    undo: str = ""
+    """The action that takes it back, if a step of another document does it: whoever may not do that does not do this either."""
     payload: Data = {}
     changes: Data | None = None
     """What the handler of the action makes of it; None if it has none."""

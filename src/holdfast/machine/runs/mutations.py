@@ -23,7 +23,7 @@ from holdfast.machine.runs.events import DocumentChanged, DocumentMoved
 from holdfast.machine.runs.fields import Data, defaults_of, faults_of, is_same, marks_of, not_given, with_computed
 from holdfast.machine.runs.lists import enter_changed, lists_of_document
 from holdfast.machine.runs.namespaces import text_names
-from holdfast.machine.runs.policies import policy_refusal
+from holdfast.machine.runs.policies import policy_refusal, undo_objection
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rounds import GoOn, begin_round, lead
 from holdfast.machine.runs.rules import Judged, follow, judge, rules_for
@@ -83,6 +83,7 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
         _payload_refusal(turn, action, command)
         or _content_refusal(turn, changes)
         or may_do(turn, action, turn.moment.actor)
+        or may_undo(turn, command.undo)
         or _window_refusal(turn, command)
         or (may_do(turn, amending, turn.moment.actor) if is_amendment else None)
         or version_refusal(turn, command.expected_version)
@@ -160,6 +161,17 @@ def invalid(what: str, faults: list[str]) -> Rejection | None:
 def may_do(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | None:
     """Why somebody may not do something to a document as it is."""
     return incapable(turn, action, actor) or policy_refusal(turn, action.name, actor)
+
+
+def may_undo(turn: Turn, undo: str) -> Rejection | None:
+    """Why somebody may not take back what they do; undoing itself asks nobody for a right."""
+    if not undo:
+        return None
+    action, wrong = action_for(turn, undo)
+    if action is None:
+        return wrong
+    told = undo_objection(turn, undo, turn.moment.actor)
+    return refused(Refusal.NOT_ALLOWED, told) if told else None
 
 
 def incapable(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | None:

@@ -8,6 +8,7 @@ from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
 from holdfast.kernel.decision import Rejection
 from holdfast.machine.graphs.document_index import DocumentIndex
+from holdfast.machine.graphs.graph import Action
 from holdfast.machine.runs.namespaces import actor_names
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.turn import Turn
@@ -60,6 +61,24 @@ def allowed(turn: Turn, name: str, actor: Actor, *, is_lent: bool) -> tuple[Data
         return {POLICY: judgement.policy} if judgement.policy else None, ""
     why = judgement.objection or f"that needs the capability {action.capability!r}"
     return None, f"{actor.id!r} may not do {name!r}: {why}"
+
+
+def allowed_both(turn: Turn, op: Action, actor: Actor, *, is_lent: bool) -> tuple[Data | None, str]:
+    """The same for what a step does and for what takes it back: undoing asks nobody, so that whoever may not undo a step does not do it either."""
+    found, told = allowed(turn, op.action, actor, is_lent=is_lent)
+    told = told or (undo_objection(turn, op.undo, actor, is_lent=is_lent) if op.undo else "")
+    return (None, told) if told else (found, "")
+
+
+def undo_objection(turn: Turn, name: str, actor: Actor, *, is_lent: bool = False) -> str:
+    """Why somebody may not do what takes a step back, by capability and role; conditions are about what the document is by then."""
+    index = index_of(turn.routes)
+    wanted = index.actions[name].capability
+    wrong = "" if actor.may(wanted) else f"that needs the capability {wanted!r}"
+    policies = [] if is_lent else index.policies(name)
+    if policies and not any(not each.roles or actor.is_one_of(frozenset(each.roles)) for each in policies):
+        wrong = "; ".join(f"{each.name!r} takes the role {' or '.join(each.roles)}" for each in policies)
+    return f"{actor.id!r} may not do {name!r}, which takes it back: {wrong}" if wrong else ""
 
 
 def policy_refusal(turn: Turn, name: str, actor: Actor, *, content: Data | None = None) -> Rejection | None:

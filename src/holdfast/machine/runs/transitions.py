@@ -39,6 +39,7 @@ from holdfast.machine.runs.mutations import (
     edit_refusal,
     incapable,
     may_do,
+    may_undo,
     version_refusal,
 )
 from holdfast.machine.runs.nodes.action import is_denied
@@ -145,7 +146,7 @@ def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
     if command.depth > MOST_MADE:
         told = f"{MOST_MADE} documents have made one another, the last one {command.origin}, and no more are made without a person"
         return refused(Refusal.DOCUMENT_DEPTH, f"{told}; have a person create it, or publish a body that stops")
-    return incapable(turn, action, turn.moment.actor)
+    return incapable(turn, action, turn.moment.actor) or may_undo(turn, command.undo)
 
 
 def _beyond(turn: Turn, command: CreateDocument, content: Data) -> Rejection | None:

@@ -19,7 +19,7 @@ from holdfast.machine.runs.leaving import pass_through
 from holdfast.machine.runs.mutations import Author, Draft, change, drafted, invalid, ruled
 from holdfast.machine.runs.nodes.task import TaskKind
 from holdfast.machine.runs.plain import plain
-from holdfast.machine.runs.policies import allowed
+from holdfast.machine.runs.policies import allowed_both
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.rollback import undone
 from holdfast.machine.runs.rules import follow, rules_for
@@ -115,7 +115,7 @@ def _not_allowed(turn: Turn, node: Node) -> Rejection | None:
     now = present(turn, node.run_as)
     told = now.objection
     if not told and node.op.action in index_of(turn.routes).gated:
-        _, told = allowed(turn, node.op.action, now.actor, is_lent=bool(node.run_as))
+        _, told = allowed_both(turn, node.op, now.actor, is_lent=bool(node.run_as))
     return refused(Refusal.NOT_ALLOWED, told) if told else None
 
 
@@ -130,7 +130,7 @@ def may_do_instead(turn: Turn, node: Node) -> bool:
     if actor.kind == "system" or not is_denied(turn, node):
         return False
     assert isinstance(node.op, Action)
-    return not allowed(turn, node.op.action, actor, is_lent=False)[1]
+    return not allowed_both(turn, node.op, actor, is_lent=False)[1]
 
 
 def _closed(turn: Turn, node: Node) -> Rejection | None:

@@ -15,7 +15,7 @@ from holdfast.errors import ExpressionError
 from holdfast.kernel.actor import Actor
 from holdfast.machine.graphs.asks import USER, Ask
 from holdfast.machine.graphs.document import Transition
-from holdfast.machine.graphs.graph import AGAIN, DENIED, OK, PASS, REJECT, DocumentRule, Gate, Node, PolicyGate
+from holdfast.machine.graphs.graph import AGAIN, DENIED, OK, PASS, REJECT, Action, DocumentRule, Gate, Node, PolicyGate
 from holdfast.machine.runs.acting import Present, acting, present
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import FindPeople
@@ -23,7 +23,7 @@ from holdfast.machine.runs.events import DocumentMoved
 from holdfast.machine.runs.failures import give_up
 from holdfast.machine.runs.leaving import finish, pass_through
 from holdfast.machine.runs.nodes.kind import Kind
-from holdfast.machine.runs.policies import allowed, policy_refusal
+from holdfast.machine.runs.policies import allowed_both, policy_refusal
 from holdfast.machine.runs.rules import follow, judge, rules_for
 from holdfast.machine.runs.slots import has_void, hold, use_up
 from holdfast.machine.runs.state import Data, Step, Token
@@ -203,4 +203,12 @@ def _judged(turn: Turn, node: Node, actor: Actor | None = None) -> tuple[Data | 
     index = index_of(turn.routes)
     if node.op.of and node.op.of != index.spec.entity_type:
         return None, ""
-    return allowed(turn, node.op.action, now.actor, is_lent=bool(node.run_as))
+    return allowed_both(turn, _guarded(turn, node), now.actor, is_lent=bool(node.run_as))
+
+
+def _guarded(turn: Turn, node: Node) -> Action:
+    """The action that a policy gate stands before."""
+    assert isinstance(node.op, PolicyGate)
+    behind = (turn.routes.node(each.target).op for each in turn.routes.ways(node.id, OK))
+    found = next((each for each in behind if isinstance(each, Action) and each.action == node.op.action), None)
+    return found or Action(action=node.op.action)
