@@ -22,6 +22,8 @@ _FREE: Final = frozenset(
     }
 )
 """The parts of events that hold what people and systems have said; all others are names that the machine goes by."""
+_SAID: Final = {"event_received": _FREE | {"key"}}
+"""The same of events that have more of them: the key of a published event is made of what the document says."""
 _LEAST: Final = 4
 """A text that is shorter is looked for as a whole, and not inside of other texts."""
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -91,12 +93,12 @@ class Veil:
 
     def event(self, kind: str, data: Data) -> Data:
         """What an event says, with the values hidden."""
-        content = CONTENT.get(kind)
+        content, said = CONTENT.get(kind), _SAID.get(kind, _FREE)
         return {
             name: self.content(value)
             if name == content and isinstance(value, dict)
             else self.anywhere(value)
-            if name in _FREE
+            if name in said
             else value
             for name, value in data.items()
         }

@@ -64,6 +64,23 @@ def test_what_is_computed_from_a_value_goes_with_it(place: Place) -> None:
 
 
 @pytest.mark.row("EO-27")
+def test_the_key_of_an_event_goes_with_the_value_that_it_was_made_of(place: Place) -> None:
+    """Of a wait whose key is a field, the history of the document keeps that an event came, and not the value; the published event is another's."""
+    wait = '{id: paid, type: wait_event, event: paid, key: "{entity.iban}"}'
+    engine = publish(place.engine(), draft_body(wait))
+    submitted(engine, iban=IBAN)
+    engine.publish("paid", IBAN, {"by": IBAN})
+    engine.drain()
+    bill = engine.documents.get("bill", "B-1")
+    assert bill.status == "submitted"
+    by(engine, OFFICER).documents.redact("bill", "B-1", ["iban"], reason="erasure 7")
+    told = [each for each in engine.run(bill.instance).history() if each.event_type == "event_received"]
+    assert len(told) == 1
+    assert IBAN not in repr(engine.run(bill.instance).history())
+    proven(engine)
+
+
+@pytest.mark.row("EO-27")
 def test_a_run_that_was_called_is_redacted_with_the_document(place: Place) -> None:
     """Runs that calls of a document started, and those that these started, lose the value in the same transaction, are named, and stay proven."""
     engine = place.engine()
