@@ -34,7 +34,7 @@ def incidents_in(
         yield IncidentInfo(
             kind="refused_schedule",
             told=f"the schedule {refused.schedule!r} was refused its last start: {refused.detail}",
-            remedy="give its owner the right back, have somebody else put it, or delete it",
+            remedy="mend what the refusal names; if its owner lacks a right, give it back, or have somebody else put the schedule; or delete it",
             since=refused.since,
             tenant=refused.tenant,
             instance=refused.instance,

@@ -9,7 +9,7 @@ import pytest
 from app.documents.acting import BOB, GIVEN, asking, opened
 from app.documents.blueprints import opened as organised
 from app.documents.blueprints import published
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, Saga
+from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RequestContext, Saga
 from holdfast.authoring.definition import Definition
 from holdfast.machine.graphs.document import DocumentAction
 from holdfast.testing import ManualEngine
@@ -128,3 +128,23 @@ def test_tenants_and_parts_have_documents_of_their_own_schedules(place: Place) -
     assert engine.documents.list("invoice").items == []
     with pytest.raises(NotFoundError):
         asking(engine, BOB).documents.get("invoice", "s-20300101T130000Z")
+
+
+@pytest.mark.row("G-18", "EO-12")
+def test_a_time_that_meets_a_suspended_workflow_says_what_to_mend(place: Place) -> None:
+    """The fire names the workflow that is out of use, the incident does not blame the owner's rights, and times go on once it is back."""
+    engine = organised(place)
+    published(engine)
+    calls = engine.acting(RequestContext(tenant="acme", actor=Actor(id="ann", capabilities=frozenset({"*"}))))
+    calls.schedules.put("s", "invoice", {"number": "R-1", "vendor_id": "V-1", "grand_total": 5}, every=HOUR)
+    calls.workflows.suspend("invoice", "1-org", "bad")
+    engine.advance(HOUR)
+    (fire,) = calls.schedules.fires("s")
+    assert (fire.status, "WORKFLOW_SUSPENDED" in fire.detail) == ("refused", True)
+    (found,) = [each for each in engine.admin.incidents() if each.kind == "refused_schedule"]
+    assert found.remedy.startswith("mend what the refusal names")
+    calls.workflows.lift("invoice", "1-org", "good")
+    engine.advance(HOUR)
+    assert calls.schedules.fires("s")[0].status == "created"
+    assert [each for each in engine.admin.incidents() if each.kind == "refused_schedule"] == []
+    assert len(calls.documents.list("invoice").items) == 1

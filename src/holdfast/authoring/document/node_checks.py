@@ -137,6 +137,10 @@ class _NodeChecks:
             elif not self._actions[action]:
                 message = f"{shown(action)} is for people: its contract does not say `workflow_allowed`; take another, or allow it"
                 self._find("action_not_allowed", message, name, node, field)
+        for action, field in ((node.action, "action"), (node.undo or "", "undo")):
+            if any(each.creates for each in self._contract.actions if each.name == action):
+                message = f"{shown(action)} makes a document, and {shown(name)} has no `target`; give the id of the new one, or take another action"
+                self._find("action_not_allowed", message, name, node, field)
         handlers = {each.name for each in self._contract.actions if each.handler is not None}
         if node.undo in self._actions and node.undo not in handlers:
             message = f"{shown(node.undo)} has no handler, so it cannot take back anything; give its action one"
