@@ -498,6 +498,31 @@ def test_a_child_stays_as_long_as_its_parent_may_undo_it(place: Place) -> None:
     assert status(engine, instance) == "completed"
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_a_completed_child_has_called_stays_as_long_as_the_topmost_run_may_undo_it(place: Place, ends: bool) -> None:
+    """A rollback goes down through all levels, so that retention and deletion leave each of them until the topmost run has ended."""
+    stage = Stage()
+    engine = place.engine(Settings(keep_finished=timedelta(hours=1)))
+    engine.register(Saga("low").step("hold", stage.does("hold")).on_failure("let go", stage.does("let go")).build())
+    engine.register(Saga("child").call("down", "low").build())
+    bill = stage.does("bill", *(() if ends else (BROKEN,)))
+    engine.register(Saga("parent").call("fulfil", "child").human("ask").step("bill", bill, attempts=1).build())
+    instance = run(engine, "parent")
+    below = child_of(engine, instance)
+    lowest = child_of(engine, below)
+    engine.advance(days=30)
+    for each in (below, lowest):
+        for force in (False, True):
+            with pytest.raises(ConflictError, match=f"is a part of the workflow {instance}"):
+                engine.instances.delete(each, force=force)
+    decide(engine, instance, "ask")
+    engine.drain()
+    assert stage.count("let go") == (0 if ends else 1)
+    assert status(engine, instance) == ("completed" if ends else "failed")
+    engine.advance(days=1)
+    assert engine.runs.list().items == []
+
+
 # -- crashes
 
 

@@ -25,10 +25,16 @@ select 1 from holdfast.instances i where i.id = ?::uuid and i.tenant = ?::text a
 for update
 
 -- name: part_of
--- The saga or document that an instance is a part of, as long as that may have it undone.
-select p.id from holdfast.instances i join holdfast.instances p on p.id = i.parent
-where i.id = ?::uuid and p.kind in ('saga', 'envelope')
-    and (p.ended_at is null or exists (select 1 from holdfast.dead_letters d where d.instance = p.id and d.source = 'compensation'))
+-- The saga or document that an instance is a part of, as long as that may have it undone: its parent, or what that is a part of if it has completed.
+with recursive wholes (id, parent, status, ended_at) as (
+    select p.id, p.parent, p.status, p.ended_at from holdfast.instances i join holdfast.instances p on p.id = i.parent
+    where i.id = ?::uuid and p.kind in ('saga', 'envelope')
+    union all
+    select p.id, p.parent, p.status, p.ended_at from wholes w join holdfast.instances p on p.id = w.parent
+    where w.status = 'completed' and p.kind in ('saga', 'envelope')
+)
+select w.id from wholes w
+where w.ended_at is null or exists (select 1 from holdfast.dead_letters d where d.instance = w.id and d.source = 'compensation') limit 1
 
 -- name: remains
 -- What an instance that has ended is still needed for.
@@ -94,9 +100,14 @@ where i.ended_at < least($1::timestamptz, (
     ))
     and not exists (select 1 from holdfast.instances c where c.parent = i.id and c.ended_at is null)
     and not exists (
-        select 1 from holdfast.instances p
-        where p.id = i.parent and p.kind in ('saga', 'envelope')
-            and (p.ended_at is null or exists (select 1 from holdfast.dead_letters d where d.instance = p.id and d.source = 'compensation'))
+        with recursive wholes (id, parent, status, ended_at) as (
+            select p.id, p.parent, p.status, p.ended_at from holdfast.instances p where p.id = i.parent and p.kind in ('saga', 'envelope')
+            union all
+            select p.id, p.parent, p.status, p.ended_at from wholes w join holdfast.instances p on p.id = w.parent
+            where w.status = 'completed' and p.kind in ('saga', 'envelope')
+        )
+        select 1 from wholes w
+        where w.ended_at is null or exists (select 1 from holdfast.dead_letters d where d.instance = w.id and d.source = 'compensation')
     )
     and not exists (select 1 from holdfast.effects e where e.instance = i.id)
     and not exists (select 1 from holdfast.dead_letters d where d.instance = i.id)

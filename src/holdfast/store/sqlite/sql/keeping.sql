@@ -17,10 +17,16 @@ select 1 from instances where id = ? and tenant = ? and ended_at is not null
     and not exists (select 1 from instances child where child.parent = instances.id and child.ended_at is null);
 
 -- name: part_of
--- The saga or document that an instance is a part of, as long as that may have it undone.
-select p.id from instances i join instances p on p.id = i.parent
-where i.id = ? and p.kind in ('saga', 'envelope')
-    and (p.ended_at is null or exists (select 1 from dead_letters d where d.instance = p.id and d.source = 'compensation'));
+-- The saga or document that an instance is a part of, as long as that may have it undone: its parent, or what that is a part of if it has completed.
+with recursive wholes (id, parent, status, ended_at) as (
+    select p.id, p.parent, p.status, p.ended_at from instances i join instances p on p.id = i.parent
+    where i.id = ? and p.kind in ('saga', 'envelope')
+    union all
+    select p.id, p.parent, p.status, p.ended_at from wholes w join instances p on p.id = w.parent
+    where w.status = 'completed' and p.kind in ('saga', 'envelope')
+)
+select w.id from wholes w
+where w.ended_at is null or exists (select 1 from dead_letters d where d.instance = w.id and d.source = 'compensation') limit 1;
 
 -- name: remains
 -- What an instance that has ended is still needed for.
@@ -98,9 +104,14 @@ where i.ended_at < min(:before, coalesce((
     ), :before))
     and not exists (select 1 from instances c where c.parent = i.id and c.ended_at is null)
     and not exists (
-        select 1 from instances p
-        where p.id = i.parent and p.kind in ('saga', 'envelope')
-            and (p.ended_at is null or exists (select 1 from dead_letters d where d.instance = p.id and d.source = 'compensation'))
+        with recursive wholes (id, parent, status, ended_at) as (
+            select p.id, p.parent, p.status, p.ended_at from instances p where p.id = i.parent and p.kind in ('saga', 'envelope')
+            union all
+            select p.id, p.parent, p.status, p.ended_at from wholes w join instances p on p.id = w.parent
+            where w.status = 'completed' and p.kind in ('saga', 'envelope')
+        )
+        select 1 from wholes w
+        where w.ended_at is null or exists (select 1 from dead_letters d where d.instance = w.id and d.source = 'compensation')
     )
     and not exists (select 1 from effects e where e.instance = i.id)
     and not exists (select 1 from dead_letters d where d.instance = i.id)
