@@ -189,6 +189,51 @@ def test_a_pause_is_not_made_up_for_and_an_absence_is(place: Place) -> None:
     assert engine.schedules.fires("s")[1].until == START + 7 * HOUR
 
 
+@pytest.mark.parametrize("ends", ["while it is paused", "after it"])
+def test_a_paused_schedule_does_not_start_what_waited_before(place: Place, ends: str) -> None:
+    """A time that waits for the end of a run starts nothing by itself while the schedule is paused; it begins once that is over."""
+    engine = opened(place)
+    engine.schedules.put("s", "slow", every=HOUR, overlap="buffer_one")
+    engine.advance(2 * HOUR)
+    engine.schedules.pause("s", "the source is being moved")
+    [run] = engine.runs.list().items
+    for when in ("while it is paused", "after it"):
+        if when == ends:
+            engine.run(run.id).signal("done")
+            engine.drain()
+        if when == "while it is paused":
+            assert fired(engine)[-1] == ("01 14:00", "time", "buffered")
+            assert len(engine.runs.list().items) == 1
+            engine.schedules.resume("s")
+            engine.drain()
+    assert fired(engine)[-2:] == [("01 13:00", "time", "completed"), ("01 14:00", "time", "started")]
+    proved(engine)
+
+
+def test_a_paused_schedule_starts_what_was_triggered(place: Place) -> None:
+    """What somebody wants now waits for the end of a run, and not for that of the pause."""
+    engine = opened(place)
+    engine.schedules.put("s", "slow", every=HOUR, overlap="buffer_one")
+    engine.advance(HOUR)
+    engine.schedules.pause("s")
+    engine.schedules.trigger("s")
+    [run] = engine.runs.list().items
+    engine.run(run.id).signal("done")
+    engine.drain()
+    assert [each[1:] for each in fired(engine)] == [("time", "completed"), ("manual", "started")]
+
+
+def test_what_waits_when_a_schedule_is_deleted_is_told_as_skipped(place: Place) -> None:
+    """The times of a schedule that is put again under the same id do not list one that waits and never begins."""
+    engine = opened(place)
+    engine.schedules.put("s", "slow", every=HOUR, overlap="buffer_one")
+    engine.advance(2 * HOUR)
+    engine.schedules.delete("s")
+    engine.schedules.put("s", "slow", every=HOUR)
+    assert fired(engine)[-1] == ("01 14:00", "time", "skipped")
+    proved(engine)
+
+
 def test_a_trigger_starts_it_now_and_once_for_its_id(place: Place) -> None:
     """What somebody asks for begins at once, paused or not, and a call that is repeated under one id begins nothing more."""
     engine = opened(place)

@@ -16,14 +16,13 @@ from holdfast.machine.runs.candidates import acting_names
 from holdfast.machine.runs.commands import EndChild
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.schedules import words as w
-from holdfast.machine.schedules.firing import TICK, Stopper, Turn
+from holdfast.machine.schedules.firing import BY_ITSELF, TICK, Stopper, Turn
 from holdfast.machine.schedules.rows import records_of, standing_of
 
 MOST_BACKFILLS: Final = 10
 
 _LATE = Ignored(reason="the schedule has gone on without it")
 _SAME = Ignored(reason="it says so already")
-_BY_ITSELF: Final = frozenset({"time", "catch_up"})
 _UNDER_WAY: Final = frozenset({"starting", "started"})
 
 
@@ -116,7 +115,7 @@ def _evolve_fire(state: w.ScheduleState, event: w.FireTold | w.FireMoved | w.Fir
         state.count = event.fire.number
         if event.fire.status == "buffered":
             state.stopper, state.stopper_terms = event.stopper, event.terms
-        if event.fire.why in _BY_ITSELF:
+        if event.fire.why in BY_ITSELF:
             state.last_at = event.fire.until or event.fire.at
         _keep(state, event.fire)
     elif isinstance(event, w.FireStopped):
@@ -171,6 +170,7 @@ def _resume(turn: Turn, command: w.ResumeSchedule) -> Answer | None:
     following = turn.clockwork.after(turn.passed)
     turn.emit(w.ScheduleResumed(by=turn.moment.actor.id, reason=command.reason, next_at=following))
     turn.set_tick()
+    turn.begin_waiting()
     return None
 
 
@@ -186,6 +186,9 @@ def _delete(turn: Turn, command: w.DeleteSchedule) -> Answer | None:
     refusal = _conflict(turn.state, command.expected_version)
     if refusal is not None:
         return refusal
+    waiting = turn.state.buffered
+    if waiting is not None:
+        turn.emit(w.FireMoved(number=waiting.number, status="skipped", detail="the schedule was deleted"))
     turn.emit(w.ScheduleDeleted(by=turn.moment.actor.id))
     turn.set_tick()
     return None

@@ -23,6 +23,8 @@ TICK: Final = "tick"
 """The key of the timer that brings the next time."""
 SET_BACK: Final = timedelta(hours=1)
 """By so much a clock may be set back without a time coming twice; one that was wrong by more is not gone by."""
+BY_ITSELF: Final = frozenset({"time", "catch_up"})
+"""Why a time comes that nobody has asked for."""
 MOST_RUNNING: Final = 1000
 """Runs of one schedule that have not ended; there it starts nothing more."""
 
@@ -238,11 +240,17 @@ class Turn:
     def _end(self, fire: w.Fire, end: w.FireMoved) -> None:
         """A time has come to its end; what waited for that goes on."""
         self.emit(end)
-        waiting = self.state.buffered
-        if waiting is not None and all(each.backfill for each in self.state.running.values()):
-            self._begin(waiting)
+        self.begin_waiting()
         if fire.backfill:
             self.go_on(fire.backfill)
+
+    def begin_waiting(self) -> None:
+        """Begin what waits until no other runs. A schedule that is paused begins only what somebody has triggered."""
+        state, waiting = self.state, self.state.buffered
+        if waiting is None or (state.pause is not None and waiting.why in BY_ITSELF):
+            return
+        if all(each.backfill for each in state.running.values()):
+            self._begin(waiting)
 
     # -- periods
 
