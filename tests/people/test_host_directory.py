@@ -27,6 +27,7 @@ class Personnel(Directory):
         self.roles = {"ann": {"boss", "finance"}, "bob": {"finance"}, "cat": set[str]()}
         self.left: set[str] = set()
         self.deputies: dict[str, str] = {}
+        self.for_role = ""
         self.error: Exception | None = None
         self.looks = 0
 
@@ -45,7 +46,8 @@ class Personnel(Directory):
                 for role in sorted(roles)
             ],
             delegations=[
-                Delegation(id=1, giver=giver, receiver=to, begins_at=BEGIN) for giver, to in self.deputies.items()
+                Delegation(id=1, giver=giver, receiver=to, begins_at=BEGIN, role=self.for_role)
+                for giver, to in self.deputies.items()
             ],
         )
         with StaticDirectory(roster).looking("default") as look:

@@ -122,7 +122,7 @@ def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:
     asked = _asked(reader, instance, number)
     return Matter(
         people=_open(asked),
-        settled=[Person(kind=each.kind, name=each.name) for each in asked if each.decided],
+        settled=[_person_of(each) for each in asked if each.decided],
         deciders=frozenset(
             each.actor
             for each in reader.rows(TASK_DECISIONS, instance)
@@ -141,7 +141,11 @@ def _asked(reader: Reader, instance: InstanceId, number: int) -> list[StoredPers
 
 
 def _open(asked: Sequence[StoredPerson]) -> list[Person]:
-    return [Person(kind=each.kind, name=each.name) for each in asked if each.is_open]
+    return [_person_of(each) for each in asked if each.is_open]
+
+
+def _person_of(row: StoredPerson) -> Person:
+    return Person(kind=row.kind, name=row.name, via=row.via, for_=row.stands_for)
 
 
 def have_decided(reader: Reader, instance: InstanceId, number: int) -> Matter:
@@ -195,9 +199,10 @@ def judged(
 ) -> Desk:
     """The desk of whoever decides on a matter in a workflow of this name. A directory of the host is asked about those on whom that depends."""
     acting = _acting(desk, found, matter, definition, on_behalf_of=on_behalf_of)
+    actor = acting.request.actor
     if question is None:
-        return acting
-    return acting.relying_on(relied_on(question, acting.request.actor, brought_roles(acting.asked)))
+        return acting.relying_on({actor.on_behalf_of} - {""})
+    return acting.relying_on(relied_on(question, actor, brought_roles(acting.asked)))
 
 
 def _acting(desk: Desk, found: Authority, matter: Matter, definition: str, *, on_behalf_of: str = "") -> Desk:

@@ -169,6 +169,7 @@ class _Inbox:
             return (
                 (may_keep_out and self._is_kept_out(header, task, op, is_apart=is_apart, is_touched=is_touched))
                 or self._is_anothers(task, node.op)
+                or self._is_not_lent(header, task)
                 or self._has_lapsed(header, task, node.op)
                 or (self._is_held(header) and self._is_over(header, task))
             )
@@ -244,6 +245,14 @@ class _Inbox:
         if authority.actor.on_behalf_of:
             return True
         return not authority.is_asked(open_people(self._reader, task.instance, task.step_number))
+
+    def _is_not_lent(self, header: Header, task: HumanTask) -> bool:
+        """Whether it asks by name, or by another role, for whom the actor stands in as holder of one role."""
+        authority = self._authority
+        if not any(each.role for each in authority.stands_in_for):
+            return False
+        people = open_people(self._reader, task.instance, task.step_number)
+        return not authority.is_one_of(people, definition=header.definition)
 
     def _has_lapsed(self, header: Header, task: HumanTask, op: Human) -> bool:
         """Whether the actor was asked as holder of a role, or in the place of others, and that is over: for them, or for whom they would decide."""

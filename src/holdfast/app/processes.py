@@ -312,9 +312,12 @@ def _begins(entry: ProcessEvent, step: str) -> bool:
 def relied_on_at(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) -> set[str]:
     """Those about whom a directory of the host has to be asked, in order to tell what the caller can do."""
     step = found.step
-    if step is None or found.question is None or not desk.directory.changes_unseen:
+    if step is None or not desk.directory.changes_unseen:
         return set()
-    return relied_on(found.question, decider(reader, found.header, step.number), brought_roles(desk.asked))
+    actor = decider(reader, found.header, step.number)
+    if found.question is None:  # Nothing has happened to it, so that nobody has it from another.
+        return {actor.on_behalf_of} - {""}
+    return relied_on(found.question, actor, brought_roles(desk.asked))
 
 
 def descriptor_of(

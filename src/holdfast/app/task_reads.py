@@ -44,7 +44,8 @@ def checked_part(mine: object) -> Part | None:
 def inboxes(authority: Authority, definition: str = "", *, part: Part = "all") -> tuple[Asked, ...]:
     """The inboxes that somebody looks into: their own, those of their roles, and those of whom they stand in for.
 
-    Delegations that are about one definition only count if this is the one.
+    Delegations that are about one definition only count if this is the one. Of one that is about a role the inbox of the giver is among them, for
+    what asks them as holder of that role; `open_to` leaves out the rest.
     """
     actor = authority.actor
     found: list[Asked] = []
@@ -55,7 +56,7 @@ def inboxes(authority: Authority, definition: str = "", *, part: Part = "all") -
     for each in authority.stands_in_for if part != "roles" else ():
         if each.definition in {"", definition}:
             found += [Asked("role", role) for role in sorted(each.roles) if each.role in {"", role}]
-            found += [] if each.role else [Asked("user", each.id)]
+            found += [Asked("user", each.id)] if not each.role or each.role in each.roles else []
     return tuple(dict.fromkeys(found))
 
 

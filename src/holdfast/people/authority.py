@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.kernel.actor import Actor, RequestContext
 from holdfast.kernel.facts import Deputy, PersonFact
-from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.errands import Person, picked_by
 from holdfast.people.directory import Directory, Look
 from holdfast.people.refusals import PeopleRefusal, forbidden, refused
 from holdfast.runtime.commit.facts import StandsIn
@@ -28,13 +28,20 @@ class StandIn(msgspec.Struct, frozen=True, kw_only=True):
     """The roles that they have themselves."""
 
     def role_for(self, person: Person, definition: str) -> str | None:
-        """By which role they are one of those who are asked; empty if by their name, None if they are not, or this is no matter of the actor's."""
+        """By which role they are one of those who are asked; empty if by their name, None if they are not, or this is no matter of the actor's.
+
+        Whoever was picked as holder of a role is asked by name, and as holder of this role.
+        """
         if self.definition not in {"", definition}:
             return None
         if person.kind == "role":
             is_asked = person.name in self.roles and self.role in {"", person.name}
             return person.name if is_asked else None
-        return "" if person.name == self.id and not self.role else None
+        if person.name != self.id:
+            return None
+        if not self.role:
+            return ""
+        return self.role if picked_by(person) == self.role and self.role in self.roles else None
 
 
 class Matter(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.kernel.names import joined
 from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.runs.commands import PeopleFound, PeopleReviewed
-from holdfast.machine.runs.errands import Data, FindPeople, Person, ReviewPeople
+from holdfast.machine.runs.errands import Data, FindPeople, Person, ReviewPeople, picked_by, role_of_place
 from holdfast.machine.runs.question import MISSING
 from holdfast.people.chains import Chain
 from holdfast.people.directory import Crowd, Directory, Look
@@ -207,7 +207,7 @@ class _Search:
 
     def _lapse(self, person: Person, hands: Sequence[str], lent: Mapping[str, str]) -> str:
         """Why one who is asked by name cannot decide now; empty if they can, or somebody who stands in for them."""
-        owner, role = person.for_ or person.name, person.role or _picked_by(person)
+        owner, role = person.for_ or person.name, role_of_place(person)
         if role and self.look.rows.has_grants() and owner not in self.look.holders(role):
             return f"{owner!r} does not have the role {role!r} any more"
         crowd = self.look.crowd([person.name, *hands, *lent, *lent.values(), *filter(None, [person.for_])])
@@ -218,7 +218,7 @@ class _Search:
         for giver, other in pairs.items():
             if not self._stands_in(crowd, giver, other, role):
                 return f"{other!r} does not stand in for {giver!r} any more"
-        if crowd.is_active(person.name) or self._has_deputy(crowd, person.name):
+        if crowd.is_active(person.name) or self._has_deputy(crowd, person):
             return ""
         return f"{person.name!r} is deactivated"
 
@@ -228,15 +228,15 @@ class _Search:
             for each in crowd.delegations.get(giver, ())
         )
 
-    def _has_deputy(self, crowd: Crowd, name: str) -> bool:
-        """Whether somebody is here who stands in for a person in all that these are asked by name, and may decide."""
+    def _has_deputy(self, crowd: Crowd, person: Person) -> bool:
+        """Whether somebody is here who stands in for a person in what these are asked, and may decide."""
         errand = self._errand
         kept_out = {errand.requester, *errand.barred}
         return not errand.in_person and any(
-            each.covers(role="", definition=self._definition)
+            each.covers(role=picked_by(person), definition=self._definition)
             and each.receiver not in kept_out
             and crowd.is_here(each.receiver)
-            for each in crowd.delegations.get(name, ())
+            for each in crowd.delegations.get(person.name, ())
         )
 
     def _manager(self, ask: Ask) -> list[Person]:
@@ -296,14 +296,6 @@ class _Search:
         return crowd.stand_in(
             name, role=role, definition=self._definition, but={self._errand.requester, *self._errand.barred}
         )
-
-
-_VIA_ROLE = "role "
-
-
-def _picked_by(person: Person) -> str:
-    """The role because of which somebody was picked who was asked before that was kept with them; empty if they were asked by name."""
-    return person.via.removeprefix(_VIA_ROLE) if person.via.startswith(_VIA_ROLE) else ""
 
 
 def _shown(person: Person) -> str:

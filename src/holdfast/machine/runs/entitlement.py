@@ -24,7 +24,7 @@ from holdfast.machine.runs.candidates import (
     question_of,
     separation_refusal,
 )
-from holdfast.machine.runs.errands import Person
+from holdfast.machine.runs.errands import Person, picked_by
 from holdfast.machine.runs.law import answer_refusal
 from holdfast.machine.runs.question import Question, Seat
 from holdfast.machine.runs.refusals import Refusal, refused
@@ -74,12 +74,36 @@ def seat_for(turn: Turn, question: Question, actor: Actor) -> int:
 def lapse_of(turn: Turn, seat: Seat, actor: Actor) -> str:
     """Why a place does not entitle any more; empty if it does."""
     asked = seat.person
-    if asked.kind == "role":
-        return ""
+    told = lent_lapse(turn, asked, actor)
+    if told or asked.kind == "role":
+        return told
     owner = asked.for_ or asked.name
     if asked.role and not _has_role(turn, owner, asked.role, actor):
         return f"{owner!r} was asked as holder of the role {asked.role!r}, and does not have it any more"
     return given_lapse(seat, turn.routes.graph.name, partial(_known, turn))
+
+
+def lent_lapse(turn: Turn, asked: Person, actor: Actor) -> str:
+    """Why a place is not among what somebody was lent for whom the actor stands in by the directory; empty if it is, or if they do not.
+
+    A delegation for a role is about places that somebody has by this role, and about no other; and it lends the places of its giver, and none of the
+    actor's own. For whom a request says that it acts, its front end vouches.
+    """
+    giver = actor.on_behalf_of
+    if not giver or turn.moment.asked.actor.on_behalf_of:
+        return ""
+    known = _known(turn, giver)
+    if known is None:
+        return ""
+    role = asked.name if asked.kind == "role" else picked_by(asked)
+    if asked.kind == "role" and role not in known.roles:
+        return f"{giver!r}, for whom {actor.id!r} stands in, does not have the role {role!r}"
+    name = turn.routes.graph.name
+    if any(
+        each.to == actor.id and each.role in {"", role} and each.definition in {"", name} for each in known.stand_ins
+    ):
+        return ""
+    return f"{actor.id!r} stands in for {giver!r} in other matters alone"
 
 
 def given_lapse(seat: Seat, definition: str, known: Callable[[str], PersonFact | None]) -> str:
@@ -157,7 +181,7 @@ def brought_roles(request: RequestContext) -> frozenset[str]:
 
 
 def relied_on(question: Question, actor: Actor, brought: frozenset[str]) -> set[str]:
-    """Besides an actor, those on whom it depends whether they may decide: who has claimed it, and whose places they have.
+    """Besides an actor, those on whom it depends whether they may decide: for whom they stand in, who has claimed it, and whose places they have.
 
     A directory of the host is asked about them before the command, and about the actor where the request brings the role that is asked.
     """
@@ -168,7 +192,7 @@ def relied_on(question: Question, actor: Actor, brought: frozenset[str]) -> set[
     roles = {seat.person.name for _, seat in question.asked if seat.is_free and seat.person.kind == "role"}
     if brought & {*roles, *(each.person.role for each in own)}:
         people.add(person(actor))
-    return {question.claimed_by, *people} - {""}
+    return {question.claimed_by, actor.on_behalf_of, *people} - {""}
 
 
 def _known(turn: Turn, name: str) -> PersonFact | None:

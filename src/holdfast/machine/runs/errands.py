@@ -35,6 +35,19 @@ class Person(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """The role by which one is asked who is asked by name, or by which the one they stand in for is: it has to hold when they decide."""
 
 
+_VIA_ROLE = "role "
+
+
+def role_of_place(person: Person) -> str:
+    """The role by which the owner of a place is asked; empty if by name. Rows, and states of before, say it in words alone."""
+    return person.role or (person.via.removeprefix(_VIA_ROLE) if person.via.startswith(_VIA_ROLE) else "")
+
+
+def picked_by(person: Person) -> str:
+    """The role as whose holder a user is asked themselves; empty if they are asked by name, or have the place from another."""
+    return "" if person.for_ else role_of_place(person)
+
+
 class _Errand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Something for the engine itself to do."""
 

@@ -26,7 +26,14 @@ from holdfast.machine.runs.candidates import (
     separation_refusal,
     was_asked,
 )
-from holdfast.machine.runs.entitlement import apart_refusal, decider_refusal, role_of, seat_for, unclaimed_refusal
+from holdfast.machine.runs.entitlement import (
+    apart_refusal,
+    decider_refusal,
+    lent_lapse,
+    role_of,
+    seat_for,
+    unclaimed_refusal,
+)
 from holdfast.machine.runs.errands import Person
 from holdfast.machine.runs.events import (
     ApprovalsVoided,
@@ -99,6 +106,8 @@ def _is_own_approval(turn: Turn, step: int) -> bool:
     names = {each.get(name) for each in given for name in ("decided_by", "on_behalf_of")}
     # Whoever decided as a stand-in has a part in it as long as they stand in.
     is_one = not asked or may_all(actor) or any(was_asked(actor, each) for each in asked)
+    if actor.on_behalf_of in asked and lent_lapse(turn, Person(name=actor.on_behalf_of), actor):
+        return False
     return is_one and bool(names & {actor.id, person(actor)})
 
 
@@ -346,6 +355,9 @@ def _withdraw_decision(task: _Task, command: c.WithdrawDecision) -> Answer | Non
         barred = answer_refusal(turn.routes, turn.state, step, task.actor)
         told = f"{task.actor.id!r} has no decision on {step.node!r} that could be withdrawn"
         return barred or refused(Refusal.NOTHING_DECIDED, told)
+    lapse = lent_lapse(turn, question.seats[seat - 1].person, task.actor)
+    if lapse:
+        return refused(Refusal.NOT_ALLOWED, f"{task.actor.id!r} may not withdraw a decision of {who!r}: {lapse}")
     withdrawn = DecisionWithdrawn(
         step=step.number,
         seat=seat,
