@@ -93,6 +93,8 @@ class Seat:
     """Whether it was found that nobody can decide from here."""
     hands: tuple[str, ...] = ()
     """Those who have handed it on."""
+    lent: tuple[str, ...] = ()
+    """Those who have done so in the place of one of them."""
     vote: Vote | None = None
     decided: str = ""
     """As it is shown."""
@@ -106,6 +108,11 @@ class Seat:
     def principal(self) -> tuple[bool, str]:
         """Whose place it is."""
         return _is_role(self), self.stands_for or self.who.removeprefix("role:")
+
+    @property
+    def givers(self) -> set[str]:
+        """Those who decide by what is decided from it."""
+        return {self.stands_for, *self.hands, *self.lent} - {""}
 
     @property
     def decider(self) -> str:

@@ -1064,7 +1064,7 @@ class Reference:
         """If four eyes leave nobody who can complete a question, the run waits for an operator."""
         poll = _poll(step)
         free = [seat for seat in poll.free if not seat.who.startswith("role:")]
-        lost = [seat for seat in free if self._separation(step, {seat.who, seat.stands_for, *seat.hands} - {""})]
+        lost = [seat for seat in free if self._separation(step, {seat.who, *seat.givers})]
         for seat in poll.asked:
             seat.is_lost = seat in lost
         if lost and not poll.is_within_reach():
@@ -1086,7 +1086,7 @@ class Reference:
     def _actor_kept_out(self, step: Step) -> str:
         """Why the actor may not decide, or those may not who had their place before; empty if they may."""
         who, seat = self.actor, _poll(step).seat_of(self.actor)
-        givers = set() if seat is None else {seat.stands_for, *seat.hands} - {""}
+        givers = set() if seat is None else seat.givers
         return "" if who.kind == "system" else self._separation(step, {who.id, person(who), *givers})
 
     def _claim(self, step: Step) -> bool:
@@ -1132,7 +1132,9 @@ class Reference:
             return self._bar("delegation_to_self")
         if to in {*seat.hands, seat.stands_for}:
             return self._bar("delegation_circle")
-        return self._hand(step, seat, Seat(to, seat.weight, seat.stands_for or by, hands=(*seat.hands, by)))
+        lent = (*seat.lent, self.actor.id) if self.actor.on_behalf_of else seat.lent
+        heir = Seat(to, seat.weight, seat.stands_for or by, hands=(*seat.hands, by), lent=lent)
+        return self._hand(step, seat, heir)
 
     def _reassign(self, step: Step, to: str, who: str) -> bool:
         poll, me = _poll(step), person(self.actor)

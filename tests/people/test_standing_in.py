@@ -228,3 +228,33 @@ def test_an_approval_of_a_document_is_taken_back_by_who_stands_in_for_all_of_it(
     answer(engine, task, Actor(id="zed"))
     with pytest.raises(RejectedError):
         acting(engine, cat).tasks.withdraw_decision(task, on_behalf_of="fin")
+
+
+@pytest.mark.row("E-687", "E-685")
+@pytest.mark.parametrize("how", ["as_oneself", "as_stand_in"])
+def test_whoever_has_handed_a_place_on_is_kept_apart_with_it(place: Place, how: str) -> None:
+    """Who hands a place on, for themselves or as a stand-in, and then decides the other step, has chosen who decides this one: that one may not."""
+    engine = office(place, role="")
+    engine.register(
+        Saga("both")
+        .fork(
+            "ways",
+            lambda way: way.human("check", ask=["user:ann", "user:cat"], agree="any"),
+            lambda way: way.human("release", ask="user:ann", distinct_from="check"),
+        )
+        .join("met")
+        .build()
+    )
+    run = engine.run(engine.acting("rita").start("both").id)
+    engine.drain()
+    tasks = {each.name: each for each in run.tasks()}
+    who = engine.acting("ann" if how == "as_oneself" else "cat").tasks
+    who.delegate(tasks["release"], "eve", on_behalf_of="" if how == "as_oneself" else "ann")
+    who.approve(tasks["check"])
+    engine.drain()
+    eve = engine.acting("eve").tasks
+    assert eve.list(mine=True) == []
+    with pytest.raises(RejectedError) as raised:
+        eve.approve(tasks["release"])
+    assert raised.value.reason == "not_distinct"
+    assert run.describe().reason == "no_approver"

@@ -145,8 +145,8 @@ def separation_refusal(
 
 
 def givers_of(seat: Seat | None) -> set[str]:
-    """From whom somebody has a place: those who decide by whatever is decided there."""
-    return set() if seat is None else {seat.person.for_, *seat.hands} - {""}
+    """From whom somebody has a place, and who has handed it on for them: all these decide by whatever is decided there."""
+    return set() if seat is None else {seat.person.for_, *seat.hands, *seat.lent.values()} - {""}
 
 
 def ending_refusal(routes: GraphIndex, state: State, steps: Iterable[Step], actor: Actor) -> Rejection | None:
