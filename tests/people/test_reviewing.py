@@ -21,7 +21,9 @@ from holdfast import (
     load_processes,
     load_rules,
 )
+from holdfast.app.desk import nothing
 from holdfast.kernel.people import DirectoryLook, Grant, Principal
+from holdfast.machine.runs import commands as c
 from holdfast.people.directory import StaticDirectory
 from holdfast.people.files import Roster
 from holdfast.people.tables import TableDirectory
@@ -363,3 +365,48 @@ def test_the_look_ends_with_its_engine(live: Live, caplog: pytest.LogCaptureFixt
     directory.when_changed("default")
     engine.runtime.housekeeping.review()
     assert "review_of_tasks_failed" not in caplog.text
+
+
+def _stale_place(engine: ManualEngine, run: Run[object]) -> None:
+    """Ann decides and takes it back, so that the look at Bob alone, which followed from her decision, is out of date."""
+    ann = engine.acting("ann").tasks
+    ann.approve(run.tasks()[0])
+    ann.withdraw_decision(run.tasks()[0], "a mistake")
+
+
+def _stale_heir(engine: ManualEngine, run: Run[object]) -> None:
+    """Bob decides, and Ann hands her place on before the look at her, which followed from his decision, has come back."""
+    engine.acting("bob").tasks.approve(run.tasks()[0])
+    engine.acting("ann").tasks.delegate(run.tasks()[0], "dora", reason="holidays")
+
+
+@pytest.mark.row("E-682")
+@pytest.mark.parametrize(("stale", "leaver"), [(_stale_place, "ann"), (_stale_heir, "dora")])
+def test_a_look_at_others_does_not_say_that_all_is_well(
+    place: Place, stale: Callable[[ManualEngine, Run[object]], None], leaver: str
+) -> None:
+    """The engine has gone to look at those who were asked, and others are asked by the time it is back: what it found says nothing of them."""
+    engine = office(place)
+    run = asked(engine, question(ask=["user:ann", "user:bob"]))
+    stale(engine, run)
+    engine.directory.deactivate(leaver)
+    for _ in range(3):
+        engine.advance(minutes=1)
+        assert stands(run)[1] == "no_approver"
+    assert run.verify().is_sound
+
+
+@pytest.mark.row("E-682")
+def test_an_answer_that_was_overtaken_is_noticed(place: Place) -> None:
+    """An answer that was looked up before somebody left, and comes after the run has heard of it, is put right within a minute."""
+    engine = office(place)
+    run = asked(engine, question(ask=["user:ann", "user:bob"]))
+    engine.directory.deactivate("ann")
+    engine.drain()
+    assert stands(run)[1] == "no_approver"
+    desk = engine._desk
+    old = c.PeopleReviewed(step=1, looked_at=["ann", "bob"])
+    desk.command(desk.address(instance=run.id), old, nothing, may_create=False).result()
+    assert stands(run)[1] == ""
+    engine.advance(minutes=1)
+    assert stands(run)[1] == "no_approver"

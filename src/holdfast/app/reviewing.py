@@ -92,6 +92,8 @@ class TaskReview:
         """All on whom that depends, as was found when its question was judged last."""
         self._handed: deque[Deputed] = deque()
         """Questions to them that are to be judged again."""
+        self._told: list[tuple[str, InstanceId, int]] = []
+        """Questions whose runs were told something since the last look. An answer that was looked up before may have come after it."""
         self._changed: set[str] = set()
         """Tenants whose directory this process has changed since the last look."""
         self._lock = threading.Lock()
@@ -136,6 +138,9 @@ class TaskReview:
             changed, self._changed = self._changed, set()
         if self._due_at is None or not self._due_at - _EVERY <= now < self._due_at:
             self._due_at = now + _EVERY
+            told, self._told = self._told, []
+            for each in told:
+                self._judge(*each)
             if self._is_turn():
                 self._look_at_names(None)
                 self._look_at_deputies(None)
@@ -296,6 +301,7 @@ class TaskReview:
                 command = self._verdict(tracked, each)
                 if command is not None:
                     self._tell(tenant, instance, command)
+                    self._told.append((tenant, instance, each))
         except (HoldfastError, Fail, OSError) as error:
             _log.warning("review_of_task_failed instance=%s step=%s error=%s", instance, number, error)
 

@@ -12,7 +12,7 @@ from holdfast.kernel.names import joined
 from holdfast.machine.graphs.asks import Ask
 from holdfast.machine.runs.commands import PeopleFound, PeopleReviewed
 from holdfast.machine.runs.errands import Data, FindPeople, Person, ReviewPeople, picked_by, role_of_place
-from holdfast.machine.runs.question import MISSING
+from holdfast.machine.runs.question import MISSING, shown
 from holdfast.people.chains import Chain
 from holdfast.people.directory import Crowd, Directory, Look
 from holdfast.people.resolvers import BUILT_IN, NOBODY, PeopleRequest, Resolvers
@@ -89,7 +89,8 @@ class Finder:
                 hands = errand.hands[place] if errand.hands else []
                 if not search.can_decide(each, hands, errand.lent[place] if errand.lent else {}):
                     lost.append(each)
-        return PeopleReviewed(step=errand.step, lost=lost, why=search.why)
+        looked_at = [shown(each) for each in errand.people]
+        return PeopleReviewed(step=errand.step, lost=lost, looked_at=looked_at, why=search.why)
 
     def _chain(self, tenant: str, errand: FindPeople, chained: list[Ask]) -> PeopleFound:
         if len(errand.asks) > 1:

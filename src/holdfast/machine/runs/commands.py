@@ -276,6 +276,8 @@ class PeopleReviewed(_Command, frozen=True, kw_only=True):
     step: int
     lost: list[Person] = []
     """Those of them who cannot."""
+    looked_at: list[str] | None = None
+    """All who were looked at, as they are written; None if that is not told."""
     why: list[Data] = []
     """What was asked about each, and what came of it."""
     error: str = ""

@@ -84,6 +84,10 @@ def people_reviewed(turn: Turn, command: PeopleReviewed) -> Answer | None:
     question = question_of(turn.routes, turn.state, step)
     if question.is_looking:
         return _LATE
+    anew = _outdated(turn, step, command)
+    if anew is not None:
+        turn.send_out(anew)
+        return None
     places = _lost(turn, step, question, command.lost)
     lost = [question.seats[place - 1].person for place in places]
     is_decidable = _is_decidable(op, question, lost)
@@ -95,6 +99,14 @@ def people_reviewed(turn: Turn, command: PeopleReviewed) -> Answer | None:
     names = ", ".join(shown(each) for each in lost) or "those who are asked"
     _give_up(turn, step, f"{names} cannot any more{notes_of(command.why)}", places, why=command.why)
     return None
+
+
+def _outdated(turn: Turn, step: Step, command: PeopleReviewed) -> ReviewPeople | None:
+    """The look that has to be taken anew, because others are asked now than when the engine went: a decision was withdrawn, or a place handed on."""
+    errand = None if command.looked_at is None else review_of(turn.routes, turn.state, step)
+    if errand is None or {shown(each) for each in errand.people} <= set(command.looked_at or ()):
+        return None
+    return errand
 
 
 def look_at_others(turn: Turn) -> None:
