@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 import pytest
@@ -104,6 +105,8 @@ WAYS = {
     "both": Way(by_both, lambda e: e.directory.revoke("ann", "chief")),
     "host": Way(by_host, fired),
 }
+ASKED = ("buffered", "one_by_one", "at_once")
+"""What somebody has a schedule start: a time that waits for another run, and periods."""
 VERBS = ("cancel", "abort", "pause", "resume", "start", "requeue", "discard")
 
 
@@ -180,6 +183,36 @@ def test_a_schedule_starts_nothing_once_its_owner_lost_the_right(place: Place, w
     assert fires
     assert {(each.status, "ann" in each.detail) for each in fires} == {("refused", True)}
     assert standing(engine) == []
+
+
+@pytest.mark.row("E-664")
+@pytest.mark.parametrize(("what", "way"), [each for each in product(ASKED, WAYS) if each != ("at_once", "period")])
+def test_what_somebody_has_a_schedule_start_ends_with_their_right(place: Place, what: str, way: str) -> None:
+    """The schedule is another's. Whoever triggered it, or has a period made up for, must still be allowed to when each run starts, or the time is refused."""
+    engine, ann = WAYS[way].begin(place)
+    registered(engine)
+    overlap: Literal["allow_all", "buffer_one"] = "buffer_one" if what == "buffered" else "allow_all"
+    engine.schedules.put("s", "paid", cron="0 0 1 1 *", overlap=overlap)
+    year = timedelta(days=366)
+    begin = place.clock.now()
+    if what == "buffered":
+        engine.schedules.trigger("s")
+        engine.drain()
+        ann.schedules.trigger("s")
+    else:
+        ann.schedules.backfill("s", begin - 3 * year, begin, at_once=what != "one_by_one")
+    if what in {"buffered", "one_by_one"}:
+        engine.drain()
+        assert len(standing(engine)) == 1
+    WAYS[way].end(engine)
+    for run in engine.runs.list().items:
+        engine.run(run.id).signal("paid")
+    engine.drain()
+    later = [each for each in engine.schedules.fires("s") if each.status != "completed"]
+    assert later
+    assert {(each.status, "ann" in each.detail) for each in later} == {("refused", True)}
+    assert len(standing(engine)) == (1 if what in {"buffered", "one_by_one"} else 0)
+    assert [each.kind for each in engine.admin.incidents()] == ["refused_schedule"]
 
 
 @pytest.mark.parametrize("way", [each for each in WAYS if each not in {"host", "period"}])

@@ -11,15 +11,17 @@ from holdfast.app.calls.documents import FutureDocuments
 from holdfast.app.calls.start import Birth, started
 from holdfast.app.desk import Desk, checked_id, nothing
 from holdfast.app.errands import Errands
-from holdfast.app.schedule_plans import OPTIONS, READABLE, made_document_id
+from holdfast.app.schedule_plans import OPTIONS, READABLE, check_starter, made_document_id
 from holdfast.errors import ForbiddenError, HoldfastError, RejectedError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import later
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs.commands import CancelWorkflow
 from holdfast.machine.runs.refusals import Refusal
+from holdfast.machine.schedules.plan import Plan
 from holdfast.machine.schedules.words import SCHEDULE, NoteStart, NoteStop, StartScheduled, StopScheduled
 from holdfast.runtime.handlers import EffectContext
+from holdfast.store.port import Parts
 
 _FIRST = 10
 """Events at the beginning of a document among which it says that it was created."""
@@ -42,6 +44,8 @@ class Scheduling:
         if asked.by:
             told = f"{told}, {'triggered' if asked.why == 'manual' else 'made up for'} by {' for '.join(map(repr, asked.by))}"
         try:
+            if asked.asker is not None:
+                self._check_asker(self._desk.acting(later(asked.asker.actor, asked.asker.terms, **place)), plan)
             data = {**plan.input, **self._computed(asked)}
             if plan.is_document:
                 return self._create(desk, asked, data, told)
@@ -64,6 +68,12 @@ class Scheduling:
                 raise
             return NoteStart(id=asked.id, number=asked.number, error=str(error))
         return NoteStart(id=asked.id, number=asked.number)
+
+    def _check_asker(self, desk: Desk, plan: Plan) -> None:
+        """ForbiddenError unless whoever had a time started, or has a period made up for, may still do so."""
+        found: list[Desk] = []
+        desk.operate(_nothing, check=found.append)
+        check_starter(found[0], plan)
 
     def stop(self, context: EffectContext, asked: StopScheduled) -> NoteStop:
         """Have a run end, on behalf of whoever wants another one in its place, if they may cancel it now."""
@@ -122,6 +132,10 @@ class Scheduling:
         day = asked.at.astimezone(ZoneInfo(asked.plan.time_zone)).date()
         values = (asked.at.isoformat(), day.isoformat(), now.isoformat(), asked.id, asked.number)
         return dict(zip(READABLE, values, strict=True))
+
+
+def _nothing(_parts: Parts) -> None:
+    """Nothing is written: whoever asked is looked at."""
 
 
 def _origin_of(desk: Desk, instance: InstanceId) -> str:

@@ -25,8 +25,8 @@ from holdfast.app.kept import Kept
 from holdfast.app.references import DefinitionLike
 from holdfast.app.schedule_plans import (
     Timing,
-    check_creator,
     check_overlap_of_documents,
+    check_starter,
     checked_overlap,
     document_plan,
     plan_of,
@@ -274,15 +274,8 @@ class FutureSchedules:
         return self._kept.found(name)
 
     def _check_starter(self, state: w.ScheduleState, overlap: Overlap | None = "allow_all") -> None:
-        """ForbiddenError unless whoever has a schedule start something now could start that without it, and stop what that takes the place of."""
-        plan, desk = state.plan, self._desk.looked_up()
-        if plan is None:
-            return
-        if plan.is_document:
-            check_creator(desk, plan.workflow)
-        else:
-            which = desk.registry.library.find_open(desk.tenant, plan.workflow, plan.version)
-            check_right(desk, *which, stops=(overlap or plan.overlap) == "cancel_running")
+        if state.plan is not None:
+            check_starter(self._desk.looked_up(), state.plan, overlap=overlap)
 
     def _startable(self, desk: Desk, name: str, plan: Plan, *, overlap: Overlap | None, document_id: object) -> Plan:
         """The plan as it is kept: whoever puts it may start its workflow, or create its documents."""

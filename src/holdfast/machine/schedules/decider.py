@@ -178,8 +178,15 @@ def _backfill(turn: Turn, command: w.BackfillSchedule) -> Answer | None:
     if len(turn.state.backfills) >= MOST_BACKFILLS:
         told = f"{MOST_BACKFILLS} periods are being made up for already; wait for one of them, or stop them"
         return refused(Refusal.TOO_MANY_BACKFILLS, told)
-    turn.begin_backfill(command.start, command.end, is_at_once=command.is_at_once)
+    turn.begin_backfill(command.start, command.end, is_at_once=command.is_at_once, asker=_asker(turn))
     return None
+
+
+def _asker(turn: Turn) -> w.Asker | None:
+    """Who asks for times that have not come by themselves; None if that is the engine itself."""
+    asked = turn.moment.asked
+    actor = late_actor(asked)
+    return None if actor is None else w.Asker(actor=actor, terms=late_terms(asked, turn.moment.actor.roles))
 
 
 def _delete(turn: Turn, command: w.DeleteSchedule) -> Answer | None:
@@ -196,10 +203,11 @@ def _delete(turn: Turn, command: w.DeleteSchedule) -> Answer | None:
 
 def _trigger(turn: Turn, command: w.TriggerSchedule) -> None:
     assert turn.state.plan is not None
-    asked, actor = turn.moment.asked, turn.moment.actor
-    stopper = Stopper(late_actor(asked), late_terms(asked, actor.roles))
+    asker = _asker(turn)
+    stopper = Stopper() if asker is None else Stopper(asker.actor, asker.terms)
     overlap = command.overlap or turn.state.plan.overlap
-    turn.fire(turn.moment.now, "manual", overlap, stopper, by=acting_names(actor))
+    by = acting_names(turn.moment.actor)
+    turn.fire(turn.moment.now, "manual", overlap, stopper, by=by, asker=asker)
 
 
 def _stop_backfills(turn: Turn, _command: w.StopBackfills) -> Answer | None:

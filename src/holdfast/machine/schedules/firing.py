@@ -120,14 +120,23 @@ class Turn:
 
     # -- fires
 
-    def fire(self, time: datetime, why: Why, overlap: Overlap, stopper: Stopper, *, by: Sequence[str] = ()) -> None:
+    def fire(
+        self,
+        time: datetime,
+        why: Why,
+        overlap: Overlap,
+        stopper: Stopper,
+        *,
+        by: Sequence[str] = (),
+        asker: w.Asker | None = None,
+    ) -> None:
         """Start the workflow for a time, unless a run that has not ended stands against it, which may be stopped on behalf of `stopper`.
 
-        `by` are those who want it now, if it is not due by itself.
+        `by` are those who want it now, if it is not due by itself, and `asker` is who of them has asked.
         """
         state = self.state
         others = [each for each in state.running.values() if not each.backfill]
-        fire = replace(self._new(time, "starting", why), by=list(by))
+        fire = replace(self._new(time, "starting", why), by=list(by), asker=asker)
         if len(state.running) >= MOST_RUNNING:
             self._tell(replace(fire, status="skipped", detail=f"{MOST_RUNNING} runs of it have not ended"))
         elif not others or overlap == "allow_all":
@@ -198,6 +207,7 @@ class Turn:
             owner=self.state.owner,
             terms=self.state.terms,
             by=fire.by,
+            asker=fire.asker,
         )
         self._effects.append(Effect(body=start, handler=OWN_HANDLER))
 
@@ -254,7 +264,7 @@ class Turn:
 
     # -- periods
 
-    def begin_backfill(self, start: datetime, end: datetime, *, is_at_once: bool) -> None:
+    def begin_backfill(self, start: datetime, end: datetime, *, is_at_once: bool, asker: w.Asker | None) -> None:
         """Begin to make up for a period."""
         first = next(self.clockwork.between(start, end), None)
         backfill = w.Backfill(
@@ -264,6 +274,7 @@ class Turn:
             is_at_once=is_at_once,
             by=self.moment.actor.id,
             on_behalf_of=self.moment.actor.on_behalf_of,
+            asker=asker,
             next_at=first,
         )
         self.emit(w.BackfillMoved(backfill=backfill, is_over=first is None))
@@ -282,7 +293,8 @@ class Turn:
         following = found[room] if len(found) > room else None
         by = [name for name in (backfill.by, backfill.on_behalf_of) if name not in {"", SYSTEM.id}]
         for time in found[:room]:
-            self._begin(replace(self._new(time, "starting", "backfill"), backfill=number, by=by))
+            fire = self._new(time, "starting", "backfill")
+            self._begin(replace(fire, backfill=number, by=by, asker=backfill.asker))
         moved = replace(backfill, next_at=following)
         self.emit(w.BackfillMoved(backfill=moved, is_over=following is None))
         if following is not None and backfill.is_at_once:

@@ -237,6 +237,13 @@ Event: TypeAlias = (
 )
 
 
+class Asker(_Word, frozen=True, kw_only=True):
+    """Whoever has times started that have not come by themselves, and on which terms: they must still be allowed to when these start."""
+
+    actor: Actor
+    terms: Terms = NO_TERMS
+
+
 # -- the effect
 
 
@@ -253,6 +260,8 @@ class StartScheduled(_Word, frozen=True, kw_only=True):
     terms: Terms = NO_TERMS
     by: list[str] = []
     """Who wants it now; nobody if the time has come by itself."""
+    asker: Asker | None = None
+    """The same with what they may do; None stands for the engine itself, too."""
 
 
 class StopScheduled(_Word, frozen=True, kw_only=True):
@@ -292,6 +301,7 @@ class Fire(_Word, frozen=True, kw_only=True):
     """Which period it belongs to; 0 if to none."""
     by: list[str] = []
     """Who wants it now, and for whom; nobody if the time has come by itself."""
+    asker: Asker | None = None
     is_stopping: bool = False
     """Whether its run was told to end."""
 
@@ -305,6 +315,7 @@ class Backfill(_Word, frozen=True, kw_only=True):
     is_at_once: bool = False
     by: str = ""
     on_behalf_of: str = ""
+    asker: Asker | None = None
     next_at: datetime | None = None
     """The first time of it that nothing was started for; None once there is none left."""
 
