@@ -45,6 +45,20 @@ def _workflows(told: dict[str, object]) -> list[dict[str, object]]:
     return found
 
 
+ODD = ORDERS.replace("      - {from: confirm, event: completed, to: approved}\n", "")
+
+
+def test_what_is_odd_about_a_file_is_told_when_it_is_published(based: Holdfast) -> None:
+    """Warnings are told as `validate` tells them, on standard error; a program finds them in the answer. They refuse nothing."""
+    told = [line for line in based("validate", written(ODD)).stdout.splitlines() if ": warning: " in line]
+    assert len(told) == 3
+    for words in (("publish", "orders.yaml", "--check"), ("publish", "orders.yaml")):
+        assert based(*words).stderr.splitlines() == told
+    found = based.json("publish", "orders.yaml")["warnings"]
+    assert isinstance(found, list)
+    assert [f"orders.yaml:{each['position']}: warning: {each['message']} [{each['code']}]" for each in found] == told
+
+
 def test_a_tenant_has_workflows_of_its_own(based: Holdfast) -> None:
     """What is published for a tenant is that tenant's alone."""
     based("publish", written(ORDERS), "--tenant", "acme")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -55,7 +56,12 @@ def mistakes_of(name: str, text: bytes) -> tuple[list[Definition], list[Mistake]
         found = definitions_of(text, name)
     except DefinitionError as error:
         return [], [_mistake(name, each, is_warning=False) for each in error.diagnostics]
-    return found, [_mistake(name, each, is_warning=True) for one in found for each in one.warnings]
+    return found, warnings_of(name, [each for one in found for each in one.warnings])
+
+
+def warnings_of(name: str, findings: Sequence[Diagnostic]) -> list[Mistake]:
+    """What is odd about a file, with the places in it."""
+    return [_mistake(name, each, is_warning=True) for each in findings]
 
 
 def _mistake(name: str, finding: Diagnostic, *, is_warning: bool) -> Mistake:

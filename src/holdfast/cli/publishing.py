@@ -14,7 +14,7 @@ from holdfast.authoring.definition import Definition
 from holdfast.cli.authoring import picked
 from holdfast.cli.drawing import drawn_run
 from holdfast.cli.exits import Exit
-from holdfast.cli.files import read_file
+from holdfast.cli.files import read_file, warnings_of
 from holdfast.cli.frame import complain, end, verb, verbs
 from holdfast.cli.options import file_argument, listed, page_behind
 from holdfast.cli.output import Columns, json_option, print_fields, print_json, print_list
@@ -59,14 +59,17 @@ def publish(place: Place, *, file: str, check: bool, as_json: bool) -> None:
     """
     name, text = read_file(file)
     with place.calls() as calls:
-        prospects = calls.definitions.publish_file(text, name=name, check=True).workflows
-        is_refused = any(each.what == "refused" for each in prospects)
+        found = calls.definitions.publish_file(text, name=name, check=True)
+        prospects, is_refused = found.workflows, any(each.what == "refused" for each in found.workflows)
         if not check and not is_refused:
             calls.definitions.publish_file(text, name=name)
     if as_json:
-        print_json({"is_published": not check and not is_refused, "workflows": prospects})
+        done = {"is_published": not check and not is_refused}
+        print_json({**done, "workflows": prospects, "warnings": found.warnings})
     else:
         _tell(prospects, is_done=not check and not is_refused)
+        for warning in warnings_of(name, found.warnings):
+            click.echo(visible(str(warning)), err=True)
     for each in prospects:
         if each.untaken:
             complain(
