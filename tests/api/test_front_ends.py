@@ -6,6 +6,7 @@ import pytest
 
 from api.world import ACME, BODY, INVOICE, RIVAL, World, contract
 from app.processes.acting import INPUT
+from holdfast.app.calls import processes
 
 RUNS = "/api/v1/executions"
 
@@ -64,6 +65,17 @@ def test_a_list_of_runs_tells_what_a_line_of_it_shows(world: World) -> None:
         assert (line["kind"], line["partition"], line["started_by"]) == (kind, partition, started_by)
         assert {name: whole[name] for name in line if name in whole} == {n: v for n, v in line.items() if n in whole}
         assert set(line) - set(whole) == set()
+
+
+@pytest.mark.row("P-124")
+def test_a_list_of_processes_says_whether_its_total_is_exact(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the number that is counted to, a page tells that number and that there are more."""
+    for _ in range(3):
+        world.calls(actor="carol").processes.start("orders.approval", INPUT)
+    for most, told in ((2, (2, False)), (3, (3, True))):
+        monkeypatch.setattr(processes, "MOST_COUNTED", most)
+        page = world.client().get("/ui/workflows", params={"limit": 1, "subject_id": "carol"}).json()
+        assert (page["total"], page["is_total_exact"]) == told
 
 
 @pytest.mark.row("G-15", "G-11")

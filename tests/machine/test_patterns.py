@@ -64,6 +64,7 @@ REFUSED = {
     "a\ud800": "at character 2: half of a character",
     r"\u00": r"at character 1: '\u' needs four digits",
     "\\": "trailing",
+    "a{1000}" * 11: "it is too large once its repeats are written out",
 }
 
 

@@ -290,6 +290,7 @@ def test_who_may_not_decide_because_of_what_else_they_did_is_forbidden(place: Pl
 
 
 OLGA = Actor(id="olga", capabilities=frozenset({"execution:*"}))
+BOSS = Actor(id="boss", capabilities=frozenset({"*"}))
 
 
 @pytest.mark.row("P-044")
@@ -329,3 +330,27 @@ def test_a_question_that_is_asked_again_begins_without_answers(place: Place, bac
         engine.acting(name).processes.advance(run, "approved")
     found = engine.processes.get(run).instance
     assert (found.status, found.state.get("_answers", {})) == ("completed", {})
+
+
+ENDINGS = {
+    "its time is over": lambda engine, _: engine.advance(hours=2),
+    "an operator skips it": lambda engine, run: engine.acting(OLGA).run(run).skip(1, outcome="approved", reason="late"),
+    "an operator overrides it": lambda engine, run: engine.acting(OLGA).run(run).resume("late", override=True),
+    "an actor with every right answers": lambda engine, run: engine.acting(BOSS).processes.advance(run, "approved"),
+    "the process is cancelled": lambda engine, run: engine.acting(OLGA).processes.cancel(run),
+}
+"""How a question ends before all have answered."""
+
+
+@pytest.mark.row("P-044", "P-072")
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_answers_stay_in_the_state_however_their_question_ends(place: Place, ending: str) -> None:
+    """What one approver has answered is kept under their name, also if the others never answer."""
+    late = {"event": "timeout", "to": "late"}
+    engine, run = begun(place, file(YES, NO, late, agree="all", timeout="1h"))
+    engine.acting("bob").processes.advance(run, "approved", {"cents": 5})
+    ENDINGS[ending](engine, run)
+    engine.drain()
+    found = engine.processes.get(run).instance
+    assert found.status == ("cancelled" if "cancelled" in ending else "completed")
+    assert found.state["_answers"] == {"review": {"bob": {"cents": 5}}}

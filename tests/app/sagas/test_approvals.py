@@ -22,6 +22,7 @@ from holdfast import (
     SagaDefinition,
     ask,
 )
+from holdfast.app import kept_apart
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.runs.commands import PeopleFound
 from holdfast.machine.runs.errands import FindPeople, Person
@@ -152,6 +153,17 @@ def test_counts_are_those_of_the_list_under_four_eyes(place: Place, case: str) -
         counts = as_(engine, who).counts()
         assert len(as_(engine, who).list(mine=True)) == count
         assert (sum(counts.by_role.values()), counts.overdue, counts.is_exact) == (count, count, True)
+
+
+def test_counts_of_very_many_questions_are_not_exact(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond so many questions they are counted without a look at each, which the counts say."""
+    engine = place.engine()
+    for number in range(2):
+        started(engine, spending(name=f"s{number}", ask="role:finance"))
+    for most, is_exact in ((1, False), (2, True)):
+        monkeypatch.setattr(kept_apart, "MOST_COUNTED", most)
+        counts = as_(engine, FAY).counts()
+        assert (counts.by_role, counts.is_exact) == ({"finance": 2}, is_exact)
 
 
 def test_counts_are_those_of_the_list_for_whoever_stands_in(place: Place) -> None:

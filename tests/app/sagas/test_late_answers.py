@@ -181,6 +181,20 @@ def test_an_event_after_the_deadline_is_for_others(place: Place) -> None:
     assert status(engine, early.id) == "completed"
 
 
+@pytest.mark.row("E-752")
+def test_an_event_that_was_published_in_time_is_taken_when_it_arrives_late(place: Place) -> None:
+    """Nobody works meanwhile, so that the event reaches the run when its time is over: what counts is when it was published."""
+    saga = Saga("w").wait_for_event("q", "paid", timeout=HOUR).step("pay", lambda: {"paid": True})
+    engine, found = _waiting(place, saga)
+    found.pause("hold", clock="run_on")
+    engine.publish("paid", ttl=0)
+    place.clock.move(timedelta(hours=2))
+    engine.drain()
+    found.resume()
+    engine.drain()
+    assert status(engine, found.id) == "completed"
+
+
 PROCESS = """
 domain: d
 workflows:
