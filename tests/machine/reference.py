@@ -1055,7 +1055,7 @@ class Reference:
             if poll is None or not self.is_asked(step) or poll.is_looking or poll.is_in_trouble or poll.is_open_to_all:
                 continue
             is_own = bool(self.involved) and not poll.op.self_approval
-            is_apart = bool(poll.op.distinct_from) or poll.op.distinct_approvers
+            is_apart = bool(self._apart(step.node)) or poll.op.distinct_approvers
             if not (is_own or is_apart or any(seat.vote for seat in poll.seats)):
                 continue
             self._look_at_barred(step)
