@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, decide, history, run, status, statuses, step
 from app.sagas.test_children import child, child_of
-from holdfast import Actor, ConflictError, RejectedError, RequestContext, Saga, SagaDefinition, Settings
+from holdfast import Actor, ConflictError, Definition, RejectedError, RequestContext, Saga, SagaDefinition, Settings
 from holdfast.kernel.ids import InstanceId
+from holdfast.machine.graphs import graph as g
+from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.runs.commands import UndoWorkflow
 from holdfast.testing import ManualEngine, Scenario
 from support.crashing import NewStore, tried
@@ -33,7 +36,7 @@ def calling(stage: Stage, build: Build = as_it_is, **options: object) -> SagaDef
 
 
 def failed(
-    place: Place, stage: Stage, below: SagaDefinition | None = None, **options: object
+    place: Place, stage: Stage, below: Definition | None = None, **options: object
 ) -> tuple[ManualEngine, InstanceId]:
     """A parent that has failed behind the child."""
     engine = place.engine().register(below or child(stage)).register(calling(stage, as_it_is, **options))
@@ -310,6 +313,20 @@ def test_a_point_of_no_return_counts_where_nothing_could_be_undone(place: Place)
     engine, instance = failed(place, stage, below)
     assert reasons(engine, instance) == [("failed", "compensation_failed")]
     assert "its point of no return, 'posted'" in engine.dead_letters.list()[0].error
+
+
+@pytest.mark.parametrize("names", [("posted",), ("before", "posted"), ("posted", "behind")])
+def test_a_process_without_compensations_has_no_point_of_no_return(place: Place, names: tuple[str, ...]) -> None:
+    """It is not gone back over and keeps no list of what it did, so that it never halts its parent, wherever its point lies."""
+    stage = Stage()
+    nodes = [g.Node(id=name, op=g.NoReturn() if name == "posted" else g.SavePoint()) for name in names]
+    edges = [g.Edge(source=one, target=other) for one, other in pairwise(names)]
+    below = compile_graph(
+        kind="process", name="child", version="1", entry=names[0], nodes=nodes, edges=edges, policies=g.Policies()
+    )
+    engine, instance = failed(place, stage, Definition(graph=below))
+    assert reasons(engine, instance, child_of(engine, instance)) == [("failed", ""), ("completed", "")]
+    assert (stage.count("revoke"), engine.dead_letters.list()) == (1, [])
 
 
 def test_what_is_said_of_a_halted_parent_holds(place: Place) -> None:

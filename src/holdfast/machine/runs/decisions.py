@@ -157,7 +157,8 @@ def _tell_parent(turn: Turn) -> None:
     state, routes = turn.state, turn.routes
     is_done = state.status == "completed"
     to_undo = is_done and any(needs_undoing(routes, each) for each in state.executed.values())
-    passed = [each.node for each in state.executed.values() if is_done and passes_no_return(routes, each)]
+    keeps = is_done and routes.remembers
+    passed = [each.node for each in state.executed.values() if keeps and passes_no_return(routes, each)]
     is_cancelled = state.status == "cancelled" and routes.policies.on_cancel == "compensate"
     told = c.EndChild(
         step=state.parent_step,
