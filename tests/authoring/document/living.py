@@ -186,6 +186,8 @@ class Ledger:
         """Node and token of the steps that have not ended."""
         self._at: dict[int, str] = {}
         """The token of each step."""
+        self._splits: dict[int, tuple[str, str]] = {}
+        """Node and token of the steps that ended as they were entered, splits among them."""
         self._scopes: dict[int, list[str]] = {}
         """The branches of each split that have arrived."""
         self._begun: Counter[int] = Counter()
@@ -238,6 +240,7 @@ class Ledger:
             case e.StepCompleted() | e.StepSkipped():
                 self._open.pop(event.step, None)
                 self._at.setdefault(event.step, event.token)
+                self._splits[event.step] = event.node, event.token
                 self._entered(event.node)
             case e.StepFailed() | e.StepRequeued():
                 self._open.pop(event.step, None)
@@ -255,6 +258,12 @@ class Ledger:
         if node.startswith("sys:slot:") and node.endswith(":in"):
             slot = node.removeprefix("sys:").removesuffix(":in")
             self._void = {step: each for step, each in self._void.items() if not each.startswith(f"usr:{slot}:")}
+
+    def _split_again(self, step: int) -> None:
+        """A split is gone through anew, as a list is that has changed: whoever is asked in its branches is asked about what it is now."""
+        token = self._at[step]
+        same = tuple(f"{token}/{other}." for other, place in self._splits.items() if place == self._splits[step])
+        self._void = {each: node for each, node in self._void.items() if not self._at[each].startswith(same)}
 
     def _approval(self, event: e.StepAnswered | e.ApprovalsApplied | e.ApprovalsKept | e.ApprovalsVoided) -> None:
         match event:
@@ -274,6 +283,7 @@ class Ledger:
         match event:
             case e.BranchesOpened():
                 self._scopes[event.step] = []
+                self._split_again(event.step)
                 for place in event.taken or range(1, event.branches + 1):
                     self._begin(event.step, place)
             case e.ItemsBegun():

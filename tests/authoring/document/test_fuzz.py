@@ -35,6 +35,17 @@ def test_no_patch_gets_past_a_gate(part: int) -> None:
     assert all(met[each] for each in wanted), met
 
 
+FOUND = ["93e428e84d3b0a3e/13282"]
+"""A list was entered again after an edit had voided an approval in it."""
+
+
+@pytest.mark.row("E-894")
+@pytest.mark.parametrize("name", FOUND)
+def test_a_case_that_a_campaign_has_found(name: str) -> None:
+    """What the judge and the compiler, or the ledger and the machine, once saw differently."""
+    look_at(name)
+
+
 @pytest.mark.row("E-894")
 def test_a_case_can_be_seen_again() -> None:
     """The seed that a failure names makes the same case."""
