@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
-from holdfast.app.calls.start import check_right
 from holdfast.app.desk import Desk, checked_id, checked_instant, checked_key, checked_text
 from holdfast.app.document_writing import spec_of
 from holdfast.app.in_force import workflow_in_force
@@ -105,15 +104,6 @@ def check_creator(desk: Desk, type_: str) -> None:
     if not desk.request.actor.may(capability):
         told = f"{desk.request.actor.id!r} may not create documents of the type {type_!r}: that takes the capability {capability!r}"
         raise ForbiddenError(reason=NOT_ALLOWED, message=told)
-
-
-def check_starter(desk: Desk, plan: Plan, *, overlap: Overlap | None = "allow_all") -> None:
-    """ForbiddenError unless whoever has a schedule start something now could start that without it, and stop what that takes the place of."""
-    if plan.is_document:
-        check_creator(desk, plan.workflow)
-    else:
-        which = desk.registry.library.find_open(desk.tenant, plan.workflow, plan.version)
-        check_right(desk, *which, stops=(overlap or plan.overlap) == "cancel_running")
 
 
 def check_overlap_of_documents(overlap: Overlap | None) -> None:

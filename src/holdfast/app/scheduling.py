@@ -8,10 +8,11 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from holdfast.app.calls.documents import FutureDocuments
+from holdfast.app.calls.schedules import check_starter
 from holdfast.app.calls.start import Birth, started
 from holdfast.app.desk import Desk, checked_id, nothing
 from holdfast.app.errands import Errands
-from holdfast.app.schedule_plans import OPTIONS, READABLE, check_starter, made_document_id
+from holdfast.app.schedule_plans import OPTIONS, READABLE, made_document_id
 from holdfast.errors import ForbiddenError, HoldfastError, RejectedError
 from holdfast.expressions import Expression
 from holdfast.kernel.actor import later

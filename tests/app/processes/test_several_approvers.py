@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
@@ -332,7 +333,7 @@ def test_a_question_that_is_asked_again_begins_without_answers(place: Place, bac
     assert (found.status, found.state.get("_answers", {})) == ("completed", {})
 
 
-ENDINGS = {
+ENDINGS: dict[str, Callable[[ManualEngine, InstanceId], object]] = {
     "its time is over": lambda engine, _: engine.advance(hours=2),
     "an operator skips it": lambda engine, run: engine.acting(OLGA).run(run).skip(1, outcome="approved", reason="late"),
     "an operator overrides it": lambda engine, run: engine.acting(OLGA).run(run).resume("late", override=True),

@@ -516,7 +516,9 @@ def test_a_child_stays_as_long_as_its_parent_may_undo_it(place: Place) -> None:
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_what_a_completed_child_has_called_stays_as_long_as_the_topmost_run_may_undo_it(place: Place, ends: bool) -> None:
+def test_what_a_completed_child_has_called_stays_as_long_as_the_topmost_run_may_undo_it(
+    place: Place, *, ends: bool
+) -> None:
     """A rollback goes down through all levels, so that retention and deletion leave each of them until the topmost run has ended."""
     stage = Stage()
     engine = place.engine(Settings(keep_finished=timedelta(hours=1)))

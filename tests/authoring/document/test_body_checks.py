@@ -376,7 +376,7 @@ def test_what_a_node_needs_is_checked(node: Plain, code: str) -> None:
 def test_a_step_that_makes_a_document_of_its_own_type_says_which() -> None:
     """An action that creates is done to no document; without the id of a new one, a step would do it to its own."""
     envelope = generate_envelope(contract(actions__4={"name": "bill.copy", "creates": True, "workflow_allowed": True}))
-    copying = {
+    copying: dict[str, object] = {
         "id": "a",
         "type": "action",
         "action": "bill.copy",
@@ -385,7 +385,7 @@ def test_a_step_that_makes_a_document_of_its_own_type_says_which() -> None:
     for node, expected in ((copying, ["action_not_allowed"]), ({**copying, "target": "entity.owner"}, [])):
         found = check_body(envelope, json.dumps(body_data({ACTIVE: patch([node])})))
         assert [each.code for each in found] == expected
-    undone = {"id": "a", "type": "action", "action": "bill.post", "undo": "bill.copy"}
+    undone: dict[str, object] = {"id": "a", "type": "action", "action": "bill.post", "undo": "bill.copy"}
     found = check_body(envelope, json.dumps(body_data({ACTIVE: patch([undone])})))
     assert "action_not_allowed" in {each.code for each in found}
 

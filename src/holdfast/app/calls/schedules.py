@@ -25,8 +25,8 @@ from holdfast.app.kept import Kept
 from holdfast.app.references import DefinitionLike
 from holdfast.app.schedule_plans import (
     Timing,
+    check_creator,
     check_overlap_of_documents,
-    check_starter,
     checked_overlap,
     document_plan,
     plan_of,
@@ -50,6 +50,15 @@ _MOST_FIRES = 2**31 - 1
 _PAGE = 100
 
 T = TypeVar("T")
+
+
+def check_starter(desk: Desk, plan: Plan, *, overlap: Overlap | None = "allow_all") -> None:
+    """ForbiddenError unless whoever has a schedule start something now could start that without it, and stop what that takes the place of."""
+    if plan.is_document:
+        check_creator(desk, plan.workflow)
+    else:
+        which = desk.registry.library.find_open(desk.tenant, plan.workflow, plan.version)
+        check_right(desk, *which, stops=(overlap or plan.overlap) == "cancel_running")
 
 
 class FutureSchedules:

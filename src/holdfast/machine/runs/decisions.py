@@ -49,7 +49,7 @@ from holdfast.machine.runs.events import (
 )
 from holdfast.machine.runs.failures import give_up, take_answer
 from holdfast.machine.runs.forking import fork
-from holdfast.machine.runs.involving import authors_of, involve, involve_authors
+from holdfast.machine.runs.involving import involve, involve_authors
 from holdfast.machine.runs.lateness import late_refusal
 from holdfast.machine.runs.law import repair_refusal, requeue_refusal, stop_refusal
 from holdfast.machine.runs.losers import is_stopping, undo_dropped
@@ -107,7 +107,7 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
         return refusal
     turn = Turn(routes, state, moment, kind_of)
     known = None if state.status == "new" else len(state.involved)
-    authors = authors_of(state)
+    authors = set() if state.document is None else state.document.authors()
     before = faced_by(turn, command) if routes.documents is not None and is_noted(turn, command) else None
     answer = _TABLE[type(command)](turn, command)
     if answer is not None:
@@ -115,7 +115,6 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
     if before is not None and turn.has_happened:
         note(turn, command, before)
     turn.run()
-    involve_authors(turn, authors)
     may_bar = isinstance(command, _MAY_BAR) or (isinstance(command, c.ResumeWorkflow) and command.override)
     if state.open and (may_bar or known not in {None, len(state.involved)}):
         look_at_others(turn)
@@ -127,6 +126,7 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
         undo_dropped(turn)
     if state.document is not None:
         _let_go_on(turn)
+        involve_authors(turn, authors)
     _complete(turn)
     if state.parent and turn.has_ended:
         _tell_parent(turn)

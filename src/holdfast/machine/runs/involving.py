@@ -48,15 +48,11 @@ def involve(turn: Turn, names: Iterable[str], *, decided: dict[str, list[str]] |
         _tell_children(turn, new)
 
 
-def authors_of(state: State) -> set[str]:
-    """Those who wrote the document of a run, or asked for its transition; nobody, if the run has none."""
-    return set() if state.document is None else state.document.authors()
-
-
 def involve_authors(turn: Turn, known: set[str]) -> None:
     """Have the runs that a document has called know of its new authors, and of whoever has asked for its transition since."""
     state = turn.state
-    new = sorted(authors_of(state) - known - {state.requester, *state.involved})
+    assert state.document is not None
+    new = sorted(state.document.authors() - known - {state.requester, *state.involved})
     if new:
         _tell_children(turn, new)
 
