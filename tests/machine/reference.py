@@ -1156,7 +1156,7 @@ class Reference:
         if _poll(step).is_open_to_all:
             return self._bar("already_asked")
         poll = _poll(step)
-        lost = next((seat for seat in poll.asked if seat.is_lost), None) if poll.agree == "all" else None
+        lost = next((seat for seat in poll.free if seat.is_lost), None) if poll.agree == "all" else None
         return self._hand(step, lost, Seat(who, weight))
 
     def _hand(self, step: Step, seat: Seat | None, heir: Seat) -> bool:

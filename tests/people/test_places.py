@@ -204,3 +204,23 @@ def test_a_deactivated_holder_is_no_holder_of_a_role(place: Place) -> None:
     engine.directory.deactivate("dora")
     run = asked(engine, ask=ask("role:clerk", pick="all"))
     assert approved(engine, run, "ann") == "completed"
+
+
+@pytest.mark.row("E-677", "E-682")
+def test_an_approver_who_is_added_takes_no_place_that_was_decided_from(place: Place) -> None:
+    """Somebody who could not decide is back and has decided, before the engine has looked again: their vote stands, and the other one is asked besides."""
+    engine = office(place)
+    run = asked(engine, ask=["user:bob", "user:dora"])
+    engine.directory.end_delegation(engine.directory.delegations("bob")[0])
+    engine.directory.deactivate("bob")
+    engine.advance(minutes=2)
+    assert run.describe().reason == "no_approver"
+    engine.directory.activate("bob")
+    (task,) = run.tasks()
+    engine.acting("bob").tasks.approve(task)
+    engine.acting(OPS).tasks.add_approver(task, "cat", reason="to be sure")
+    people = [(each.name, each.decided, each.is_open) for each in engine.tasks.get(task).people]
+    assert people == [("bob", "confirmed", False), ("dora", "", True), ("cat", "", True)]
+    engine.acting("bob").tasks.withdraw_decision(task, "one more look")  # It counts, so that it can be withdrawn.
+    assert approved(engine, run, "dora", "cat") == "running"
+    assert approved(engine, run, "bob") == "completed"

@@ -269,7 +269,8 @@ def _add_approver(task: _Task, command: c.AddApprover) -> Answer | None:
     refusal = _newcomer_refusal(task, heir)
     if refusal is None:
         # Where all have to agree, one more helps only in the place of somebody who cannot.
-        seat = question.lost[0] if question.lost and question.agree == "all" else 0
+        lost = [place for place in question.lost if question.seats[place - 1].is_free]  # They may have decided since.
+        seat = lost[0] if lost and question.agree == "all" else 0
         _hand(task, ApproverAdded(step=step.number, seat=seat, person=heir, by=task.actor.id, reason=command.reason))
     return refusal
 
