@@ -269,6 +269,17 @@ def test_a_stand_in_who_alone_is_asked_is_named_with_whom_they_stand_in_for(plac
     ]
 
 
+def test_whoever_was_handed_a_question_is_named_with_its_owner(place: Place) -> None:
+    """A step that was delegated by hand is answered by the receiver, on behalf of whoever was asked."""
+    engine, run = begun(place, file(YES, NO, people=("bob",)))
+    engine.acting("bob").tasks.delegate(engine.run(run).tasks()[0], "dan")
+    engine.acting("dan").processes.advance(run, "approved")
+    assert [(each.event, each.actor_id, each.on_behalf_of) for each in engine.processes.events(run)][-2:] == [
+        ("step_completed", "dan", "bob"),
+        ("approved", "dan", "bob"),
+    ]
+
+
 def test_another_answer_of_the_same_person_has_a_code_of_its_own(place: Place) -> None:
     """Whoever has answered and now says something else is told so, and not that somebody else was faster."""
     engine, run = begun(place, file(YES, NO, agree="all"))
