@@ -717,3 +717,23 @@ def test_a_parent_that_ended_is_not_disturbed_by_its_child(place: Place) -> None
     assert engine.dead_letters.list() == []
     with pytest.raises(WorkflowFailedError):
         engine.run(instance).result()
+
+
+@pytest.mark.parametrize("how", ["cancel", "abort"])
+def test_runs_below_are_told_who_stops_them_and_why(place: Place, how: str) -> None:
+    """A cancellation or an abort is told with its author and reason at every depth, as repairs are."""
+    engine = place.engine()
+    engine.register(Saga("low").wait_for("wait", "go").build())
+    engine.register(Saga("child").call("down", "low").build())
+    engine.register(Saga("parent").call("fulfil", "child").build())
+    instance = run(engine, "parent")
+    below = child_of(engine, instance)
+    lowest = child_of(engine, below)
+    olga = Actor(id="olga", capabilities=frozenset({"execution:*"}))
+    getattr(engine.acting(olga).futures.run(instance), how)("the customer left")
+    engine.drain()
+    told = [engine.run(each).describe().error for each in (below, lowest)]
+    assert told == [
+        f"the workflow that started it was stopped at '{step}' by 'olga': the customer left"
+        for step in ("fulfil", "down")
+    ]

@@ -475,14 +475,20 @@ def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
         return barred
     rollback = turn.state.rollback
     if rollback is None:
-        if command.by:
-            turn.stops_for(command.by)
+        if by := command.by or _in_words(turn, command.reason):
+            turn.stops_for(by)
         cancel(turn, turn.moment.actor.id, command.reason)
         return None
     if command.by_parent:
         return LATE  # It undoes what it did already, and will tell when it has ended.
     word = "cancellation" if rollback.cause == "cancel" else "rollback"
     return refused(Refusal.ROLLBACK_IN_PROGRESS, f"a {word} is in progress already")
+
+
+def _in_words(turn: Turn, reason: str) -> str:
+    """Who stops the run, and why, as the runs below are told; empty for the engine itself."""
+    actor = turn.moment.actor
+    return "" if actor.kind == "system" else f"{actor.id!r}: {reason}" if reason else repr(actor.id)
 
 
 def _undo_workflow(turn: Turn, command: c.UndoWorkflow) -> Answer | None:
@@ -507,8 +513,8 @@ def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
         return ended_by_life(turn.state.document)
     barred = stop_refusal(turn.routes.graph, turn.moment.actor) or end_child_refusal(turn)
     if barred is None:
-        if command.by:
-            turn.stops_for(command.by)
+        if by := command.by or _in_words(turn, command.reason):
+            turn.stops_for(by)
         abort(turn, turn.moment.actor.id, command.reason)
     return barred
 
