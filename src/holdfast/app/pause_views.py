@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import datetime
 from typing import Literal, cast
 from uuid import UUID
@@ -104,12 +104,17 @@ def last_attempt(requests: Sequence[resuming.ResumeRequest]) -> tuple[datetime |
     return (tried[-1].executed_at or tried[-1].requested_at, tried[-1].error_message) if tried else (None, "")
 
 
-def resume_options(instance: InstanceId, trials: Trials, graph: Graph, holds: Sequence[Hold]) -> list[ResumeOption]:
-    """What can be done to bring a run on, and by whom, pauses of wider scopes first; empty if nothing can. Each would be accepted now."""
+def resume_options(
+    instance: InstanceId, trials: Trials, graph: Graph, holds: Sequence[Hold], *, letters: Container[int]
+) -> list[ResumeOption]:
+    """What can be done to bring a run on, and by whom, pauses of wider scopes first; empty if nothing can. Each would be accepted now.
+
+    `letters` are the steps of which the dead letter of a compensation is kept.
+    """
     state = trials.state
-    if state.is_terminal and not _is_stuck(state):
+    if state.is_terminal and not is_stuck(state):
         return []
-    options = _Options(instance, trials, graph)
+    options = _Options(instance, trials, graph, letters)
     return [
         *(ResumeOption(action="end_pause", choices=(each.scope,), capability=RESUME) for each in holds),
         *options.about_run(),
@@ -118,7 +123,8 @@ def resume_options(instance: InstanceId, trials: Trials, graph: Graph, holds: Se
     ]
 
 
-def _is_stuck(state: State) -> bool:
+def is_stuck(state: State) -> bool:
+    """Whether a compensation of the run has given up, and the undoing stands there."""
     halted = state.rollback or state.dropped
     return halted is not None and halted.stuck is not None
 
@@ -126,8 +132,9 @@ def _is_stuck(state: State) -> bool:
 class _Options:
     """The options of one run."""
 
-    def __init__(self, instance: InstanceId, trials: Trials, graph: Graph) -> None:
+    def __init__(self, instance: InstanceId, trials: Trials, graph: Graph, letters: Container[int]) -> None:
         self._instance = instance
+        self._letters = letters
         self._trials = trials
         self._graph = graph
         self._state = trials.state
@@ -140,7 +147,7 @@ class _Options:
                 yield self._option("requeue", step.number, step.node, capability=REPAIR)
         undoing = m.about_undoing(trials)
         for each in undoing:
-            if each.operation == "retry_compensation":
+            if each.operation == "retry_compensation" and each.step in self._letters:
                 node = self._state.executed[each.step].node
                 yield self._option("retry_compensation", each.step, node, capability=REPAIR)
         is_halted = any(each.operation == "resume" for each in undoing)
@@ -159,7 +166,7 @@ class _Options:
                 yield from self._about_question(step, node, node.op)
             elif isinstance(node.op, WaitEvent) and m.about_wait(self._trials, step):
                 yield self._option("signal", step.number, step.node, choices=(node.op.signal,), capability=_named(node))
-            elif isinstance(node.op, WaitEvents):
+            elif isinstance(node.op, WaitEvents) and not self._trials.is_over(step):
                 events = tuple(each.event for each in node.op.events if each.title not in (step.came or {}))
                 yield self._option("publish", step.number, step.node, choices=events, capability=_named(node))
 

@@ -201,6 +201,13 @@ def holds_on(desk: Desk, header: Header, state: State) -> list[Hold]:
     ]
 
 
+def may_end(desk: Desk, hold: Hold) -> bool:
+    """Whether somebody of the calls' tenant can end a pause: one of all tenants is the engine's own."""
+    pauses = {each.id: each for each in desk.service.standing.known}
+    is_of_all = hold.pause in pauses and pauses[hold.pause].scope.tenant == ALL_TENANTS
+    return not is_of_all or desk.request.actor.kind == "system"
+
+
 def told(holds: Sequence[Hold]) -> str:
     """Pauses that hold up a run, in a sentence; empty if there are none."""
     said = [f"{each.scope}, by {each.paused_by!r} since {each.paused_at.isoformat()}" for each in holds]

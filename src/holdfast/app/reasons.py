@@ -227,8 +227,10 @@ class _Look:
         if header.ended_at is not None:
             yield self._ended()
             yield from self._gave_up()
+            yield from self._halted()
             return
         yield from self._held()
+        yield from self._failed_meanwhile()
         yield from self._gave_up()
         yield from self._turning_back()
         if _START in self._timers:
@@ -248,6 +250,42 @@ class _Look:
         why = trouble(self._found.state)
         told = f"it has ended: {header.status} at {header.ended_at}"
         return Reason(kind="ended", words=f"{told} ({why})" if why else told, since=header.ended_at)
+
+    def _halted(self) -> Iterator[Reason]:
+        """A rollback that stands at a compensation whose dead letter somebody has forgotten."""
+        rollback = self._found.state.rollback
+        if rollback is None or rollback.stuck is None:
+            return
+        if any(each.source == "compensation" and each.number == rollback.stuck for each in self._letters):
+            return
+        found = [each for each in m.about_undoing(self._trials) if each.operation == "resume"]
+        step = self._found.state.executed[rollback.stuck]
+        yield Reason(
+            kind="compensation",
+            words=f"{step.node!r} is not undone, and its dead letter was discarded; what was done before it is not undone either",
+            waits_for="operator",
+            remedy="resume goes on with the rest without it" if found else "",
+            remedies=remedies(found),
+            step=step.node,
+            step_number=rollback.stuck,
+        )
+
+    def _failed_meanwhile(self) -> Iterator[Reason]:
+        """Steps that gave up while the run was paused: what follows from that follows once it goes on."""
+        for step in self._found.state.frozen.values():
+            if not step.has_failed or self._found.state.pause is None:
+                continue
+            found = m.about_failed(self._trials, step)
+            instead = Told(found).of_step()
+            yield Reason(
+                kind="dead_letter",
+                words=f"{step.node!r} gave up meanwhile: {step.error}; what follows from that follows when the run is resumed",
+                waits_for="operator",
+                remedy=f"{instead} before the run is resumed, or resume it and have it fail" if instead else "",
+                remedies=remedies(found),
+                step=step.node,
+                step_number=step.number,
+            )
 
     def _held(self) -> Iterator[Reason]:
         state, mode = self._found.state, self._found.maintenance

@@ -23,6 +23,7 @@ from holdfast.machine.runs import commands as c
 from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.candidates import question_of
 from holdfast.machine.runs.document_commands import Mutate, RequestTransition
+from holdfast.machine.runs.lateness import is_over
 from holdfast.machine.runs.law import REPAIR, RESUME
 from holdfast.machine.runs.leaving import way_out
 from holdfast.machine.runs.nodes import kind_of
@@ -126,6 +127,11 @@ class Trials:
         self._snapshot = program.snapshot(state)
         self._standing = _standing(state)
         self._left = max(_FEWEST, _BYTES // len(self._snapshot))
+
+    def is_over(self, step: Step) -> bool:
+        """Whether the time of an open step is over, so that what it waits for comes too late."""
+        moment = self._moment
+        return is_over(self.routes, self.state, step, moment.now, pending=moment.pending_timers)
 
     def tried(self, remedy: Remedy) -> Remedy | None:
         """The operation, if the run would accept it. None too once so much was tried that nobody would wait for more."""

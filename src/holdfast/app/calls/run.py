@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -28,8 +28,8 @@ from holdfast.app.forking import ForkPreview, fork_preview, forked
 from holdfast.app.handles import Handle
 from holdfast.app.histories import Teller
 from holdfast.app.masking import mask_for
-from holdfast.app.pause_views import ResumeOption, ResumeRequest, resume_options, resume_request
-from holdfast.app.paused import holds_on
+from holdfast.app.pause_views import ResumeOption, ResumeRequest, is_stuck, resume_options, resume_request
+from holdfast.app.paused import holds_on, may_end
 from holdfast.app.pictures import Format, chosen_edges, drawn, rivals
 from holdfast.app.reasons import Why
 from holdfast.app.references import StepLike, checked_step_of
@@ -77,6 +77,8 @@ from holdfast.store.reading import Reader
 from holdfast.store.shapes import Address
 
 T = TypeVar("T")
+
+_MOST_LETTERS: Final = 1000
 
 
 class FinalState(NamedTuple):
@@ -305,8 +307,12 @@ class FutureRun(Handle, Generic[R]):
 
         def read(reader: Reader) -> list[ResumeOption]:
             tracked = folded_workflow(self._desk, reader, self.id)
-            header, holds = tracked.header, holds_on(self._desk, tracked.header, cast("State", tracked.state))
-            return resume_options(self.id, trials_of(self._desk, tracked), graph_of(self._desk, header), holds)
+            header, state = tracked.header, cast("State", tracked.state)
+            holds = [each for each in holds_on(self._desk, header, state) if may_end(self._desk, each)]
+            kept = reader.dead_letters(instance=self.id, limit=_MOST_LETTERS) if is_stuck(state) else []
+            letters = {each.number for each in kept if each.source == "compensation"}
+            trials, graph = trials_of(self._desk, tracked), graph_of(self._desk, header)
+            return resume_options(self.id, trials, graph, holds, letters=letters)
 
         return self._look(read)
 
