@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 
@@ -19,6 +20,9 @@ from holdfast import (
     load_processes,
 )
 from holdfast.app.desk import Desk
+from holdfast.kernel.schedule_records import ScheduleChanged
+from holdfast.machine.schedules import words as w
+from holdfast.machine.schedules.rows import standing_of
 from holdfast.testing import ManualEngine
 from holdfast.testing.manual import START
 from support.engines import Place
@@ -271,6 +275,44 @@ def test_a_period_is_made_up_for_one_after_the_other_or_at_once(place: Place) ->
     assert len(engine.runs.list(definition="note", status="completed").items) == 6
     assert engine.schedules.get("h").backfills == []
     proved(engine, "h")
+
+
+def test_a_period_is_made_up_for_as_long_as_whoever_asked_may_have_it(place: Place) -> None:
+    """Who is deactivated, or loses the right to change schedules, has nothing more started for a period; the times of the schedule go on."""
+    engine = opened(place)
+    keeper = frozenset({"schedule:manage", "schedule:read"})
+    for name in ("ann", "bea"):
+        engine.directory.put(name)
+    engine.acting(Actor(id="ann", capabilities=keeper)).schedules.put(
+        "s", "slow", cron="0 3 * * *", overlap="allow_all"
+    )
+    engine.acting(Actor(id="bea", capabilities=keeper)).schedules.backfill("s", START - 3 * DAY, START)
+    engine.drain()
+    engine.directory.deactivate("bea")
+    [run] = engine.runs.list().items
+    engine.run(run.id).signal("done")
+    engine.advance(DAY)
+    statuses = [(each[1], each[2]) for each in fired(engine)]
+    assert statuses == [
+        ("backfill", "completed"),
+        ("backfill", "refused"),
+        ("backfill", "refused"),
+        ("time", "started"),
+    ]
+    assert "'bea' is deactivated" in engine.schedules.fires("s")[1].detail
+    proved(engine)
+
+
+def test_the_row_of_a_schedule_has_no_rights_of_callers() -> None:
+    """Rights are a set, which each process writes in an order of its own, so that the row would differ from what another process expects."""
+    asker = w.Asker(actor=Actor(id="bea", capabilities=frozenset({"schedule:manage", "schedule:read"})))
+    fire = w.Fire(number=1, at=START, status="started", told_at=START, asker=asker)
+    period = w.Backfill(number=2, start=START, end=START, asker=asker)
+    state = w.ScheduleState(id="s", owner=asker.actor, running={1: fire}, buffered=fire, backfills={2: period})
+    row = standing_of(state)
+    assert isinstance(row, ScheduleChanged)
+    assert b"schedule:manage" not in cast("bytes", row.standing)
+    assert b"bea" in cast("bytes", row.standing)
 
 
 def test_a_period_that_is_made_up_for_holds_up_no_time(place: Place) -> None:

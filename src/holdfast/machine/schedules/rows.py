@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -66,8 +67,19 @@ def state_of(row: StoredSchedule) -> w.ScheduleState:
 def _standing(state: w.ScheduleState) -> bytes:
     # What an actor may do is a set, which no two processes write in the same order, and nobody looks for it here.
     owner = None if state.owner is None else Actor(id=state.owner.id)
-    kept = msgspec.structs.replace(state, plan=None, owner=owner, terms=NO_TERMS)
-    return _encode(msgspec.structs.replace(kept, stopper=None, stopper_terms=NO_TERMS))
+    bare = partial(msgspec.structs.replace, asker=None)
+    kept = msgspec.structs.replace(
+        state,
+        plan=None,
+        owner=owner,
+        terms=NO_TERMS,
+        stopper=None,
+        stopper_terms=NO_TERMS,
+        running={number: bare(each) for number, each in state.running.items()},
+        buffered=None if state.buffered is None else bare(state.buffered),
+        backfills={number: bare(each) for number, each in state.backfills.items()},
+    )
+    return _encode(kept)
 
 
 def _id(run: str) -> UUID | None:
