@@ -6,13 +6,14 @@ back only if nobody has begun it, a withdrawn effect never answers, a run that e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
 from uuid import UUID
 
 from holdfast.kernel.actor import Actor
-from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall
+from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
 from holdfast.kernel.facts import SETTINGS_FACT, Fact, FactKey, PersonFact, SupposedFacts, person_fact
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
@@ -35,6 +36,7 @@ from holdfast.machine.runs.errands import Errand, Notify
 from holdfast.machine.runs.events import Event
 from holdfast.machine.runs.published import AnswerOffer
 from holdfast.machine.runs.state import State
+from holdfast.machine.runs.timers import CLOCK
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 RUN = InstanceId(UUID(int=1))
@@ -170,9 +172,10 @@ class Host:
         self.history += cast("tuple[Event, ...]", decision.events)
         self.records += decision.records
         self.rows = merge([*self.rows, *decision.records])
-        cancelled = [key for key in dict.fromkeys(decision.cancelled_timers) if key in self.timers]
+        cancelled = [key for key in dict.fromkeys(decision.cancelled_timers) if key in self.due]
         for key in cancelled:
-            del self.timers[key], self.due[key]
+            self.timers.pop(key, None)
+            del self.due[key]
         self.version += len(decision.events) + len(cancelled)
         for effect in decision.effects:
             match effect.body:
@@ -183,10 +186,7 @@ class Host:
                 case errand:
                     self.errands.append(cast("Errand", errand))
             self.issued += 1
-        for each in decision.timers:
-            key = each.key or f"#{self.issued}"
-            self.timers[key], self.due[key] = cast("Command", each.command), each.due(self.now)
-            self.issued += 1
+        self._set(decision.timers)
         for number in decision.withdrawn_effects:
             self.calls.pop(number, None)
         for recall in decision.recalls:
@@ -196,6 +196,14 @@ class Host:
         if self.machine.status(self.state).is_terminal:
             self.timers.clear()
             self.due.clear()
+
+    def _set(self, timers: Sequence[Timer]) -> None:
+        for each in timers:
+            key = each.key or f"#{self.issued}"
+            self.due[key] = each.due(self.now)
+            if key != CLOCK:  # It never comes due.
+                self.timers[key] = cast("Command", each.command)
+            self.issued += 1
 
     def _recall(self, recall: Recall) -> None:
         call = self.calls.get(recall.effect)

@@ -230,11 +230,10 @@ class _Inbox:
 
     def _is_over(self, header: Header, task: HumanTask) -> bool:
         """Whether nobody can decide it any more, because its time is over while the run is held up."""
-        if self._desk.service.standing.moves_timers(header):
-            return False
-        tracked = folded_workflow(self._desk, self._reader, header.id)
-        (routes, state), pending = _known_of(tracked), {key: each.due_at for key, each in tracked.timers.items()}
-        step, now = state.open.get(task.step_number), self._desk.service.shared.clock.now()
+        tracked, now = folded_workflow(self._desk, self._reader, header.id), self._desk.service.shared.clock.now()
+        pending = self._desk.service.standing.due(header, tracked.program.language, tracked.timers, now)
+        routes, state = _known_of(tracked)
+        step = state.open.get(task.step_number)
         return step is not None and is_over(routes, state, step, now, pending=pending)
 
     def _is_anothers(self, task: HumanTask, op: Human) -> bool:

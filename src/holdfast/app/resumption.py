@@ -33,6 +33,7 @@ from holdfast.runtime.replies import Reply
 from holdfast.store import resuming
 from holdfast.store.reading import Reader
 
+_MILLISECOND = timedelta(milliseconds=1)
 _CLOCKS: tuple[str, ...] = get_args(PauseClock)
 _TRIGGERS: tuple[str, ...] = get_args(ResumeTrigger)
 
@@ -152,7 +153,7 @@ def _requested(request: resuming.ResumeRequest) -> Told:
 RESUMPTION: Final = Resumption(
     requested=_requested,
     decided=lambda: Told(ResumeWorkflow(trigger="approval"), OWN),
-    expired=lambda: Told(ExpirePause(), OWN),
+    expired=lambda after: Told(ExpirePause(after_ms=after // _MILLISECOND), OWN),
     expiring="rules",
 )
 """What the worker says to runs that are to go on, or have been paused for too long."""

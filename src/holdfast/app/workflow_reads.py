@@ -176,8 +176,9 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
 def trials_of(desk: Desk, tracked: CachedInstance) -> Trials:
     """Tells which operations a run would accept now, from the engine itself; rules of the organisation have their say."""
     header, state = tracked.header, cast("State", tracked.state)
+    now = desk.service.shared.clock.now()
     moment = Moment(
-        now=desk.service.shared.clock.now(),
+        now=now,
         instance=header.id,
         key=header.key,
         tenant=header.tenant,
@@ -185,7 +186,7 @@ def trials_of(desk: Desk, tracked: CachedInstance) -> Trials:
         version=header.version,
         issued=header.issued,
         commits=header.commits,
-        pending_timers={key: each.due_at for key, each in tracked.timers.items()},
+        pending_timers=desk.service.standing.due(header, tracked.program.language, tracked.timers, now),
         facts=desk.facts(header),
     )
     return Trials(tracked.program, state, moment)

@@ -42,9 +42,9 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     commits: int = 0
     """How many commands have changed the instance."""
     pending_timers: Mapping[str, datetime] = NO_TIMERS
-    """The timers that are set and have not fired, by key: when each of them is due. The one that brings this command has fired."""
+    """The timers that are set and have not fired, by key: when each of them is due. Where clocks stand still, as if that ended now. The one that brings this command has fired."""
     is_shifting: bool = False
-    """Whether a pause of more than this instance has its clocks stand still: its timers are due later than they say, by as long as that lasts."""
+    """Whether a pause of more than this instance has its clocks stand still: its timers are due later than they say, by as long as that goes on."""
     fired_timer: str = ""
     """Key of the timer that brings this command; empty if none does, or one without a key."""
     fired_due_at: datetime | None = None

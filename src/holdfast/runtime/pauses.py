@@ -7,10 +7,12 @@ walk finds what nobody has touched, a few rows at a time, in whichever process c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
-from holdfast.store.pauses import Pause, holding
-from holdfast.store.shapes import Header
+from holdfast.store.pauses import OF_INSTANTS, Pause, holding
+from holdfast.store.shapes import Header, PendingTimer
+from holdfast.store.walking import due_as_things_are
 
 
 class Standing:
@@ -38,6 +40,21 @@ class Standing:
     def over(self, header: Header) -> tuple[Pause, ...]:
         """Those that are about an instance, or about a step of it."""
         return holding(self.pauses, header.tenant, header.definition, header.definition_version)
+
+    def due(
+        self, header: Header, language: str, timers: Mapping[str, PendingTimer], now: datetime
+    ) -> dict[str, datetime]:
+        """When the timers of an instance are due: where clocks stand still, as if that ended now."""
+        if not self.shifting:
+            return {key: each.due_at for key, each in timers.items()}
+        about = (header.tenant, header.definition, header.definition_version)
+        covering = [each for each in self.shifting if each.covers(*about) and not each.scope.step]
+        return {
+            key: each.due_at
+            if (language, key) in OF_INSTANTS
+            else due_as_things_are(each.due_at, each.frozen_at, covering, now)
+            for key, each in timers.items()
+        }
 
     def moves_timers(self, header: Header) -> bool:
         """Whether timers of an instance are moved by a pause, or will be."""

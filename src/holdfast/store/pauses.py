@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -18,6 +18,10 @@ from holdfast.kernel.records import PauseClock
 from holdfast.store.shapes import SHARED_TENANT, EffectClaim, TimerClaim
 
 ALL_TENANTS = SHARED_TENANT
+
+OF_INSTANTS: Final = frozenset({("$graph", "resume"), ("$schedule", "tick")})
+"""The timers that stand for an instant and not for a length of time, by language and key: the end of a pause of one run, and the next time of a
+schedule. Pauses hold them like others, and no clock that stands still makes them later."""
 
 LAG = timedelta(seconds=2)
 """How long a process may go on as if a pause had not begun or ended; every one that lives looks far more often."""
@@ -135,6 +139,7 @@ class PausedTimer(NamedTuple):
     tenant: str
     definition: str
     definition_version: str
+    language: str
     due_at: datetime
     held_at: datetime | None
     frozen_at: datetime | None

@@ -129,6 +129,8 @@ class PendingTimer(NamedTuple):
 
     number: int
     due_at: datetime
+    frozen_at: datetime | None = None
+    """Since when a pause of more than its instance has its clock stand still."""
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -17,7 +17,7 @@ import msgspec
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.instants import later
 from holdfast.kernel.settling import settled
-from holdfast.store.pauses import LAG, Pause, PausedEffect, PausedTimer, StepOf, Stride, holding
+from holdfast.store.pauses import LAG, OF_INSTANTS, Pause, PausedEffect, PausedTimer, StepOf, Stride, holding
 
 AGAIN = timedelta(minutes=5)
 """How long after the end of a walk the next one begins although no pause has changed."""
@@ -199,11 +199,13 @@ def _changed_timer(timer: PausedTimer, pauses: Sequence[Pause], now: datetime) -
     about = holding(whole, timer.tenant, timer.definition, timer.definition_version)
     held_at = (timer.held_at or now) if about else None
     due_at, frozen_at = timer.due_at, timer.frozen_at
-    stopped = frozen_since(about)
-    if stopped is not None:
+    if (timer.language, timer.key) in OF_INSTANTS:
+        frozen_at = None
+    elif (stopped := frozen_since(about)) is not None:
         frozen_at = timer.frozen_at or stopped
     elif timer.frozen_at is not None:
-        due_at = later(due_at, max(_thawed_at(timer, whole, now) - timer.frozen_at, timedelta(0)))
+        covering = [each for each in whole if each.covers(timer.tenant, timer.definition, timer.definition_version)]
+        due_at = later(due_at, max(_thawed_at(covering, now) - timer.frozen_at, timedelta(0)))
         frozen_at = None
     if (held_at, frozen_at) == (timer.held_at, timer.frozen_at):
         return None
@@ -215,13 +217,19 @@ def frozen_since(pauses: Sequence[Pause]) -> datetime | None:
     return min((each.paused_at for each in pauses if each.clock == "stand_still"), default=None)
 
 
-def _thawed_at(timer: PausedTimer, pauses: Sequence[Pause], now: datetime) -> datetime:
-    """When the last pause ended that had the clock stand still."""
-    ended = [
-        each.ended_at
-        for each in pauses
-        if each.ended_at is not None
-        and each.clock == "stand_still"
-        and each.covers(timer.tenant, timer.definition, timer.definition_version)
-    ]
+def due_as_things_are(
+    due_at: datetime, frozen_at: datetime | None, covering: Sequence[Pause], now: datetime
+) -> datetime:
+    """When a timer would be due if the pauses that cover its instance ended now."""
+    stopped = frozen_since([each for each in covering if each.stands])
+    frozen_at = frozen_at or stopped
+    if frozen_at is None:
+        return due_at
+    thawed = _thawed_at(covering, now) if stopped is None else now
+    return later(due_at, max(thawed - frozen_at, timedelta(0)))
+
+
+def _thawed_at(covering: Sequence[Pause], now: datetime) -> datetime:
+    """When the last of the pauses ended that had the clock stand still."""
+    ended = [each.ended_at for each in covering if each.ended_at is not None and each.clock == "stand_still"]
     return max(ended, default=now)

@@ -213,6 +213,9 @@ class ResumeWorkflow(_Command, frozen=True, kw_only=True):
 class ExpirePause(_Command, frozen=True, kw_only=True):
     """A pause has lasted as long as it may."""
 
+    after_ms: int = 0
+    """How long that is. Time for which pauses of wider scopes had clocks stand still is given back."""
+
 
 class RetryCompensation(_Command, frozen=True, kw_only=True):
     """Try to undo a step again, and go on with the rollback."""

@@ -7,14 +7,15 @@ unless clocks stand still meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from holdfast.kernel.decision import Rejection
+from holdfast.kernel.instants import later
 from holdfast.machine.graphs.graph import Human
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.state import State, Step
-from holdfast.machine.runs.timers import DEADLINE, escalation_timer, step_timer
+from holdfast.machine.runs.timers import DEADLINE, escalation_timer, step_timer, stood_still
 from holdfast.machine.runs.turn import Turn
 
 
@@ -28,8 +29,6 @@ def late_refusal(turn: Turn, step: Step, what: str) -> Rejection | None:
 def is_late(turn: Turn, step: Step, at: str = "") -> bool:
     """Whether the time of an open step, or of the whole run, is over, or was when something happened. Where clocks stand still, it is not."""
     moment = turn.moment
-    if moment.is_shifting:
-        return False
     when = datetime.fromisoformat(at) if at else moment.now
     return is_over(turn.routes, turn.state, step, when, pending=moment.pending_timers)
 
@@ -40,7 +39,10 @@ def is_over(routes: GraphIndex, state: State, step: Step, when: datetime, *, pen
     if pause is not None and pause.clock == "stand_still":
         return False
     due = pending if pause is None else pause.held
-    return bool(due) and any(key in due and due[key] < when for key in _ends(routes, state, step, due))
+    if not due:
+        return False
+    shift = timedelta(0) if pause is None else stood_still(pause.at, pending)
+    return any(key in due and later(due[key], shift) < when for key in _ends(routes, state, step, due))
 
 
 def _ends(routes: GraphIndex, state: State, step: Step, due: Mapping[str, datetime]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from holdfast.kernel.records import PauseClock
 from holdfast.machine.graphs.graph import OK, Human, Kind
 from holdfast.machine.runs.answers import answer_found, fits, is_within, judged, too_large
 from holdfast.machine.runs.candidates import separation_refusal
-from holdfast.machine.runs.commands import AnswerStep, ExpirePause, PauseWorkflow, ResumeWorkflow
+from holdfast.machine.runs.commands import AnswerStep, EndGrace, ExpirePause, PauseWorkflow, ResumeWorkflow
 from holdfast.machine.runs.conclusions import keep_answers
 from holdfast.machine.runs.descendants import awaits_event
 from holdfast.machine.runs.document import CHANGED_ELSEWHERE, DRIFT
@@ -42,7 +42,7 @@ from holdfast.machine.runs.refusals import Refusal, refused
 from holdfast.machine.runs.reviewing import look_again
 from holdfast.machine.runs.rollback import NOT_UNDONE, roll_back
 from holdfast.machine.runs.state import Pause, Resumed, State, Stay, Step, Token
-from holdfast.machine.runs.timers import RESUME, command_of
+from holdfast.machine.runs.timers import CLOCK, FAR, RESUME, command_of, stood_still
 from holdfast.machine.runs.turn import Turn
 from holdfast.machine.runs.waking import resting_places, stations
 from holdfast.machine.runs.windows import document_of
@@ -59,6 +59,7 @@ REPEATED = Ignored(reason="this request was carried out before")
 OVERDUE_MS: Final = 60_000
 """What is left to a run whose deadline passed while it waited for an operator, once it goes on."""
 _LATE = Ignored(reason="the pause has ended already")
+_EARLY = Ignored(reason="clocks have stood still meanwhile")
 
 CLOCKS: Final[dict[Kind, PauseClock]] = {"saga": "run_on", "process": "run_on", "rules": "run_on", "envelope": "run_on"}
 """What becomes of timers if a pause does not say."""
@@ -104,17 +105,21 @@ def _hold(turn: Turn, reason: PauseReason, command: PauseWorkflow) -> None:
     held = dict(moment.pending_timers)
     for key in held:
         turn.cancel_timer(key)
+    clock = command.clock or CLOCKS[turn.routes.graph.kind]
     turn.halt(
         WorkflowPaused(
             reason=reason,
             error=command.reason,
             at=moment.now,
             by=SYSTEM.id if reason == DRIFTED else moment.actor.id,
-            clock=command.clock or CLOCKS[turn.routes.graph.kind],
+            clock=clock,
             until=command.until,
             held=held,
         )
     )
+    may_expire = turn.routes.graph.kind == "rules"
+    if clock == "run_on" and (held or may_expire):
+        turn.set_timer_at(CLOCK, later(moment.now, FAR), EndGrace())
 
 
 def _unpausable(turn: Turn) -> Rejection | None:
@@ -310,8 +315,9 @@ def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
         return
     pause, overdue = state.pause, list(state.held)
     held = [(token, token.stay) for token in state.tokens.values() if token.stay is not None]
-    turn.cancel_timer(RESUME)
     shift = _standstill(turn, pause)
+    turn.cancel_timer(RESUME)
+    turn.cancel_timer(CLOCK)
     event = event or WorkflowResumed()
     turn.emit(msgspec.structs.replace(event, shift_ms=shift // _MILLISECOND) if shift else event)
     _set_timers(turn, pause, shift, overdue)
@@ -333,8 +339,11 @@ def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
 
 
 def _standstill(turn: Turn, pause: Pause | None) -> timedelta:
-    """How long the clocks have stood still."""
-    return turn.moment.now - pause.at if pause is not None and pause.clock == "stand_still" else timedelta(0)
+    """How long the clocks have stood still: because of the pause, or of pauses of wider scopes meanwhile."""
+    if pause is None:
+        return timedelta(0)
+    moment = turn.moment
+    return moment.now - pause.at if pause.clock == "stand_still" else stood_still(pause.at, moment.pending_timers)
 
 
 def _set_timers(turn: Turn, pause: Pause | None, shift: timedelta, overdue: list[str]) -> None:
@@ -432,9 +441,13 @@ def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:
 # -- a pause that lasted too long
 
 
-def expire(turn: Turn, _command: ExpirePause) -> Answer | None:
+def expire(turn: Turn, command: ExpirePause) -> Answer | None:
     """A pause has lasted longer than it may: the run fails, and undoes what it did."""
-    if turn.state.pause is None:
+    pause, moment = turn.state.pause, turn.moment
+    if pause is None:
         return _LATE
+    lasts = timedelta(milliseconds=command.after_ms) + stood_still(pause.at, moment.pending_timers)
+    if command.after_ms and moment.now < later(pause.since, lasts):
+        return _EARLY
     roll_back(turn, "pause timeout")
     return None

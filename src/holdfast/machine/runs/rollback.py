@@ -38,7 +38,7 @@ from holdfast.machine.runs.events import (
     WorkflowResumed,
 )
 from holdfast.machine.runs.state import Executed, Rollback, State, Step
-from holdfast.machine.runs.timers import DEADLINE, GRACE, RESUME
+from holdfast.machine.runs.timers import CLOCK, DEADLINE, GRACE, RESUME
 from holdfast.machine.runs.turn import Turn
 
 FAILED_ELSEWHERE = "a step of another branch failed"
@@ -81,6 +81,7 @@ def _end_waiting(turn: Turn) -> None:
     """A run that turns back has no deadline, and no pause that could end."""
     turn.cancel_timer(DEADLINE)
     turn.cancel_timer(RESUME)
+    turn.cancel_timer(CLOCK)
 
 
 def stopped(turn: Turn, step: int, *, came_back: bool, is_done: bool = False, output: object = None) -> None:

@@ -5,9 +5,11 @@ A pause takes timers away and sets them again, so what a timer brings has to fol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Final
 
+from holdfast.kernel.instants import later
 from holdfast.machine.runs.commands import (
     BeginWorkflow,
     Command,
@@ -25,7 +27,10 @@ STEP: Final = "step"
 TASK: Final = "task"
 _REMIND, _ESCALATE = "remind", "escalate"
 RESUME: Final = "resume"
-"""The timer that ends a pause; the only one that a pause does not hold."""
+"""The timer that ends a pause. A pause holds neither this one nor the next."""
+CLOCK: Final = "clock"
+"""The timer that a pause with running clocks sets far ahead. Pauses of wider scopes move it, so that it tells how long they had clocks stand still."""
+FAR: Final = timedelta(days=36_525)
 
 
 def _of_task(step: str, what: str) -> Command:
@@ -61,6 +66,12 @@ def timed_step(key: str) -> int | None:
     """The step that a timer belongs to; None if it belongs to the whole run."""
     kind, _, rest = key.partition(":")
     return int(rest.partition(":")[0]) if kind in {STEP, TASK} else None
+
+
+def stood_still(since: datetime, pending: Mapping[str, datetime]) -> timedelta:
+    """How long pauses of wider scopes had clocks stand still since a pause began that lets them run."""
+    ticking = pending.get(CLOCK)
+    return timedelta(0) if ticking is None else ticking - later(since, FAR)
 
 
 def command_of(key: str) -> Command:

@@ -32,6 +32,7 @@ from holdfast.runtime.commit.surroundings import Surroundings
 from holdfast.runtime.commit.work_rows import Rest, effect_row, rest_of, restored_timer, timer_row
 from holdfast.runtime.pauses import holds_call, holds_timers
 from holdfast.store.facts import Gate
+from holdfast.store.pauses import OF_INSTANTS
 from holdfast.store.rivals import VoidClaimError
 from holdfast.store.shapes import (
     Change,
@@ -123,7 +124,7 @@ class Draft:
             version=header.version,
             issued=header.issued,
             commits=header.commits,
-            pending_timers=NO_TIMERS if not self.timers else self._pending(fired),
+            pending_timers=NO_TIMERS if not self.timers else self._pending(fired, now),
             is_shifting=bool(self._around.standing.shifting) and self._around.standing.moves_timers(header),
             fired_timer=fired,
             fired_due_at=self.timers[fired].due_at if fired else None,
@@ -182,9 +183,10 @@ class Draft:
                 if effect.owner is not None:
                     lessee.release(effect.handler)
 
-    def _pending(self, fired: str) -> Mapping[str, datetime]:
+    def _pending(self, fired: str, now: datetime) -> Mapping[str, datetime]:
         """What a decision sees of the timers: those that it could cancel, and not the one that has just fired."""
-        return {key: timer.due_at for key, timer in self.timers.items() if key != fired and not key.startswith(UNNAMED)}
+        due = self._around.standing.due(self.header, self.program.language, self.timers, now)
+        return {key: at for key, at in due.items() if key != fired and not key.startswith(UNNAMED)}
 
     def _check_claim(self, claim: Claim) -> None:
         """A command of this very batch may have voided the claim of a later one."""
@@ -308,7 +310,7 @@ class Draft:
             return Outcome(header.id, header.version, "a newer timer has its key, or the instance has ended")
         self._use_up(claim)
         self.timers[letter.name] = PendingTimer(letter.number, now)
-        self._add_timers((restored_timer(header, letter, now),))
+        self._add_timers((restored_timer(header, letter, now),), now)
         self._append([_told(TIMER_REQUEUED, letter.name)], submission, now)
         self.header = replace(header, version=header.version + 1, commits=header.commits + 1, updated_at=now)
         return Outcome(header.id, self.header.version)
@@ -423,15 +425,19 @@ class Draft:
                 now=now,
             )
             self.timers[key] = PendingTimer(number, row.due_at)
-        self._add_timers(new.values())
+        self._add_timers(new.values(), now)
 
-    def _add_timers(self, timers: Collection[StoredTimer]) -> None:
+    def _add_timers(self, timers: Collection[StoredTimer], now: datetime) -> None:
         change, standing = self.change, self._around.standing
         change.timers = [*change.timers, *timers]
         pauses = holds_timers(standing.over(self.header)) if standing.pauses else ()
         if pauses:
-            is_frozen = any(each.clock == "stand_still" for each in pauses)
-            change.held_timers = (*change.held_timers, *((each.key, is_frozen) for each in timers))
+            stops = any(each.clock == "stand_still" for each in pauses)
+            for each in timers:
+                is_frozen = stops and (each.language, each.key) not in OF_INSTANTS
+                change.held_timers = (*change.held_timers, (each.key, is_frozen))
+                if is_frozen:
+                    self.timers[each.key] = self.timers[each.key]._replace(frozen_at=now)
 
     def _cancel_timers(self, keys: tuple[str, ...]) -> list[Encoded]:
         """Drop the timers that are pending, and say so in the words of the history."""

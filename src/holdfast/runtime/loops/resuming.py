@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -42,8 +42,8 @@ class Resumption(NamedTuple):
     """Somebody asked for it."""
     decided: Callable[[], Told]
     """What it waited for is decided."""
-    expired: Callable[[], Told]
-    """Its pause has lasted as long as it may."""
+    expired: Callable[[timedelta], Told]
+    """Its pause has lasted as long as it may, which is given."""
     expiring: str
     """The kind of those whose pauses end like that."""
 
@@ -95,13 +95,12 @@ class Resuming:
                 LatePause(each.tenant, each.instance), resumption.requested(each), self._noting(each), str(each.id)
             )
         decided = self._resumes.decided(limit=_MOST)
-        late = self._resumes.late(
-            kind=resumption.expiring, before=now - self._shared.settings.resume_timeout, limit=_MOST
-        )
+        longest = self._shared.settings.resume_timeout
+        late = self._resumes.late(kind=resumption.expiring, before=now - longest, limit=_MOST)
         for paused in decided:
             self._tell(paused, resumption.decided(), _shrug)
         for paused in late:
-            self._tell(paused, resumption.expired(), _shrug)
+            self._tell(paused, resumption.expired(longest), _shrug)
         return len(requests) + len(decided) + len(late)
 
     def _tell(self, paused: LatePause, told: Told, settled: Settled, name: str = "") -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.runtime.context import EngineContext, Languages
 from holdfast.runtime.pauses import Standing, holds_call, holds_timers
-from holdfast.store.pauses import HeldTimer, Pause, PausedEffect, Pauses, holding
+from holdfast.store.pauses import OF_INSTANTS, HeldTimer, Pause, PausedEffect, Pauses, holding
 from holdfast.store.shapes import StoredEffect, StoredTimer
 from holdfast.store.walking import frozen_since
 
@@ -38,7 +38,9 @@ class Gate:
             return timers
         about = [holds_timers(each) for each in self._about(timers)]
         held = [
-            HeldTimer(each.claim, frozen_since(pauses)) for each, pauses in zip(timers, about, strict=True) if pauses
+            HeldTimer(each.claim, None if (each.language, each.key) in OF_INSTANTS else frozen_since(pauses))
+            for each, pauses in zip(timers, about, strict=True)
+            if pauses
         ]
         if held:
             self._pauses.hold_timers(held, at=self._shared.clock.now())

@@ -78,7 +78,7 @@ def assembled(
             if whole or row[22] is None
             else Snapshot(version=row[22], state_version=row[23], data=row[24], fingerprint=row[25]),
             events=events.get(row[0].int, []),
-            timers={} if row[26] is None else dict(zip(row[26], map(PendingTimer, row[27], row[28]), strict=True)),
+            timers={} if row[26] is None else dict(zip(row[26], map(PendingTimer, *row[27:30]), strict=True)),
         )
         by_id[row[1], row[0].int] = by_key[row[1], row[2], row[5], loaded.header.partition] = loaded
     return [_at(each, by_id, by_key) for each in addresses]

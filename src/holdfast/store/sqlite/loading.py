@@ -47,7 +47,7 @@ def load(connection: sqlite3.Connection, address: Address, *, whole: bool, known
         snapshot=snapshot,
         events=[] if is_known else [rows.event(each) for each in run(_sql.events_after, (row[0], after))],
         timers={
-            key: PendingTimer(number, rows.instant_or_far(due_at))
-            for key, number, due_at in run(_sql.pending_timers, (row[0],))
+            key: PendingTimer(number, rows.instant_or_far(due_at), rows.instant_or_none(frozen_at))
+            for key, number, due_at, frozen_at in run(_sql.pending_timers, (row[0],))
         },
     )

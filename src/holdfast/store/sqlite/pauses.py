@@ -197,5 +197,5 @@ def _effect(row: Row) -> PausedEffect:
 
 
 def _timer(row: Row) -> PausedTimer:
-    instants = (instant_or_far(row[6]), instant_or_none(row[7]), instant_or_none(row[8]))
-    return PausedTimer._make((instance_id(row[0]), *row[1:6], *instants))
+    instants = (instant_or_far(row[7]), instant_or_none(row[8]), instant_or_none(row[9]))
+    return PausedTimer._make((instance_id(row[0]), *row[1:7], *instants))

@@ -7,7 +7,7 @@
 select
     i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, i.commits,
-    i.next_step, s.version, s.state_version, s.data, s.fingerprint, t.keys, t.numbers, t.dues
+    i.next_step, s.version, s.state_version, s.data, s.fingerprint, t.keys, t.numbers, t.dues, t.frozen
 from (
     select n.* from unnest(?::text[], ?::uuid[], ?::text[]) as u (tenant, id, partition)
     cross join lateral (
@@ -25,7 +25,7 @@ from (
 ) as i left join lateral (select * from holdfast.snapshots where instance = i.id offset 0) as s on true
 cross join lateral (
     select array_agg(key) as keys, array_agg(number) as numbers,
-        array_agg(least(greatest(due_at, '0001-01-01 00:00:00+00'), '9999-12-31 23:59:59.999999+00')) as dues
+        array_agg(least(greatest(due_at, '0001-01-01 00:00:00+00'), '9999-12-31 23:59:59.999999+00')) as dues, array_agg(frozen_at) as frozen
     from holdfast.timers where instance = i.id offset 0
 ) as t
 

@@ -86,7 +86,7 @@ from (
 order by e.instance, e.number
 
 -- name: next_timers
-select t.instance, t.key, t.number, t.tenant, t.definition, coalesce(i.definition_version, ''),
+select t.instance, t.key, t.number, t.tenant, t.definition, coalesce(i.definition_version, ''), t.language,
     greatest(least(t.due_at, '9999-12-31 23:59:59.999999+00'), '0001-01-01 00:00:00+00'), t.held_at, t.frozen_at
 from (
     select * from holdfast.timers where (instance, key) > ($1::uuid, $2::text) order by instance, key limit $3::int8

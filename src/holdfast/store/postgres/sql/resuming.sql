@@ -21,9 +21,15 @@ from holdfast.resume_requests where outcome = 'open' order by requested_at, inst
 select tenant, id from holdfast.instances where reason = 'approved' and paused_at is not null order by paused_at limit ?::int8
 
 -- name: late
-select tenant, id from holdfast.instances
-where reason = 'requested' and paused_at is not null and paused_at < ?::timestamptz and kind = ?::text
-order by paused_at limit ?::int8
+-- A pause of their definition, their tenant or everything holds them, whatever time is over.
+select i.tenant, i.id from holdfast.instances i
+where i.reason = 'requested' and i.paused_at is not null and i.paused_at < ?::timestamptz and i.kind = ?::text
+    and not exists (
+        select 1 from holdfast.pauses p
+        where p.ended_at is null and p.step = '' and p.tenant in (i.tenant, '*') and p.definition in (i.definition, '')
+            and p.version in (i.definition_version, '')
+    )
+order by i.paused_at limit ?::int8
 
 -- name: paused
 select i.id from holdfast.instances i

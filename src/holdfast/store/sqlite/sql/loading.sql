@@ -16,4 +16,4 @@ select position, instance, sequence, tenant, type, version, data, at, actor, com
 from events where instance = ? and sequence > ? order by sequence;
 
 -- name: pending_timers
-select key, number, due_at from timers where instance = ?;
+select key, number, due_at, frozen_at from timers where instance = ?;

@@ -71,7 +71,8 @@ from effects e left join instances i on i.id = e.instance
 where (e.instance, e.number) > (:instance, :number) order by e.instance, e.number limit :limit;
 
 -- name: next_timers
-select t.instance, t.key, t.number, t.tenant, t.definition, coalesce(i.definition_version, ''), t.due_at, t.held_at, t.frozen_at
+select t.instance, t.key, t.number, t.tenant, t.definition, coalesce(i.definition_version, ''), t.language, t.due_at, t.held_at,
+    t.frozen_at
 from timers t left join instances i on i.id = t.instance
 where (t.instance, t.key) > (:instance, :key) order by t.instance, t.key limit :limit;
 

@@ -20,8 +20,15 @@ from resume_requests where outcome = 'open' order by requested_at, instance limi
 select tenant, id from instances where reason = 'approved' and paused_at is not null order by paused_at limit ?;
 
 -- name: late
-select tenant, id from instances
-where reason = 'requested' and paused_at is not null and paused_at < ? and kind = ? order by paused_at limit ?;
+-- A pause of their definition, their tenant or everything holds them, whatever time is over.
+select i.tenant, i.id from instances i
+where i.reason = 'requested' and i.paused_at is not null and i.paused_at < ? and i.kind = ?
+    and not exists (
+        select 1 from pauses p
+        where p.ended_at is null and p.step = '' and p.tenant in (i.tenant, '*') and p.definition in (i.definition, '')
+            and p.version in (i.definition_version, '')
+    )
+order by i.paused_at limit ?;
 
 -- name: paused
 select id from instances
