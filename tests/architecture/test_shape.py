@@ -8,8 +8,11 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -30,6 +33,11 @@ STATEMENT = re.compile(
     r"(?:^|[(;\n])\s*select\b.*\bfrom\b|\binsert\s+into\b|\bupdate\s+\S+\s+set\b[^;]*=|\bdelete\s+from\b",
     re.IGNORECASE | re.DOTALL,
 )
+
+COMES_WITH = {"asgiref": "django", "psycopg_pool": "psycopg", "referencing": "jsonschema"}
+"""Modules of which a declared distribution is never without: it requires their distribution itself."""
+NO_DISTRIBUTION = {"_typeshed", "workflows"}
+"""What only checkers of types read, and a module of the project that a template makes."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -139,6 +147,36 @@ def untyped_corners(tree: ast.Module) -> int:
     names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
     attributes = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     return names.count("Any") + attributes.count("Any")
+
+
+def imported(file: Path) -> set[str]:
+    """The packages of others that a module imports, wherever in it."""
+    found = set[str]()
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+    return {name.partition(".")[0] for name in found} - {"holdfast", *sys.stdlib_module_names}
+
+
+def test_what_is_imported_is_declared() -> None:
+    """A package of others is installed because this project requires it, and not by chance: a version of it can be relied on."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    declared = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    names = {re.split(r"[^\w.-]", each)[0].lower() for each in declared}
+    known = packages_distributions()
+    wrong = {
+        f"{name} imports {module}"
+        for name, file in modules()
+        for module in imported(file) - NO_DISTRIBUTION
+        if names.isdisjoint({each.lower() for each in known.get(module, [])} | {COMES_WITH.get(module, module)})
+    }
+    assert not wrong
+    assert "h11>=0.16" in declared, "earlier ones answer a request that is hidden in the body of another one"
 
 
 def test_any_is_rare() -> None:
