@@ -527,6 +527,24 @@ def test_what_an_override_brings_is_no_answer(place: Place) -> None:
     assert (context["ask"]["data"], context["charge"]) == (None, "high")  # type: ignore[index]
 
 
+@pytest.mark.row("R-063")
+def test_what_undoes_a_question_is_none_to_be_overridden(place: Place) -> None:
+    """While a rollback undoes a question that was decided nobody is asked: an override is refused, and the compensation is called."""
+    stage = Stage()
+    saga = Saga("asking").human("ask").on_failure("retract", stage.does("retract"), start_after=60)
+    engine = place.engine().register(saga.step("after", stage.does("after", BROKEN), attempts=1).build())
+    instance = run(engine, "asking")
+    decide(engine, instance, "ask")
+    engine.drain()
+    assert stage.calls == ["after"]
+    for task, code in ((None, "not_paused"), (1, "not_waiting"), (3, "not_waiting")):
+        named = None if task is None else f"{instance}:{task}"
+        assert refused(lambda named=named: engine.run(instance).resume("on", override=True, task=named)) == code  # type: ignore[misc]
+    engine.advance(minutes=2)
+    assert (stage.calls, status(engine, instance)) == (["after", "retract"], "failed")
+    assert statuses(engine, instance)["ask"] == "rolled_back"
+
+
 def test_of_several_open_questions_one_is_named(place: Place) -> None:
     """Nobody overrides what he has not named; a paused run goes on by the way."""
     saga = Saga("two").fork("split", lambda b: b.human("left"), lambda b: b.human("right")).join("met").build()

@@ -415,7 +415,7 @@ def _is_for_others(turn: Turn, step: Step) -> bool:
 
 
 def _is_question(turn: Turn, step: Step) -> bool:
-    return isinstance(turn.routes.node(step.node).op, Human)
+    return step.of is None and isinstance(turn.routes.node(step.node).op, Human)
 
 
 def _pass(turn: Turn, step: Step, command: ResumeWorkflow) -> None:

@@ -15,7 +15,7 @@ def stations(turn: Turn) -> list[Step]:
     if turn.routes.graph.kind != "rules" or turn.state.status != "running":
         return []
     steps = list(turn.state.open.values())
-    return steps if all(turn.kind(each).wait_kind for each in steps) else []
+    return steps if all(each.of is None and turn.kind(each).wait_kind for each in steps) else []
 
 
 def resting_places(turn: Turn) -> list[Step]:
@@ -23,7 +23,7 @@ def resting_places(turn: Turn) -> list[Step]:
     if turn.routes.graph.kind != "process" or turn.state.status != "running":
         return []
     steps = list(turn.state.open.values())
-    return steps if all(turn.kind(each).wait_kind in {"timer", "event"} for each in steps) else []
+    return steps if all(each.of is None and turn.kind(each).wait_kind in {"timer", "event"} for each in steps) else []
 
 
 def waiting_since(turn: Turn) -> str:
