@@ -494,6 +494,19 @@ def test_a_child_that_took_too_long_is_undone() -> None:
     assert seen(played) == "completed: call completed, b completed, child to undo"
 
 
+def test_a_child_ends_for_its_call_and_not_for_what_undoes_that() -> None:
+    """An end that names the compensation is nobody's: the rollback waits until the child itself has undone what it did."""
+    nodes = [task("a", is_undone=True), node("call", g.Call(definition="child")), task("b")]
+    ended = Say(c.EndChild(step=2, status="completed", is_undoable=True))
+    wrong = [Say(c.EndChild(step=5, status=each)) for each in ("failed", "cancelled")]
+    acts = [done(1), ended, failed(3), *wrong]
+    played = play(nodes, [edge("a", "call"), edge("call", "b")], acts)
+    waits = "a completed, call completed, b failed, undo b completed, undo call pending, child to undo"
+    assert seen(played) == f"running: {waits}"
+    played.act(Say(c.EndChild(step=2, status="cancelled", has_undone=True)))
+    assert "undo call completed, undo a pending" in seen(played)
+
+
 def test_a_rollback_ends_what_waits_for_an_operator() -> None:
     """Dead steps are settled and undone, and what was taken back is skipped."""
     nodes, edges = fork("a", "b", "d")

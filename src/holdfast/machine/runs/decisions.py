@@ -415,7 +415,7 @@ def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
         _child_undone(turn, caller)
         return None
     step = turn.state.open.get(command.step)
-    if step is None or not step.child:
+    if step is None or step.of is not None or not step.child:
         return LATE
     involve(turn, command.involved)
     child_ended(turn, step, command)
