@@ -219,3 +219,35 @@ def test_a_document_is_approved_by_two(place: Place) -> None:
     assert [each.name for each in fay.list(mine=True)] == []
     gus.decide(first, "approved", document_version=first.document_version)
     assert mine.get("invoice", "I-1").status == "active"
+
+
+@pytest.mark.row("E-682", "E-687")
+def test_who_is_kept_out_by_another_question_is_left_out_of_those_who_are_asked(place: Place) -> None:
+    """Everybody whom the step names is listed once, whoever has decided the other question is asked no more, and the others hear of it once."""
+    engine = place.engine()
+    saga = (
+        Saga("pay")
+        .fork(
+            "both",
+            lambda b: b.human("first", ask=["user:fay", "user:gus"], agree=1, distinct_from="second"),
+            lambda b: b.wait("later", 60).human(
+                "second", ask=["user:fay", "user:gus", "role:finance"], agree=2, notify="in_app"
+            ),
+        )
+        .join("met")
+        .build()
+    )
+    engine.register(saga)
+    run = engine.acting("rita").start(saga)
+    engine.drain()
+    engine.acting("fay").tasks.approve(run.tasks()[0])
+    engine.advance(minutes=2)
+    [second] = [each for each in run.tasks() if each.name == "second"]
+    people = [(each.name, each.is_open) for each in engine.tasks.get(second).people]
+    assert people == [("fay", False), ("gus", True), ("finance", True)]
+    told = {name: len(engine.acting(name).notifications.mine()) for name in ("fay", "gus")}
+    assert told == {"fay": 0, "gus": 1}
+    for actor in (Actor(id="gus"), Actor(id="hal", roles=frozenset({"finance"}))):
+        engine.acting(actor).tasks.approve(second)
+        engine.drain()
+    assert run.describe().status == "completed"

@@ -42,6 +42,20 @@ def ask(turn: Turn, step: Step) -> None:
         _ask(turn, step, op.all_asks)
 
 
+def leave_out(turn: Turn, step: Step) -> None:
+    """Those whom the definition names are asked already: leave out who decided another step that is kept apart from this one."""
+    if not turn.routes.apart(step.node):
+        return
+    seats = question_of(turn.routes, turn.state, step).seats
+    out = [place for place, seat in enumerate(seats, 1) if is_left_out(turn, step, seat)]
+    if not out:
+        return
+    trouble = _trouble(turn, step, [each.person for each in seats], [place - 1 for place in out], lacking=(), notes="")
+    turn.emit(PeopleAsked(step=step.number, trouble=trouble, stays=True, out=out))
+    if trouble:
+        turn.pause(NO_APPROVER, trouble)
+
+
 def look_up(turn: Turn, step: Step) -> None:
     """Find out whether those can decide whom the definition names. They are asked all the same, and may be faster."""
     asks = list(_op(turn, step).all_asks)

@@ -123,6 +123,8 @@ def _people_asked(routes: GraphIndex, state: State, event: e.PeopleAsked) -> Non
         seat.is_out = seat.is_out or (seat.is_free and not seat.is_extra)
     if not event.stays:
         question.claimed_by = ""
+    for place in event.out:
+        question.seats[place - 1].is_out = True
     left_out = set(event.left_out)
     question.seats += [Seat(person=each, is_out=place in left_out) for place, each in enumerate(event.people)]
     question.is_looking, question.trouble, question.lost = False, event.trouble, list(event.lost)

@@ -183,7 +183,8 @@ def _people_asked(view: View, event: e.PeopleAsked) -> list[Record]:
     resolution = _resolution(question, event.why)
     why: list[Record] = [TaskChanged(number=event.step, resolution=resolution)] if resolution else []
     if event.stays:
-        return [*why, *people]
+        out = (PersonMoved(number=event.step, place=place, is_open=False) for place in event.out)
+        return [*why, *out, *people]
     return [*why, *_unclaimed(question, event.step), *_closing(question, event.step, keeps_extra=True), *people]
 
 

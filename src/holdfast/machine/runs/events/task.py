@@ -48,6 +48,8 @@ class PeopleAsked(Happening, frozen=True, kw_only=True):
     """Whether those are still asked who were: it was only found out that they cannot decide."""
     lost: list[int] = []  # noqa: RUF012 - every struct gets one of its own
     """Places of those who were asked and cannot decide, counted from one."""
+    out: list[int] = []  # noqa: RUF012 - every struct gets one of its own
+    """Places of those whom the definition names and who may not decide, counted from one: they are not asked."""
 
 
 @message(name="task_decided")

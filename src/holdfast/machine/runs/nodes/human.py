@@ -22,7 +22,7 @@ from holdfast.machine.graphs.kinds.human import SHOWN
 from holdfast.machine.runs import task_rows
 from holdfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reason_against, verdict, vote_of, votes_of
 from holdfast.machine.runs.answers import answer_found, hidden_name, hidden_told, is_within, judged, merged, too_large
-from holdfast.machine.runs.asking import ask, look_up
+from holdfast.machine.runs.asking import ask, leave_out, look_up
 from holdfast.machine.runs.branches import entry_of
 from holdfast.machine.runs.candidates import (
     decision_by,
@@ -32,7 +32,7 @@ from holdfast.machine.runs.candidates import (
 )
 from holdfast.machine.runs.commands import AnswerStep
 from holdfast.machine.runs.conclusions import conclude, forget_answers, keep_answers
-from holdfast.machine.runs.entitlement import apart_refusal, is_left_out, seat_for, unclaimed_refusal
+from holdfast.machine.runs.entitlement import apart_refusal, seat_for, unclaimed_refusal
 from holdfast.machine.runs.events import StagePassed, StepAnswered, TaskDecided
 from holdfast.machine.runs.forms import filled_in
 from holdfast.machine.runs.leaving import May, is_barred, pass_through, value_of
@@ -73,9 +73,11 @@ class HumanKind(Kind):
             return
         step = turn.open_step(token, node, asked_at=asked_at(turn, node), due_at=due_at(turn, node))
         begin(turn, step, node)
-        if not node.op.is_settled or _keeps_out(turn, step):
+        if not node.op.is_settled:
             ask(turn, step)
-        elif turn.state.looks_up:
+            return
+        leave_out(turn, step)
+        if turn.state.looks_up:
             look_up(turn, step)
 
     def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
@@ -175,14 +177,6 @@ def close(turn: Turn, step: Step, event: StepAnswered, *, may: May | None = None
         keep_answers(turn, step)
     turn.emit(event)
     conclude(turn, step, event.outcome, answer_found(turn.routes, step.node, event), may=may)
-
-
-def _keeps_out(turn: Turn, step: Step) -> bool:
-    """Whether somebody whom the definition names may not decide, because of what they have decided before."""
-    if not turn.routes.apart(step.node):
-        return False
-    seats = question_of(turn.routes, turn.state, step).seats
-    return any(is_left_out(turn, step, each) for each in seats)
 
 
 def _asked(turn: Turn, step: Step) -> tuple[Human, Question]:
