@@ -398,7 +398,8 @@ class Reference:
         step = next(each for each in self.steps if each.number == command.step)
         poll, who = step.poll, self.actor
         rights = ("execution:read", "task:reassign", "task:add_approver", "task:withdraw", "task:escalate")
-        if poll is None or step.is_open or may_all(who) or any(_may(who, each) for each in rights):
+        is_open = step.is_open and not step.is_held_back
+        if poll is None or is_open or may_all(who) or any(_may(who, each) for each in rights):
             return False
         names = {who.id, person(who)}
         known = {self.requester, *(each[1] for each in self.answered[command.step])}
