@@ -499,7 +499,7 @@ def test_a_child_ends_for_its_call_and_not_for_what_undoes_that() -> None:
     nodes = [task("a", is_undone=True), node("call", g.Call(definition="child")), task("b")]
     ended = Say(c.EndChild(step=2, status="completed", is_undoable=True))
     wrong = [Say(c.EndChild(step=5, status=each)) for each in ("failed", "cancelled")]
-    acts = [done(1), ended, failed(3), *wrong]
+    acts: list[Act] = [done(1), ended, failed(3), *wrong]
     played = play(nodes, [edge("a", "call"), edge("call", "b")], acts)
     waits = "a completed, call completed, b failed, undo b completed, undo call pending, child to undo"
     assert seen(played) == f"running: {waits}"
