@@ -194,6 +194,15 @@ def test_a_remembered_fact_is_not_read_again(place: Place) -> None:
     assert reader.decisions == before + 1
 
 
+def test_a_fact_is_read_where_the_decision_asks_for_it(place: Place) -> None:
+    """A decision that asks for a fact which nobody remembers is made twice: from memory, and where the fact is read when it asks."""
+    reader = Reader()
+    engine = place.engine().register(reader)
+    engine.charters.publish_settings({"most": 9})
+    assert asked(engine, SETTINGS_FACT) == "{'most': 9}"
+    assert reader.decisions == 2
+
+
 def test_facts_of_another_tenant_are_others(place: Place) -> None:
     """A decision reads the people, settings and documents of its own tenant and partition alone."""
     engine = place.engine().register(Reader())

@@ -1,7 +1,7 @@
 """Facts: what a decision reads from outside of its instance, each with the version that it was read at.
 
-A decision stays pure. It asks `moment.facts` for a fact; if the fact is not there, `FactsNeeded` leaves the decider, the runtime reads
-the fact and decides again. The commit checks that every fact which a decision used is still the newest.
+A decision stays pure. It asks `moment.facts` for a fact. If the fact is neither remembered nor can be read on the spot, `FactsNeeded` leaves the
+decider, and the runtime decides again where it can read. The commit checks that every fact which a decision used is still the newest.
 """
 
 from __future__ import annotations

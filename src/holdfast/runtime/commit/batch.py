@@ -205,7 +205,7 @@ class Batch:
         return self._draft(new_header(each, identity, program, self.now), program, None)
 
     def _draft(self, header: Header, program: Program, before: CachedInstance | None) -> Draft:
-        facts = DraftFacts(self._book, header.tenant, header.partition, self.now)
+        facts = DraftFacts(self._book, Place(header.tenant, header.partition), self.now)
         return Draft(self._around, header, program, before, facts=facts)
 
     def _may_be_wrong(self, each: Submission, tracked: CachedInstance | None) -> bool:

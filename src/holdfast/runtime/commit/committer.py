@@ -43,8 +43,8 @@ _ROUNDS = 8
 """How often a race may be lost in a row before the caller is told; each round somebody else has won."""
 
 
-_FACT_ROUNDS = 32
-"""How often decisions of one commit may ask for more facts."""
+_FACT_ROUNDS = 16
+"""How often decisions of one commit may ask for more facts than they get at once."""
 
 
 class Committer:
@@ -81,7 +81,7 @@ class Committer:
         drafts: list[Draft] = []
         now = batch.now
         try:
-            self._look_up(submissions, now)
+            self._look_up(submissions, book, now)
             drafts = batch.decide(submissions, self._remembered(submissions))
             used = [*finished, *(claim for draft in drafts for claim in draft.finished)]
             seen = [observation for draft in drafts for observation in draft.observations]
@@ -97,17 +97,16 @@ class Committer:
         self._keep(drafts, batch)
         return batch
 
-    def _look_up(self, submissions: Sequence[Submission], now: datetime) -> None:
+    def _look_up(self, submissions: Sequence[Submission], book: FactBook, now: datetime) -> None:
         """Read the rights of those actors of whom nothing is remembered."""
-        facts = self._around.facts
         for each in submissions:
             if each.request.actor is SYSTEM or each.request.actor.kind == "system":
                 continue
             asking = asking_of(each)
             try:
-                if facts.authorised(asking, now) is None:
+                if book.authorised(asking, now) is None:
                     with self._writer.looking() as look:
-                        facts.authorise(look, asking, now, may_remember=True)
+                        self._around.facts.authorise(look, asking, now, may_remember=True)
             except HoldfastError as error:  # The command is refused for it where it is decided.
                 if isinstance(error, StoreUnavailableError):
                     raise

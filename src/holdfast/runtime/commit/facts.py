@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -17,6 +17,9 @@ from holdfast.kernel.facts import Fact, FactKey, Facts, FactsNeeded, PersonFact,
 from holdfast.store.facts import FactLook, Gate
 from holdfast.store.port import StaleFactError
 from holdfast.store.shapes import Change
+
+_MOST_AT_ONCE: Final = 16
+"""How many facts decisions of one commit get at once. For more they are made anew, so often and no more: one that asks without end fails."""
 
 
 class Place(NamedTuple):
@@ -145,17 +148,26 @@ class NoSource:
 class FactBook:
     """The facts of one batch: from memory if nothing is to be read, and otherwise those that were read for it."""
 
-    __slots__ = ("_look", "_may_remember", "_read", "_source")
+    __slots__ = ("_at_once", "_failure", "_look", "_may_remember", "_read", "_rights", "_source")
 
     def __init__(self, source: FactSource, look: FactLook | None = None, *, may_remember: bool = True) -> None:
         self._source = source
         self._look = look
         self._may_remember = may_remember
         self._read: dict[tuple[Place, FactKey], Read] = {}
+        self._at_once = 0
+        """How many were read while a decision was made."""
+        self._failure: Exception | None = None
+        """What a fact could not be read by; nothing can be read behind it."""
+        self._rights: dict[tuple[int, str, datetime], tuple[RequestContext, Authorised]] = {}
+        """By the number of the request, which stands beside the answer so that no other one gets it, by tenant and instant."""
 
     def get(self, place: Place, key: FactKey, now: datetime) -> Read:
-        """Returns a fact. Raises FactsNeeded if it must be read first."""
-        found = self._read.get((place, key)) if self._look is not None else self._source.known(place, key, now)
+        """Returns a fact, read now if there is a look. Raises FactsNeeded if it must be read first."""
+        if self._look is None:
+            found = self._source.known(place, key, now)
+        else:
+            found = self._read.get((place, key)) or self._found(place, key, now)
         if found is None:
             raise FactsNeeded(key)
         if found.error is not None:
@@ -164,20 +176,43 @@ class FactBook:
 
     def authorised(self, asking: Asking, now: datetime) -> Authorised | None:
         """Returns a request with the rights of this moment; None if they must be read first. Raises ForbiddenError."""
+        is_plain = asking.stands_in is None and asking.vouched is None
+        key = (id(asking.request), asking.tenant, now)
+        if is_plain and key in self._rights:
+            return self._rights[key][1]  # It was judged at this very instant.
         if self._look is None:
-            return self._source.authorised(asking, now)
-        return self._source.authorise(self._look, asking, now, may_remember=self._may_remember)
+            found = self._source.authorised(asking, now)
+        else:
+            found = self._source.authorise(self._look, asking, now, may_remember=self._may_remember)
+        if is_plain and found is not None:
+            self._rights[key] = (asking.request, found)
+        return found
+
+    def _found(self, place: Place, key: FactKey, now: datetime) -> Read | None:
+        """Reads a fact that a decision asks for. What keeps it from being read is raised by `fill`: it is no failure of the decision."""
+        if self._failure is None and self._at_once < _MOST_AT_ONCE:
+            self._at_once += 1
+            try:
+                self._read |= self._facts(place, [key], now)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the whole commit fails by it
+                self._failure = error
+        return self._read.get((place, key))
+
+    def _facts(self, place: Place, keys: Sequence[FactKey], now: datetime) -> dict[tuple[Place, FactKey], Read]:
+        assert self._look is not None
+        found = self._source.read(self._look, place, keys, now, may_remember=self._may_remember)
+        return {(place, key): read for key, read in found.items()}
 
     def fill(self, wanted: Iterable[tuple[Place, FactKey]], now: datetime) -> bool:
         """Reads facts that decisions have asked for; False if none of them is new."""
-        assert self._look is not None
+        if self._failure is not None:
+            raise self._failure
         by_place: dict[Place, list[FactKey]] = {}
         for place, key in wanted:
             if (place, key) not in self._read:
                 by_place.setdefault(place, []).append(key)
         for place, keys in by_place.items():
-            found = self._source.read(self._look, place, keys, now, may_remember=self._may_remember)
-            self._read |= {(place, key): read for key, read in found.items()}
+            self._read |= self._facts(place, keys, now)
         return any((place, key) in self._read for place, keys in by_place.items() for key in keys)
 
 
@@ -185,15 +220,10 @@ class DraftFacts(msgspec.Struct, gc=False):
     """The facts that the decisions on one draft can ask for, and the gates of those that they did."""
 
     book: FactBook
-    tenant: str
-    partition: str
+    place: Place
+    """Whose facts they are."""
     now: datetime
     gates: tuple[Gate, ...] = ()
-
-    @property
-    def place(self) -> Place:
-        """Whose facts they are."""
-        return Place(self.tenant, self.partition)
 
     def get(self, key: FactKey) -> Fact:
         """Returns a fact. Raises FactsNeeded if it must be read first."""
