@@ -24,6 +24,7 @@ from holdfast.store.facts import FactLook, Gate
 T = TypeVar("T")
 
 _MOST_TENANTS: Final = 1_000
+_NO_ROLES: Final = frozenset[str]()
 _MOST_PIECES: Final = 10_000
 """What is remembered of one tenant; beyond that it is read anew."""
 
@@ -46,7 +47,7 @@ class PersonRows(NamedTuple):
 
     def roles(self, now: datetime) -> frozenset[str]:
         """Returns the roles that they have."""
-        return frozenset(each.role for each in self.grants if each.holds(now))
+        return frozenset(each.role for each in self.grants if each.holds(now)) if self.grants else _NO_ROLES
 
     def is_away(self, now: datetime) -> bool:
         """Whether they are away."""
@@ -148,6 +149,9 @@ class Access:
 
     def person(self, name: str, now: datetime) -> PersonRows:
         """Returns what the directory has of a person."""
+        known = self._memory.pieces.get(("person", name))
+        if known is not None:
+            return known  # type: ignore[return-value]
 
         def read(rows: DirectoryLook) -> PersonRows:
             found = rows.principals([name])

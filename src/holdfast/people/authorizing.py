@@ -30,13 +30,16 @@ def authorize(access: Access, asking: Asking, resolvers: Sequence[CapabilityReso
     grants roles, what resolvers give if there are any, and of a key what it says now. A key that acts as a person of the directory has no
     more than that person.
     """
-    request = replace(asking.request, tenant=asking.tenant)
+    request = asking.request
+    if request.tenant != asking.tenant:
+        request = replace(request, tenant=asking.tenant)
     actor = request.actor
     _check_credential(access, request, now)
     rows = access.person(actor.id, now)
     if not rows.is_active:
         raise forbidden(PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to")
-    actor = _brought(access, asking, request, rows, is_resolved=bool(resolvers), now=now)
+    if request.is_late:
+        actor = _brought(access, asking, request, rows, is_resolved=bool(resolvers), now=now)
     if actor.key:
         actor = _as_person(access, asking, actor, rows, resolvers=resolvers, now=now)
     granted = rows.roles(now)
@@ -44,19 +47,21 @@ def authorize(access: Access, asking: Asking, resolvers: Sequence[CapabilityReso
         actor = _standing_in(access, actor, asking, now)
     if granted - actor.roles:
         actor = replace(actor, roles=actor.roles | granted)
-    known = with_capabilities(resolvers, replace(request, actor=actor))
-    known = with_front_end(known)
-    _check_needs(known.actor, sorted(request.needs))
+    known = request if actor is request.actor else replace(request, actor=actor)
+    if resolvers:
+        known = with_capabilities(resolvers, known)
+    if request.role_capabilities:
+        known = with_front_end(known)
+    if request.needs:
+        _check_needs(known.actor, sorted(request.needs))
     return known
 
 
 def _brought(
     access: Access, asking: Asking, request: RequestContext, rows: PersonRows, *, is_resolved: bool, now: datetime
 ) -> Actor:
-    """Returns the actor with what came with the request, as far as that still counts."""
+    """Returns the actor of a late request with what came with it, as far as that still counts."""
     actor = request.actor
-    if not request.is_late:
-        return actor
     if actor.key:
         return _of_key(access, actor)
     if actor.until is not None and now >= actor.until:
