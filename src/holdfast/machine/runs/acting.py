@@ -53,7 +53,7 @@ def present(turn: Turn, run_as: str) -> Present:
         return Present(actor)
     if run_as:
         return _account(turn, actor)
-    if intent is None or _is_here(turn, intent):
+    if intent is None or _is_here(turn, intent, actor):
         return Present(actor)
     if not intent.asked:
         return _by_name(turn, actor)
@@ -66,10 +66,13 @@ def present(turn: Turn, run_as: str) -> Present:
     return Present(now, is_elsewhere=found.is_elsewhere, version=fact.version)
 
 
-def _is_here(turn: Turn, intent: Intent) -> bool:
+def _is_here(turn: Turn, intent: Intent, asked: Actor) -> bool:
     """Whether whoever asked for the transition asks for it by this very command: their rights are those of this commit."""
     actor = turn.moment.actor
-    return (actor.id, actor.kind) == (intent.by, intent.kind) and intent.actor == replace(actor, key="", until=None)
+    if actor.id != intent.by or actor.kind != intent.kind:
+        return False
+    bare = replace(actor, key="", until=None) if actor.key or actor.until is not None else actor
+    return asked == bare
 
 
 def _by_name(turn: Turn, actor: Actor) -> Present:

@@ -230,6 +230,8 @@ def _asker(document: Document | None) -> str:
 
 
 def _told(view: View, event: e.Event) -> _Told:
+    if type(event) in _STEP_WORDS:  # Most of them.
+        return _of_step(view, event)
     match event:
         case e.DocumentCreated():
             changes = _differences(view, {}, event.data)
@@ -326,21 +328,24 @@ def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for 
         case e.RoundStarted() | e.RoundCompleted():
             return _Told(f"round {event.round} {'begins' if isinstance(event, e.RoundStarted) else 'ends'}")
         case _:
-            return _of_step(view, event)
+            raise TypeError(f"the audit has no words for {type(event).__name__}")
+
+
+_STEP_WORDS: dict[type[e.Event], str] = {
+    e.StepCompleted: "pass",
+    e.StepFailed: "end",
+    e.StepPaused: "fail",
+    e.StepSkipped: "skip",
+}
+"""What has become of a step, in a word."""
 
 
 def _of_step(view: View, event: e.Event) -> _Told:
     number: int = getattr(event, "step", 0)
     node = getattr(event, "node", "") or _node(view, number)
     outcome = getattr(event, "outcome", "") or getattr(event, "error", "")
-    word = {
-        e.StepCompleted: "pass",
-        e.StepFailed: "end",
-        e.StepPaused: "fail",
-        e.StepSkipped: "skip",
-    }[type(event)]
     by, for_ = getattr(event, "by", ""), getattr(event, "on_behalf_of", "")
-    return _Told(f"{word} {node}", by, for_, why=outcome, step=number)
+    return _Told(f"{_STEP_WORDS[type(event)]} {node}", by, for_, why=outcome, step=number)
 
 
 def _node(view: View, number: int) -> str:

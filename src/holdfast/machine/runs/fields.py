@@ -24,17 +24,19 @@ _PLAIN: Final[dict[str, tuple[type, str]]] = {
 }
 
 
+_MARKED: Final = "redacted:"
 _MARK: Final = re.compile(r"redacted:[0-9a-f]{64}")
 
 
 def is_mark(value: object) -> bool:
     """Whether a value is what a redaction has put in the place of one."""
-    return isinstance(value, str) and value.startswith("redacted:") and _MARK.fullmatch(value) is not None
+    return isinstance(value, str) and value.startswith(_MARKED) and _MARK.fullmatch(value) is not None
 
 
 def marks_of(data: Data, before: Data) -> list[str]:
     """The fields that are still as a redaction has left them: there is no value that could be wrong."""
-    return [name for name, value in data.items() if is_mark(value) and before.get(name) == value]
+    marked = [name for name, value in data.items() if isinstance(value, str) and value.startswith(_MARKED)]
+    return [name for name in marked if is_mark(data[name]) and before.get(name) == data[name]]
 
 
 def faults_of(index: DocumentIndex, data: Data, *, kept: Collection[str] = ()) -> list[str]:
@@ -139,7 +141,7 @@ def _object(fields: Mapping[str, Field], data: Mapping[str, object], place: str)
 
 def value_faults(field: Field, value: object, place: str) -> Iterator[str]:
     """What is wrong with a value that a field is to have."""
-    if is_mark(value):
+    if isinstance(value, str) and value.startswith(_MARKED) and is_mark(value):
         yield f"{place}: what a redaction left is no value; leave the field out, or give it anew"
         return
     match field.type:

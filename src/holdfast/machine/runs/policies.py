@@ -55,8 +55,9 @@ def judged(index: DocumentIndex, name: str, actor: Actor, asked: Data, *, is_len
 def allowed(turn: Turn, name: str, actor: Actor, *, is_lent: bool) -> tuple[Data | None, str]:
     """By which policy an actor may do something to the document, and why they may not."""
     index = index_of(turn.routes)
-    action = index.actions[name]
-    judgement = judged(index, name, actor, asked_of(turn, name, actor), is_lent=is_lent)
+    action, judgement = index.actions[name], Judgement()
+    if index.policies(name):
+        judgement = judged(index, name, actor, asked_of(turn, name, actor), is_lent=is_lent)
     if actor.may(action.capability) and not judgement.objection:
         return {POLICY: judgement.policy} if judgement.policy else None, ""
     why = judgement.objection or f"that needs the capability {action.capability!r}"
@@ -83,7 +84,10 @@ def undo_objection(turn: Turn, name: str, actor: Actor, *, is_lent: bool = False
 
 def policy_refusal(turn: Turn, name: str, actor: Actor, *, content: Data | None = None) -> Rejection | None:
     """Why the policies do not let somebody do something to the document, or give it a content."""
-    judgement = judged(index_of(turn.routes), name, actor, asked_of(turn, name, actor, content=content))
+    index = index_of(turn.routes)
+    if not index.policies(name):
+        return None
+    judgement = judged(index, name, actor, asked_of(turn, name, actor, content=content))
     if not judgement.objection:
         return None
     told = f"{actor.id!r} may not do {name!r} by the policies of the contract: {judgement.objection}"

@@ -53,7 +53,7 @@ def judge(
     """
     content, warnings, held, outcome = dict(data), list[str](), list[str](), ""
     index = index_of(turn.routes)
-    turn.look(index.reads(each for rule in rules if rule.phase != "after" for each in (rule.when, rule.value)))
+    _look(turn, rules)
     for rule in rules:
         asked = _names(turn, content, actor)
         if rule.phase == "after" or (rule.when is not None and not index.rule(rule.when).holds(asked)):
@@ -79,6 +79,13 @@ def judge(
                 pass
         held.append(f"{rule.name} {rule.effect}")
     return Judged(content, outcome=outcome, warnings=warnings, held=held)
+
+
+def _look(turn: Turn, rules: Sequence[DocumentRule]) -> None:
+    """Read what the rules before a change read from outside of the document."""
+    if rules:
+        stored = (each for rule in rules if rule.phase != "after" for each in (rule.when, rule.value))
+        turn.look(index_of(turn.routes).reads(stored))
 
 
 def follow(turn: Turn, action: str, rules: Sequence[DocumentRule], *, before: Sequence[str], actor: Actor) -> None:

@@ -61,12 +61,7 @@ def is_behind_gate(routes: GraphIndex, state: State) -> bool:
 
 def _places(routes: GraphIndex, state: State) -> Iterator[str]:
     """The nodes that tokens are at: a branch that has arrived waits at its join."""
-    joins = {
-        name: join.id
-        for scope in state.scopes.values()
-        if (join := routes.join_of(scope.node)) is not None
-        for name in scope.arrived
-    }
+    joins = _joins(routes, state) if state.scopes else {}
     for name, token in (*state.tokens.items(), *state.parked.items()):
         place = joins.get(name, token.node)
         held = token.stay.target if token.stay is not None else ""
@@ -74,6 +69,16 @@ def _places(routes: GraphIndex, state: State) -> Iterator[str]:
             place = held
         if place:
             yield place
+
+
+def _joins(routes: GraphIndex, state: State) -> dict[str, str]:
+    """The joins where branches wait that have arrived, by their tokens."""
+    return {
+        name: join.id
+        for scope in state.scopes.values()
+        if (join := routes.join_of(scope.node)) is not None
+        for name in scope.arrived
+    }
 
 
 def _closed_gates(routes: GraphIndex, state: State) -> set[str]:
