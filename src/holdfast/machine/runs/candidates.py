@@ -46,7 +46,8 @@ def acting_names(actor: Actor) -> list[str]:
 
 def seat_of(question: Question, actor: Actor) -> int:
     """The place from which an actor is asked, counted from one; 0 if there is none. His own comes before that of a role."""
-    return next((place for place, _ in candidates_of(question, actor)), 0)
+    found = candidates_of(question, actor)
+    return found[0][0] if found else 0
 
 
 def candidates_of(question: Question, actor: Actor) -> list[tuple[int, Seat]]:
@@ -55,8 +56,10 @@ def candidates_of(question: Question, actor: Actor) -> list[tuple[int, Seat]]:
     own, by_role = list[tuple[int, Seat]](), list[tuple[int, Seat]]()
     for place, seat in enumerate(question.seats, 1):
         if seat.given is None and not seat.is_out:
-            if _is(seat, name):
-                own.append((place, seat))
+            asked = seat.person
+            if asked.kind == "user":
+                if asked.name == name:
+                    own.append((place, seat))
             elif _has_role(seat, actor):
                 by_role.append((place, seat))
     return own + by_role
@@ -254,10 +257,6 @@ def _votes(op: Human, question: Question) -> list[Given]:
 
 def _names(given: Given) -> set[str]:
     return {given.actor, given.on_behalf_of}
-
-
-def _is(seat: Seat, name: str) -> bool:
-    return seat.person.kind == "user" and seat.person.name == name
 
 
 def _has_role(seat: Seat, actor: Actor) -> bool:

@@ -68,7 +68,12 @@ def is_left_out(turn: Turn, step: Step, seat: Seat) -> bool:
 def seat_for(turn: Turn, question: Question, actor: Actor) -> int:
     """The place from which the actor can decide now, counted from one; 0 if there is none. Their own comes before that of a role."""
     found = candidates_of(question, actor)
-    return next((place for place, seat in found if may_all(actor) or not lapse_of(turn, seat, actor)), 0)
+    if found and may_all(actor):
+        return found[0][0]
+    for place, seat in found:
+        if not lapse_of(turn, seat, actor):
+            return place
+    return 0
 
 
 def lapse_of(turn: Turn, seat: Seat, actor: Actor) -> str:

@@ -39,7 +39,7 @@ def is_over(routes: GraphIndex, state: State, step: Step, when: datetime, *, pen
     if pause is not None and pause.clock == "stand_still":
         return False
     due = pending if pause is None else pause.held
-    if not due:
+    if not due or min(due.values()) >= when:
         return False
     shift = timedelta(0) if pause is None else stood_still(pause.at, pending)
     return any(key in due and later(due[key], shift) < when for key in _ends(routes, state, step, due))
