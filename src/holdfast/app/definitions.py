@@ -196,7 +196,7 @@ class Library:
     @property
     def is_fresh(self) -> bool:
         """Whether this process looked up a moment ago which versions are archived."""
-        return self._archived_at is not None and abs(self._now - self._archived_at) < _FRESH
+        return self._was_looked_up(self._now)
 
     def closed(self, tenant: str, name: str, version: str = "") -> str:
         """Returns why nothing new begins with a version, or, without one, with any; empty if it may, or if nothing of this name is known."""
@@ -217,8 +217,11 @@ class Library:
 
     def _refresh(self) -> None:
         """Look up what is out of use, unless that was done a moment ago."""
-        if not self.is_fresh:
+        if not self._was_looked_up(self._now):
             self._look_at_archived()
+
+    def _was_looked_up(self, now: datetime) -> bool:
+        return self._archived_at is not None and abs(now - self._archived_at) < _FRESH
 
     def _find_open(self, tenant: str, definition: str, version: str) -> tuple[str, str]:
         self._check_service()
@@ -286,7 +289,9 @@ class Library:
             with self._lock:
                 self._newest = {each: version for each, version in self._newest.items() if each[1] != name}
                 self._looked = {**self._looked, key: now}
-        return self.known(tenant, name)
+        if not self._was_looked_up(now):
+            self._look_at_archived()
+        return self.program(tenant, name) or self._newest_archived(tenant, name)
 
     def find(self, tenant: str, definition: str, version: str = "") -> tuple[str, str]:
         """Name and version of what a caller means, in use or archived: a name, a name and a version, or an id such as `order-v1`."""

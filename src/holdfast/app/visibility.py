@@ -148,7 +148,7 @@ def _holds_mask(field: Field, value: object, hides: Callable[[Field], bool]) -> 
 
 def hidden_from(actor: Actor) -> Callable[[Field], bool]:
     """Tells which fields somebody may not see."""
-    return lambda field: not is_for(field.audience, actor)
+    return lambda field: bool(audience := field.audience) and not is_for(audience, actor)
 
 
 def _unshown_to(actor: Actor) -> Callable[[Field], bool]:

@@ -46,6 +46,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """When the roles and capabilities end that came with the request, for what is done later in the actor's name. None if no end is known."""
 
     def __post_init__(self) -> None:
+        if type(self.roles) is frozenset and type(self.capabilities) is frozenset and self.kind in _KINDS:
+            return
         for name in ("roles", "capabilities"):
             given: object = getattr(self, name)
             if isinstance(given, set | list | tuple):
