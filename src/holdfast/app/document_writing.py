@@ -16,6 +16,7 @@ from holdfast.app.in_force import workflow_in_force
 from holdfast.errors import ConfigurationError, ForbiddenError, NotFoundError, PayloadError, RejectedError
 from holdfast.kernel.decision import NOT_ALLOWED, Rejection
 from holdfast.kernel.moment import Moment
+from holdfast.kernel.vocabulary import message, stored_name
 from holdfast.machine.graphs.document import DocumentSpec
 from holdfast.machine.machine import GraphMachine
 from holdfast.machine.runs.commands import CompleteStep, RunStep
@@ -69,6 +70,7 @@ def shown(desk: Desk, reader: Reader, name: str, key: str, *, is_amendment: bool
     return view_of(desk, found(desk, reader, name, key, is_own=True), is_amendment=is_amendment)
 
 
+@message(name="Amendment")
 class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     """An amendment that somebody asks for by name."""
 
@@ -90,7 +92,7 @@ def said_of(desk: Desk, said: Spoken | Amendment) -> Said:
     """What the caller said of a command."""
     if isinstance(said, CreateDocument):
         said = msgspec.structs.replace(said, looks_up=False)
-    return Said(by=desk.request.actor.id, what=type(said).__name__, words=said)
+    return Said(by=desk.request.actor.id, what=stored_name(said), words=said)
 
 
 def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, *, version: str = "") -> DocumentView:

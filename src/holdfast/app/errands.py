@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TypeVar, cast
 
 from holdfast.kernel.retry import lasting
+from holdfast.kernel.vocabulary import stored_name
 from holdfast.machine.runs.errands import NOTICE_HANDLER, OWN_HANDLER, PEOPLE_HANDLER
 from holdfast.runtime.handlers import EffectContext, Fail, Handlers
 from holdfast.runtime.settings import Settings
@@ -40,5 +41,5 @@ class Errands:
     def _run(self, context: EffectContext, errand: object) -> object:
         run = self._runs.get(type(errand))
         if run is None:
-            raise Fail(f"nobody does {type(errand).__name__}")
+            raise Fail(f"nobody does {stored_name(errand)}")
         return run(context, errand)

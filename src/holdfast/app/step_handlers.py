@@ -25,6 +25,7 @@ from holdfast.kernel.codecs import Codec, JsonCodec, convert
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.lowering import refuse_equal_keys, review, told_whole
 from holdfast.kernel.nesting import TOO_DEEP, is_deep, is_flat_json
+from holdfast.kernel.vocabulary import stored_name
 from holdfast.kernel.wholeness import complete
 from holdfast.machine.runs.commands import CompleteStep, RunStep
 from holdfast.runtime.handlers import EffectContext, Fail, Function, Handlers, UncalledError
@@ -177,7 +178,7 @@ def named_handler(function: object, name: str, codec: Codec, capability: str = "
     def effect_handler(effect: object) -> StepFunction:
         if for_effects is not None:
             return for_effects
-        kind = type(effect).__name__
+        kind = stored_name(effect)
         raise UncalledError(
             f"the handler {name!r} cannot take {kind}: effects of deciders are given as (context, effect)"
         )

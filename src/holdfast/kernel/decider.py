@@ -16,6 +16,7 @@ from holdfast.kernel.codecs import Upcaster
 from holdfast.kernel.decision import Answer
 from holdfast.kernel.moment import Moment
 from holdfast.kernel.rows import Record
+from holdfast.kernel.vocabulary import stored_name
 
 State = TypeVar("State")
 Command = TypeVar("Command")
@@ -138,7 +139,7 @@ class Decider(ABC, Generic[State, Command, Event, Effect]):
         key = told() if callable(told) else told
         if not isinstance(key, str) or not key:
             raise PayloadError(
-                f"{type(command).__name__} does not say which instance it is for: give it a non-empty text `workflow_id`, "
+                f"{stored_name(command)} does not say which instance it is for: give it a non-empty text `workflow_id`, "
                 f"or override key_of in {type(self).__name__}"
             )
         return key

@@ -46,6 +46,7 @@ from holdfast.kernel.vocabulary import (
     members_of,
     name_flaw,
     names_nothing,
+    stored_name,
     union_of,
 )
 
@@ -129,7 +130,7 @@ class Program:
             raise CommandError(f"{self.type!r} raised {error!r} in key_of", decider=self.type) from error
         if type(key) is not str or not key:
             raise CommandError(
-                f"{self.type!r} gave {key!r} in key_of for {type(command).__name__}; return the key of its instance, "
+                f"{self.type!r} gave {key!r} in key_of for {stored_name(command)}; return the key of its instance, "
                 "a text that is not empty",
                 decider=self.type,
             )
@@ -172,7 +173,7 @@ class Program:
         named = self.key_named_by(command)
         if named and key and named != key:
             raise CommandError(
-                f"{what} brings {type(command).__name__} to its own instance {key!r}, and the command names {named!r}: "
+                f"{what} brings {stored_name(command)} to its own instance {key!r}, and the command names {named!r}: "
                 "give it the key of its own instance, or tell the other one with a Message",
                 decider=self.type,
             )
@@ -201,11 +202,11 @@ class Program:
             raise
         except Exception as error:
             raise CommandError(
-                f"{self.type!r} raised {error!r} on {type(command).__name__}", decider=self.type
+                f"{self.type!r} raised {error!r} on {stored_name(command)}", decider=self.type
             ) from error
         if type(answer) not in _ANSWERS and not isinstance(answer, Decision | Rejection | Ignored):
             raise CommandError(
-                f"{self.type!r} answered {type(command).__name__} with {type(answer).__name__}; "
+                f"{self.type!r} answered {stored_name(command)} with {type(answer).__name__}; "
                 "expected a Decision, a Rejection or Ignored",
                 decider=self.type,
             )
@@ -239,10 +240,10 @@ class Program:
             try:
                 state = self._evolve(state, event)
             except Exception as error:
-                told = f"{self.type!r} raised {error!r} while evolving on {type(event).__name__}"
+                told = f"{self.type!r} raised {error!r} while evolving on {stored_name(event)}"
                 raise CommandError(told, decider=self.type) from error
             if state is None:
-                self._check_none(type(event).__name__, partial(CommandError, decider=self.type))
+                self._check_none(stored_name(event), partial(CommandError, decider=self.type))
         return state
 
     def replay(self, state: object, events: Iterable[StoredEvent]) -> object:

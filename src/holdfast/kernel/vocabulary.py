@@ -57,6 +57,11 @@ def wire_name(cls: type) -> tuple[str, int]:
     return marked
 
 
+def stored_name(value: object) -> str:
+    """Return the name under which a command, an event or an effect is stored: the one to show, too."""
+    return wire_name(type(value))[0]
+
+
 class Encoded(msgspec.Struct, frozen=True, gc=False):
     """A value on its way into a store."""
 

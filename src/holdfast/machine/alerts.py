@@ -37,6 +37,7 @@ class Standstill(_Word, frozen=True, kw_only=True):
     """What is wrong with it, in a few words; empty if nothing can wake it."""
 
 
+@message(name="RaiseAlert")
 class RaiseAlert(_Word, frozen=True, kw_only=True):
     """Tell operators of a run."""
 
@@ -55,6 +56,7 @@ class AlertRaised(_Word, frozen=True, kw_only=True):
     to: list[str]
 
 
+@message(name="SendAlert")
 class SendAlert(_Word, frozen=True, kw_only=True):
     """The effect: tell one of them."""
 

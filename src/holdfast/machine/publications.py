@@ -43,6 +43,7 @@ class _Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 # -- commands
 
 
+@message(name="PublishEvent")
 class PublishEvent(_Word, frozen=True, kw_only=True):
     """Something happened."""
 
@@ -55,6 +56,7 @@ class PublishEvent(_Word, frozen=True, kw_only=True):
     match_one: bool = False
 
 
+@message(name="RouteOn")
 class RouteOn(_Word, frozen=True, kw_only=True):
     """The engine has looked who waits for the event, and has started what it triggers."""
 
@@ -70,6 +72,7 @@ class RouteOn(_Word, frozen=True, kw_only=True):
     """Why others could not be started."""
 
 
+@message(name="SeekEvent")
 class SeekEvent(_Word, frozen=True, kw_only=True):
     """Somebody who has begun to wait wants an event that is for one taker."""
 
@@ -79,6 +82,7 @@ class SeekEvent(_Word, frozen=True, kw_only=True):
     """Whether he wants it only if nobody else does; otherwise he waits in line."""
 
 
+@message(name="ExpireEvent")
 class ExpireEvent(_Word, frozen=True, kw_only=True):
     """The event has been kept as long as it should."""
 
@@ -140,6 +144,7 @@ class EventExpired(_Word, frozen=True, kw_only=True):
 Event: TypeAlias = EventPublished | EventRouted | EventWanted | EventOffered | OfferDeclined | EventTaken | EventExpired
 
 
+@message(name="RouteEvent")
 class RouteEvent(_Word, frozen=True, kw_only=True):
     """The effect: look who waits for an event, and start what it triggers."""
 

@@ -79,6 +79,11 @@ class StaticDirectory(Directory):
         self._look = _StaticLook(roster)
         self._tenant = tenant
 
+    @property
+    def name(self) -> str:
+        """The name that is stored with what it vouches for."""
+        return "StaticDirectory"
+
     def looking(self, tenant: str) -> AbstractContextManager[DirectoryLook]:
         """Those of the file, for its tenant."""
         return nullcontext(self._look if tenant == self._tenant else _NOBODY)

@@ -35,6 +35,11 @@ class TableDirectory(Directory):
         self.when_changed: Callable[[str], None] = lambda _tenant: None
         """Told of the tenant whose people this process has changed."""
 
+    @property
+    def name(self) -> str:
+        """The name that is stored with what it vouches for."""
+        return "TableDirectory"
+
     @contextmanager
     def looking(self, tenant: str) -> Iterator[DirectoryLook]:
         """Those who are in the tables."""

@@ -27,7 +27,7 @@ class CommandFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A command that is about to be committed."""
 
     command: str
-    """The name of its class."""
+    """The name under which it is stored: that of its class unless `@message(name=…)` gives another one."""
     definition: str
     """Empty where only the instance is named."""
     tenant: str

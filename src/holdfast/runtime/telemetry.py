@@ -68,7 +68,7 @@ class CommandRefused(msgspec.Struct, frozen=True, kw_only=True):
     instance: InstanceId | None
     """None where a key named it."""
     command: str
-    """The name of its class."""
+    """The name under which it is stored: that of its class unless `@message(name=…)` gives another one."""
     code: str
     """That of the rejection, or else of the error."""
     error: str

@@ -82,6 +82,7 @@ class Outcome(_Word, frozen=True, kw_only=True):
 # -- commands
 
 
+@message(name="BeginBatch")
 class BeginBatch(_Word, frozen=True, kw_only=True):
     """Do it."""
 
@@ -90,6 +91,7 @@ class BeginBatch(_Word, frozen=True, kw_only=True):
     items: list[Item]
 
 
+@message(name="CancelBatch")
 class CancelBatch(_Word, frozen=True, kw_only=True):
     """Try no more of them, and look no longer."""
 
@@ -97,18 +99,21 @@ class CancelBatch(_Word, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="TryMore")
 class TryMore(_Word, frozen=True, kw_only=True):
     """It is time for the next ones."""
 
     id: str
 
 
+@message(name="LookAgain")
 class LookAgain(_Word, frozen=True, kw_only=True):
     """It is time to look what became of those that were taken."""
 
     id: str
 
 
+@message(name="NoteOutcomes")
 class NoteOutcomes(_Word, frozen=True, kw_only=True):
     """The engine has tried some of them, or has looked; it tells of those of which there is something to tell."""
 
@@ -190,6 +195,7 @@ Event: TypeAlias = BatchBegun | ItemsTried | ItemsLookedAt | ItemsMoved | BatchT
 # -- effects
 
 
+@message(name="TryItems")
 class TryItems(_Word, frozen=True, kw_only=True):
     """The effect: do it to some of them."""
 
@@ -200,6 +206,7 @@ class TryItems(_Word, frozen=True, kw_only=True):
     terms: Terms = NO_TERMS
 
 
+@message(name="LookAtItems")
 class LookAtItems(_Word, frozen=True, kw_only=True):
     """The effect: look what became of some of them."""
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from holdfast.kernel.records import PauseClock
+from holdfast.kernel.vocabulary import message
 from holdfast.machine.graphs.asks import Stage, Vote
 from holdfast.machine.runs.document_commands import CreateDocument, DocumentCommand
 from holdfast.machine.runs.errands import Errand, Person
@@ -22,6 +23,7 @@ class _Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """Something asked of a run."""
 
 
+@message(name="StartWorkflow")
 class StartWorkflow(_Command, frozen=True, kw_only=True):
     """Begin."""
 
@@ -48,10 +50,12 @@ class StartWorkflow(_Command, frozen=True, kw_only=True):
     """Their capabilities."""
 
 
+@message(name="BeginWorkflow")
 class BeginWorkflow(_Command, frozen=True, kw_only=True):
     """The delay of the start is over."""
 
 
+@message(name="CompleteStep")
 class CompleteStep(_Command, frozen=True, kw_only=True):
     """A handler came back."""
 
@@ -59,6 +63,7 @@ class CompleteStep(_Command, frozen=True, kw_only=True):
     output: object = None
 
 
+@message(name="FailStep")
 class FailStep(_Command, frozen=True, kw_only=True):
     """A handler failed, was too slow, or never came back."""
 
@@ -72,6 +77,7 @@ class FailStep(_Command, frozen=True, kw_only=True):
     """Whether the handler may have begun its work."""
 
 
+@message(name="ReturnStep")
 class ReturnStep(_Command, frozen=True, kw_only=True):
     """The work of a step was taken back before anybody began it."""
 
@@ -80,20 +86,24 @@ class ReturnStep(_Command, frozen=True, kw_only=True):
     """Whether an operator wants it called now: then no start delay begins anew."""
 
 
+@message(name="TimeOut")
 class TimeOut(_Command, frozen=True, kw_only=True):
     """A node has waited as long as it should, or as long as it may."""
 
     step: int
 
 
+@message(name="PassDeadline")
 class PassDeadline(_Command, frozen=True, kw_only=True):
     """The run has taken as long as it may."""
 
 
+@message(name="EndGrace")
 class EndGrace(_Command, frozen=True, kw_only=True):
     """Handlers that were told to stop have had their time."""
 
 
+@message(name="AnswerStep")
 class AnswerStep(_Command, frozen=True, kw_only=True):
     """A person, or the world, answers a step that waits for that."""
 
@@ -113,6 +123,7 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     """How many events of the run whoever answers has seen; if there are more by now, the answer is refused. None means that it does not matter."""
 
 
+@message(name="AdvanceProcess")
 class AdvanceProcess(_Command, frozen=True, kw_only=True):
     """Somebody leaves the step that a process is at, whichever that is, by an event."""
 
@@ -128,6 +139,7 @@ class AdvanceProcess(_Command, frozen=True, kw_only=True):
     """How many events of it were known when the actor was looked up, as in `AnswerStep`."""
 
 
+@message(name="SendSignal")
 class SendSignal(_Command, frozen=True, kw_only=True):
     """Something that a run may wait for has happened."""
 
@@ -135,6 +147,7 @@ class SendSignal(_Command, frozen=True, kw_only=True):
     payload: object = None
 
 
+@message(name="CancelWorkflow")
 class CancelWorkflow(_Command, frozen=True, kw_only=True):
     """Stop, and undo what was done."""
 
@@ -147,6 +160,7 @@ class CancelWorkflow(_Command, frozen=True, kw_only=True):
     """How many events of the run whoever asks has seen, as in `AnswerStep`."""
 
 
+@message(name="AbortWorkflow")
 class AbortWorkflow(_Command, frozen=True, kw_only=True):
     """Stop at once."""
 
@@ -156,6 +170,7 @@ class AbortWorkflow(_Command, frozen=True, kw_only=True):
     """As in `CancelWorkflow`."""
 
 
+@message(name="UndoWorkflow")
 class UndoWorkflow(_Command, frozen=True, kw_only=True):
     """Undo what was done, also if it has completed. Only the run that started it can give this command."""
 
@@ -166,6 +181,7 @@ class UndoWorkflow(_Command, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="RequeueStep")
 class RequeueStep(_Command, frozen=True, kw_only=True):
     """Try a step again that gave up."""
 
@@ -176,6 +192,7 @@ class RequeueStep(_Command, frozen=True, kw_only=True):
     """Why, in the operator's words."""
 
 
+@message(name="PauseWorkflow")
 class PauseWorkflow(_Command, frozen=True, kw_only=True):
     """Wait for an operator, from now on."""
 
@@ -186,6 +203,7 @@ class PauseWorkflow(_Command, frozen=True, kw_only=True):
     """When to go on by itself; None means not to."""
 
 
+@message(name="ResumeWorkflow")
 class ResumeWorkflow(_Command, frozen=True, kw_only=True):
     """Go on with a run that waits for an operator."""
 
@@ -210,6 +228,7 @@ class ResumeWorkflow(_Command, frozen=True, kw_only=True):
     """Id of the request, if it was written down before; it gets one otherwise."""
 
 
+@message(name="ExpirePause")
 class ExpirePause(_Command, frozen=True, kw_only=True):
     """A pause has lasted as long as it may."""
 
@@ -217,6 +236,7 @@ class ExpirePause(_Command, frozen=True, kw_only=True):
     """How long that is. Time for which pauses of wider scopes had clocks stand still is given back."""
 
 
+@message(name="RetryCompensation")
 class RetryCompensation(_Command, frozen=True, kw_only=True):
     """Try to undo a step again, and go on with the rollback."""
 
@@ -226,6 +246,7 @@ class RetryCompensation(_Command, frozen=True, kw_only=True):
     """Why, in the operator's words."""
 
 
+@message(name="EndChild")
 class EndChild(_Command, frozen=True, kw_only=True):
     """A workflow that a step started has ended."""
 
@@ -245,12 +266,14 @@ class EndChild(_Command, frozen=True, kw_only=True):
     """Who has brought it about, besides who wants it."""
 
 
+@message(name="InvolvePeople")
 class InvolvePeople(_Command, frozen=True, kw_only=True):
     """Others have brought about the run that this one is a part of."""
 
     names: list[str]
 
 
+@message(name="NoteMissingHandler")
 class NoteMissingHandler(_Command, frozen=True, kw_only=True):
     """Nobody alive has the handler of a step."""
 
@@ -258,6 +281,7 @@ class NoteMissingHandler(_Command, frozen=True, kw_only=True):
     handler: str
 
 
+@message(name="PeopleFound")
 class PeopleFound(_Command, frozen=True, kw_only=True):
     """The engine has found out who is to be asked."""
 
@@ -273,6 +297,7 @@ class PeopleFound(_Command, frozen=True, kw_only=True):
     """Why nobody could be looked for; empty if somebody has looked."""
 
 
+@message(name="PeopleReviewed")
 class PeopleReviewed(_Command, frozen=True, kw_only=True):
     """The engine has looked again whether those can decide who are asked."""
 
@@ -287,12 +312,14 @@ class PeopleReviewed(_Command, frozen=True, kw_only=True):
     """Why nobody could look; empty if somebody has."""
 
 
+@message(name="AskAgain")
 class AskAgain(_Command, frozen=True, kw_only=True):
     """Look anew for those who are to be asked, where nobody could decide: somebody would be found by now."""
 
     step: int
 
 
+@message(name="TakeEvents")
 class TakeEvents(_Command, frozen=True, kw_only=True):
     """Published events that a step may wait for; none at all if it should look for others than those it knew of."""
 
@@ -300,24 +327,28 @@ class TakeEvents(_Command, frozen=True, kw_only=True):
     events: list[Published] = []
 
 
+@message(name="RemindTask")
 class RemindTask(_Command, frozen=True, kw_only=True):
     """It is time to remind those who are asked."""
 
     step: int
 
 
+@message(name="ClaimTask")
 class ClaimTask(_Command, frozen=True, kw_only=True):
     """One of those who are asked takes the question for himself alone."""
 
     step: int
 
 
+@message(name="EscalateTask")
 class EscalateTask(_Command, frozen=True, kw_only=True):
     """Nobody has answered for as long as a rung of the ladder says."""
 
     step: int
 
 
+@message(name="EndNotice")
 class EndNotice(_Command, frozen=True, kw_only=True):
     """What became of a notice."""
 
@@ -329,12 +360,14 @@ class EndNotice(_Command, frozen=True, kw_only=True):
     """Why it could not be delivered; empty if it was."""
 
 
+@message(name="ReleaseTask")
 class ReleaseTask(_Command, frozen=True, kw_only=True):
     """Whoever has taken a question gives it back to all of them."""
 
     step: int
 
 
+@message(name="DelegateTask")
 class DelegateTask(_Command, frozen=True, kw_only=True):
     """One of those who are asked has another decide in his place."""
 
@@ -344,6 +377,7 @@ class DelegateTask(_Command, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="ReassignTask")
 class ReassignTask(_Command, frozen=True, kw_only=True):
     """Somebody else is asked instead."""
 
@@ -355,6 +389,7 @@ class ReassignTask(_Command, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="AddApprover")
 class AddApprover(_Command, frozen=True, kw_only=True):
     """Somebody else is asked as well."""
 
@@ -365,6 +400,7 @@ class AddApprover(_Command, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="CommentTask")
 class CommentTask(_Command, frozen=True, kw_only=True):
     """Somebody says something about a question, or asks back."""
 
@@ -373,6 +409,7 @@ class CommentTask(_Command, frozen=True, kw_only=True):
     is_question: bool = False
 
 
+@message(name="WithdrawDecision")
 class WithdrawDecision(_Command, frozen=True, kw_only=True):
     """Somebody takes his decision back, as long as the question is open."""
 
@@ -380,6 +417,7 @@ class WithdrawDecision(_Command, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="PutHigher")
 class PutHigher(_Command, frozen=True, kw_only=True):
     """Somebody does not want to wait until a question escalates by itself."""
 
@@ -387,6 +425,7 @@ class PutHigher(_Command, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="WithdrawTask")
 class WithdrawTask(_Command, frozen=True, kw_only=True):
     """Nobody is to decide any more: the question is taken back."""
 
@@ -445,6 +484,7 @@ Command: TypeAlias = (
 )
 
 
+@message(name="RunStep")
 class RunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The effect by which a step calls its handler."""
 

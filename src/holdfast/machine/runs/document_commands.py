@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.kernel.vocabulary import message
+
 Data = dict[str, object]
 
 
@@ -17,6 +19,7 @@ class _DocumentCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """The other document whose step asks for it, as type/id, or `schedule/id#number`; empty if none does."""
 
 
+@message(name="CreateDocument")
 class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
     """Begin the life of a document; its id is the business key of the run."""
 
@@ -49,6 +52,7 @@ class CreateDocument(_DocumentCommand, frozen=True, kw_only=True):
     """Whether the engine looks up those whom the definition names before they are waited for."""
 
 
+@message(name="Mutate")
 class Mutate(_DocumentCommand, frozen=True, kw_only=True):
     """Change a document."""
 
@@ -64,6 +68,7 @@ class Mutate(_DocumentCommand, frozen=True, kw_only=True):
     """Whether the caller wants an amendment in place, whatever the window."""
 
 
+@message(name="RequestTransition")
 class RequestTransition(_DocumentCommand, frozen=True, kw_only=True):
     """Ask for a lifecycle transition."""
 
@@ -71,6 +76,7 @@ class RequestTransition(_DocumentCommand, frozen=True, kw_only=True):
     expected_version: int | None = None
 
 
+@message(name="SupersedeDocument")
 class SupersedeDocument(_DocumentCommand, frozen=True, kw_only=True):
     """Another document takes the place of this one."""
 
@@ -84,6 +90,7 @@ class SupersedeDocument(_DocumentCommand, frozen=True, kw_only=True):
     """Whether it follows from an edit that the window allows only as an amendment; otherwise somebody asks for it by name."""
 
 
+@message(name="TellDrift")
 class TellDrift(_DocumentCommand, frozen=True, kw_only=True):
     """Another system, which keeps the data of the document, has changed it although that is refused here."""
 
@@ -95,6 +102,7 @@ class TellDrift(_DocumentCommand, frozen=True, kw_only=True):
     expected_version: None = None
 
 
+@message(name="SwitchWorkflow")
 class SwitchWorkflow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Have the document follow another version of its workflow from where it is."""
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 
+from holdfast.kernel.vocabulary import message
 from holdfast.machine.graphs.asks import Ask
 
 Data = dict[str, object]
@@ -54,6 +55,7 @@ class _Errand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     handler: ClassVar[str] = OWN_HANDLER
 
 
+@message(name="FindPeople")
 class FindPeople(_Errand, frozen=True, kw_only=True):
     """Find out who is to be asked; the answer is PeopleFound."""
 
@@ -72,6 +74,7 @@ class FindPeople(_Errand, frozen=True, kw_only=True):
     """Whether nobody is asked in the place of another."""
 
 
+@message(name="ReviewPeople")
 class ReviewPeople(_Errand, frozen=True, kw_only=True):
     """Find out who of those that an open question asks cannot decide now; the answer is PeopleReviewed."""
 
@@ -103,6 +106,7 @@ class Sought(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """The stored condition that it has to fulfil; None means that any will do."""
 
 
+@message(name="FindEvents")
 class FindEvents(_Errand, frozen=True, kw_only=True):
     """Find events that were published before somebody waited for them; the answer is TakeEvents."""
 
@@ -126,6 +130,7 @@ class FullWords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """Sets of roles; whoever is told needs one role of each."""
 
 
+@message(name="Notify")
 class Notify(_Errand, frozen=True, kw_only=True):
     """Tell somebody something by one channel; what became of it is told by EndNotice, if it failed or is waited for."""
 
@@ -154,6 +159,7 @@ class Notify(_Errand, frozen=True, kw_only=True):
     """What the texts above hold instead of masks; None if nothing is masked."""
 
 
+@message(name="Post")
 class Post(_Errand, frozen=True, kw_only=True):
     """Send a request that nobody waits for; that it could not be sent is told by EndNotice."""
 

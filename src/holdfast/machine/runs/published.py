@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from holdfast.kernel.actor import SYSTEM, Actor
+from holdfast.kernel.vocabulary import message
 
 PUBLICATION: Final = "$event"
 """The decider of published events: every event is an instance of it."""
@@ -47,6 +48,7 @@ class Waiter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """Whether it has looked for this event by itself, and would look for another one if it does not get this."""
 
 
+@message(name="AnswerOffer")
 class AnswerOffer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Somebody who was offered an event says whether he takes it."""
 

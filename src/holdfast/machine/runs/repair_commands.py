@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.kernel.vocabulary import message
 from holdfast.machine.runs.state import State
 
 Data = dict[str, object]
@@ -18,6 +19,7 @@ class _Repair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """Why, in the operator's words; it must not be empty."""
 
 
+@message(name="RetryStep")
 class RetryStep(_Repair, frozen=True, kw_only=True):
     """Call the handler of a step now: of one that gave up, or of one that waits for its next call."""
 
@@ -26,12 +28,14 @@ class RetryStep(_Repair, frozen=True, kw_only=True):
     """What a step that gave up works on now; None leaves it as it was."""
 
 
+@message(name="ReenqueueStep")
 class ReenqueueStep(_Repair, frozen=True, kw_only=True):
     """Have a step called by somebody else, because the worker that has it in hand is gone."""
 
     step: int
 
 
+@message(name="SkipStep")
 class SkipStep(_Repair, frozen=True, kw_only=True):
     """Go on behind a step that has not ended, without its work."""
 
@@ -40,6 +44,7 @@ class SkipStep(_Repair, frozen=True, kw_only=True):
     """By which outcome to go on; empty means the one of a step that ended well."""
 
 
+@message(name="CompleteByHand")
 class CompleteByHand(_Repair, frozen=True, kw_only=True):
     """The work of a step was done by other means: go on with this answer."""
 
@@ -47,6 +52,7 @@ class CompleteByHand(_Repair, frozen=True, kw_only=True):
     output: object = None
 
 
+@message(name="ChangeData")
 class ChangeData(_Repair, frozen=True, kw_only=True):
     """Lay a patch over the data of one token, or of all: a JSON merge patch, where null takes a name away."""
 
@@ -55,6 +61,7 @@ class ChangeData(_Repair, frozen=True, kw_only=True):
     """Empty means all."""
 
 
+@message(name="MoveBack")
 class MoveBack(_Repair, frozen=True, kw_only=True):
     """Undo what was done behind a save point, and go on from there."""
 
@@ -64,16 +71,19 @@ class MoveBack(_Repair, frozen=True, kw_only=True):
     """The data as it was then, which only the history knows."""
 
 
+@message(name="CancelBranch")
 class CancelBranch(_Repair, frozen=True, kw_only=True):
     """End one of several branches; the others are waited for without it."""
 
     token: str
 
 
+@message(name="ForceFailure")
 class ForceFailure(_Repair, frozen=True, kw_only=True):
     """Turn back as if a step had failed for good."""
 
 
+@message(name="ForkWorkflow")
 class ForkWorkflow(_Repair, frozen=True, kw_only=True):
     """Begin where another run of the same definition was."""
 

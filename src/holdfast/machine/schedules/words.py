@@ -26,6 +26,7 @@ class _Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 # -- commands
 
 
+@message(name="PutSchedule")
 class PutSchedule(_Word, frozen=True, kw_only=True):
     """Let it be so, be it new or not."""
 
@@ -35,6 +36,7 @@ class PutSchedule(_Word, frozen=True, kw_only=True):
     """The version that the caller has seen, 0 if none; None means that it does not matter."""
 
 
+@message(name="PauseSchedule")
 class PauseSchedule(_Word, frozen=True, kw_only=True):
     """Start nothing more by itself."""
 
@@ -42,6 +44,7 @@ class PauseSchedule(_Word, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="ResumeSchedule")
 class ResumeSchedule(_Word, frozen=True, kw_only=True):
     """Go on with the times that are to come."""
 
@@ -49,6 +52,7 @@ class ResumeSchedule(_Word, frozen=True, kw_only=True):
     reason: str = ""
 
 
+@message(name="TriggerSchedule")
 class TriggerSchedule(_Word, frozen=True, kw_only=True):
     """Start the workflow now."""
 
@@ -57,6 +61,7 @@ class TriggerSchedule(_Word, frozen=True, kw_only=True):
     """None means that of the plan."""
 
 
+@message(name="BackfillSchedule")
 class BackfillSchedule(_Word, frozen=True, kw_only=True):
     """Start the workflow for the times of a period, one after the other or all at once."""
 
@@ -66,12 +71,14 @@ class BackfillSchedule(_Word, frozen=True, kw_only=True):
     is_at_once: bool = False
 
 
+@message(name="StopBackfills")
 class StopBackfills(_Word, frozen=True, kw_only=True):
     """Start nothing more for periods."""
 
     id: str
 
 
+@message(name="DeleteSchedule")
 class DeleteSchedule(_Word, frozen=True, kw_only=True):
     """Let it be no more."""
 
@@ -79,12 +86,14 @@ class DeleteSchedule(_Word, frozen=True, kw_only=True):
     expected_version: int | None = None
 
 
+@message(name="PassTime")
 class PassTime(_Word, frozen=True, kw_only=True):
     """A time has come."""
 
     id: str
 
 
+@message(name="GoOn")
 class GoOn(_Word, frozen=True, kw_only=True):
     """More times of a period are due than one commit deals with."""
 
@@ -92,6 +101,7 @@ class GoOn(_Word, frozen=True, kw_only=True):
     backfill: int
 
 
+@message(name="NoteStart")
 class NoteStart(_Word, frozen=True, kw_only=True):
     """The engine has started the workflow, or created the document; or could not, and says why."""
 
@@ -105,6 +115,7 @@ class NoteStart(_Word, frozen=True, kw_only=True):
     """Whether somebody else has created a document with this id before."""
 
 
+@message(name="NoteStop")
 class NoteStop(_Word, frozen=True, kw_only=True):
     """The engine has told a run to end, or could not, and says why."""
 
@@ -247,6 +258,7 @@ class Asker(_Word, frozen=True, kw_only=True):
 # -- the effect
 
 
+@message(name="StartScheduled")
 class StartScheduled(_Word, frozen=True, kw_only=True):
     """The effect: start a workflow for a time."""
 
@@ -264,6 +276,7 @@ class StartScheduled(_Word, frozen=True, kw_only=True):
     """The same with what they may do; None stands for the engine itself, too."""
 
 
+@message(name="StopScheduled")
 class StopScheduled(_Word, frozen=True, kw_only=True):
     """The effect: have the run of a time end, so that another one can begin."""
 

@@ -20,6 +20,7 @@ from holdfast.kernel.actor import SYSTEM
 from holdfast.kernel.facts import FactKey, FactsNeeded
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
+from holdfast.kernel.vocabulary import stored_name
 from holdfast.runtime.commit.cache import CachedInstance
 from holdfast.runtime.commit.draft import Draft
 from holdfast.runtime.commit.facts import Asking, DraftFacts, FactBook, Place
@@ -242,6 +243,6 @@ def _failure(each: Submission, error: BaseException) -> CommandError:
         said = repr(error)
     except BaseException:  # noqa: BLE001 - an error that cannot even be shown
         said = type(error).__name__
-    told = CommandError(f"{definition!r} raised {said} on {type(each.command).__name__}", decider=definition)
+    told = CommandError(f"{definition!r} raised {said} on {stored_name(each.command)}", decider=definition)
     told.__cause__ = error
     return told

@@ -21,7 +21,7 @@ from holdfast.kernel.moment import NO_TIMERS, Moment
 from holdfast.kernel.program import Program
 from holdfast.kernel.records import has_begun, taken
 from holdfast.kernel.rows import merge
-from holdfast.kernel.vocabulary import Encoded
+from holdfast.kernel.vocabulary import Encoded, stored_name
 from holdfast.runtime.commit.cache import NO_SNAPSHOTS, CachedInstance
 from holdfast.runtime.commit.facts import DraftFacts, Vouched, VouchedFacts
 from holdfast.runtime.commit.header import are_marked_otherwise, merged_search, moved_header
@@ -474,7 +474,7 @@ class Draft:
             tenant=header.tenant,
             instance=header.id,
             definition=header.definition,
-            input=type(submission.command).__name__,
+            input=stored_name(submission.command),
             from_status=_word(before) if before.version else "",
             to_status=_word(header),
             skipped=skipped,

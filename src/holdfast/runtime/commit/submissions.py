@@ -17,7 +17,7 @@ from holdfast.kernel.codecs import fingerprint
 from holdfast.kernel.defaults import beyond_defaults
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.program import Program
-from holdfast.kernel.vocabulary import wire_name
+from holdfast.kernel.vocabulary import stored_name, wire_name
 from holdfast.runtime.commit.facts import StandsIn, Vouched
 from holdfast.runtime.companions import CommandFacts, Companions, Passage
 from holdfast.runtime.mishaps import code_of, describe
@@ -180,7 +180,7 @@ def accompany(submission: Submission, companions: Companions) -> None:
     """Have companions go along with a command; what it leads to follows from what they call it."""
     address, request = submission.address, submission.request
     facts = CommandFacts(
-        command=type(submission.command).__name__,
+        command=stored_name(submission.command),
         definition=address.definition,
         tenant=address.tenant,
         instance=address.instance,
@@ -199,7 +199,7 @@ def refused(submission: Submission, error: BaseException) -> CommandRefused:
     return CommandRefused(
         definition=address.definition,
         instance=address.instance,
-        command=type(submission.command).__name__,
+        command=stored_name(submission.command),
         code=code_of(error) if isinstance(error, HoldfastError) else "unexpected",
         error=describe(error),
     )
