@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -122,6 +122,26 @@ class Recording:
 
     def __init__(self) -> None:
         self.tests: dict[str, tuple[float, list[int]]] = {}
+        self._shared: dict[tuple[str, str], set[int]] = {}
+        """What making a fixture that several tests share has come to: it is of each of them, whichever is the first."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
+        """Keep apart what is done for several tests at once."""
+        if fixturedef.scope == "function":
+            return (yield)
+        before = set(BLOCKS.hit)
+        BLOCKS.hit.clear()
+        try:
+            return (yield)
+        finally:
+            self._shared[fixturedef.baseid, fixturedef.argname] = set(BLOCKS.hit)
+            BLOCKS.hit.update(before)
+
+    def _lent(self, item: pytest.Item) -> set[int]:
+        info = getattr(item, "_fixtureinfo", None)
+        known = [] if info is None else [each for several in info.name2fixturedefs.values() for each in several]
+        return set().union(*(self._shared.get((each.baseid, each.argname), ()) for each in known))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -129,7 +149,7 @@ class Recording:
         BLOCKS.hit.clear()
         began = time.perf_counter()
         found = yield
-        self.tests[item.nodeid] = (time.perf_counter() - began, sorted(BLOCKS.hit))
+        self.tests[item.nodeid] = (time.perf_counter() - began, sorted(BLOCKS.hit | self._lent(item)))
         return found
 
     def pytest_sessionfinish(self) -> None:

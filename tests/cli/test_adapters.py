@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from api.addresses import GHOST
+from holdfast.app.invariants.views import Violation
 from holdfast.authoring.document import contract_names, ready_contract
 from holdfast.cli import remote
 from holdfast.client import Client
+from holdfast.client.shapes import Listing
 from holdfast.errors import HoldfastError
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -165,3 +167,16 @@ def asked(recorder: Recorder, method: Any, given: dict[str, Any]) -> list[tuple[
     with pytest.raises(HoldfastError):
         method(**given)
     return list(recorder.asked)
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"), [((), ["WF-01", "WF-02", "WF-07"]), (("WF-07", "WF-01"), ["WF-01", "WF-07"])]
+)
+def test_rules_are_chosen_from_what_a_server_finds(
+    monkeypatch: pytest.MonkeyPatch, rules: tuple[str, ...], told: list[str]
+) -> None:
+    """All that breaks a rule, or what breaks one of those that are named."""
+    found = [Violation(rule=each, told="x", remedy="y", is_repairable=False) for each in ("WF-01", "WF-02", "WF-07")]
+    monkeypatch.setattr(Client, "check_workflows", lambda *_, **__: Listing(items=found, next=None))
+    invariants = remote.RemoteCalls(Client("http://127.0.0.1:1")).invariants
+    assert [each.rule for each in invariants.workflows(rules=rules)] == told

@@ -13,8 +13,9 @@ from holdfast.machine.graphs import graph as g
 from holdfast.machine.graphs.compiler import compile_graph
 from holdfast.machine.runs import commands as c
 from holdfast.machine.runs.evolution import MOST_DECIDED
+from holdfast.machine.runs.repair_commands import SkipStep
 from machine.documents import ANN, Case
-from machine.hosting import Host
+from machine.hosting import OLGA, Host
 from support.envelopes import APPROVE_SLOT, approval, chain, invoice
 
 SMALL, LARGE = 60, 240
@@ -170,6 +171,18 @@ def test_a_process_that_goes_in_circles_does_not_grow() -> None:
     host = circle(compensated=True)
     rounds(host, 20)
     assert len(host.state.executed) == 40
+
+
+@pytest.mark.parametrize(("compensated", "kept"), [(False, 1), (True, 40)])
+def test_steps_that_are_skipped_are_kept_as_others_are(*, compensated: bool, kept: int) -> None:
+    """Where something can be undone they are among what ended; where nothing can, a run that is skipped on for years does not grow."""
+    host = circle(compensated=compensated)
+    for _ in range(20):
+        (step,) = host.state.open
+        host.tell(SkipStep(step=step, outcome="again", reason="stuck"), OLGA)
+    assert len(host.state.executed) == kept
+    skipped = [each for each in host.state.executed.values() if each.status == "skipped"]
+    assert ([each.node for each in skipped], any(each.was_called for each in skipped)) == (["ask"] * (kept // 2), False)
 
 
 def test_old_answers_are_forgotten() -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.kernel.decision import Decision
+from holdfast.kernel.decision import Decision, Ignored, Rejection
 from holdfast.kernel.ids import InstanceId
 from holdfast.kernel.moment import Moment
 from holdfast.machine.schedules import words as w
@@ -74,6 +74,34 @@ def stage() -> Stage:
     stage.tell(w.PutSchedule(id="s", plan=HOURLY), NOON)
     stage.tick(NOON + HOUR)
     return stage
+
+
+UNHEARD: dict[str, tuple[w.Command, str]] = {
+    "pause": (w.PauseSchedule(id="s"), "refused"),
+    "resume": (w.ResumeSchedule(id="s"), "refused"),
+    "trigger": (w.TriggerSchedule(id="s"), "refused"),
+    "backfill": (w.BackfillSchedule(id="s", start=NOON, end=NOON + HOUR), "refused"),
+    "stop backfills": (w.StopBackfills(id="s"), "refused"),
+    "delete": (w.DeleteSchedule(id="s"), "refused"),
+    "a timer": (w.PassTime(id="s"), "ignored"),
+    "the next of a backfill": (w.GoOn(id="s", backfill=1), "ignored"),
+}
+
+
+@pytest.mark.parametrize("case", UNHEARD)
+def test_what_is_said_to_a_schedule_that_is_not_there_is_answered(stage: Stage, case: str) -> None:
+    """Before it is put and after it is deleted: callers are told so, and what the engine itself was late with is nobody's error."""
+    command, how = UNHEARD[case]
+    stage.tell(w.DeleteSchedule(id="s"), NOON + HOUR)
+    decider = ScheduleDecider()
+    moment = Moment(now=NOON + HOUR, instance=InstanceId(UUID(int=1)))
+    for state in (decider.initial(), stage.state):
+        answer = decider.decide(state, command, moment)
+        if how == "ignored":
+            assert isinstance(answer, Ignored)
+        else:
+            assert isinstance(answer, Rejection)
+            assert (answer.code, "no such schedule" in answer.message) == ("not_started", True)
 
 
 def test_a_timer_that_fires_by_a_clock_ahead_of_ours_starts_its_time(stage: Stage) -> None:

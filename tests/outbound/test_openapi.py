@@ -719,6 +719,18 @@ def test_references_in_a_circle_are_refused(server: Server) -> None:
         shop(server, circle).invoke(CALL)
 
 
+@pytest.mark.parametrize(
+    "place", ["info/title/Shop", "info/title/x", "servers/0", "info/version/1", "nope", "number/7"]
+)
+def test_references_to_nothing_are_refused(server: Server, place: str) -> None:
+    """Behind a text, a list or a number nothing stands, whatever is in it."""
+    lost = SHOP.replace("info:", "number: 7\ninfo:").replace(
+        "Id: {name: id, in: path, required: true, schema: {type: [string, integer]}}", f'Id: {{$ref: "#/{place}"}}'
+    )
+    with pytest.raises(UncalledError, match="which it does not hold"):
+        shop(server, lost).invoke(CALL)
+
+
 JUNK: list[object] = [
     None,
     7,

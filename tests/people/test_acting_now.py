@@ -429,6 +429,26 @@ def test_what_somebody_in_between_takes_back_is_theirs_again(place: Place) -> No
     assert (decided.decided_by, decided.on_behalf_of) == ("cat", "ann")
 
 
+def test_what_is_taken_back_depends_on_those_alone_who_handed_it_there(place: Place) -> None:
+    """Who handed it on behind Cat may stop standing in for her; who handed it to her in the place of Ann may not."""
+    engine = office(place, ask="user:ann")
+    for name in ("dan", "eve"):
+        engine.directory.put(name)
+    before, behind = engine.directory.delegate("ann", "eve"), engine.directory.delegate("cat", "dan")
+    _, question = asked(engine)
+    engine.acting("eve").tasks.delegate(question, "cat", on_behalf_of="ann")
+    engine.acting("dan").tasks.delegate(question, "bob", on_behalf_of="cat")
+    cat = engine.acting("cat").tasks
+    cat.reassign(question, "cat")
+    engine.directory.end_delegation(behind)
+    engine.directory.end_delegation(before)
+    assert refusal(lambda: cat.approve(question)) == "not_allowed"
+    engine.directory.delegate("ann", "eve")
+    cat.approve(question)
+    decided = engine.tasks.get(question).decisions[0]
+    assert (decided.decided_by, decided.on_behalf_of) == ("cat", "ann")
+
+
 # -- keys of people
 
 

@@ -450,6 +450,16 @@ def test_standing_in_brings_the_role_that_is_asked_and_no_other() -> None:
     assert (named.on_behalf_of, named.roles) == ("ann", frozenset({"finance"}))
 
 
+@pytest.mark.parametrize(("name", "lent"), [("ann", "finance"), ("bob", "legal")])
+def test_whoever_stands_in_for_several_has_the_roles_of_the_one_that_is_asked(name: str, lent: str) -> None:
+    """Asked by name, each lends what they have themselves; what another lends does not count."""
+    both = standing(DOES_FINANCE, StandIn(id="bob", roles=frozenset({"legal"})))
+    actor = both.deciding(Matter(people=[Person(name=name)]))
+    assert (actor.on_behalf_of, actor.roles) == (name, frozenset({lent}))
+    said = both.deciding(Matter(people=[ANN, BOB]), on_behalf_of=name)
+    assert (said.on_behalf_of, said.roles) == (name, frozenset({lent}))
+
+
 @pytest.mark.parametrize(
     ("stand_in", "person", "is_covered"),
     [

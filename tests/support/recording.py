@@ -56,6 +56,8 @@ class Style(NamedTuple):
     """Whether what may be true is."""
     is_empty: bool = False
     """Whether lists have nothing in them."""
+    has_next: bool = False
+    """Whether a page leads to another one."""
 
 
 STYLES = [Style(*each) for each in product((False, True), repeat=3)]
@@ -194,7 +196,7 @@ class _Sampling:
         hints = hints_of(kind)
         names = [each for each in fields_of(kind) if depth <= _DEEPEST or not _has_default(kind, each)]
         made = {each: self._recorder.sample(_filled(hints[each], variables), depth=depth + 1) for each in names}
-        if type(None) in get_args(hints.get("next")):  # Every page is the last one.
+        if type(None) in get_args(hints.get("next")) and not self._recorder.style.has_next:
             made["next"] = None
         return kind(**made)
 

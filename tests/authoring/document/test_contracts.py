@@ -16,6 +16,7 @@ DEEP: dict[str, object] = {"type": "string"}
 for _ in range(8):
     DEEP = {"type": "list", "items": DEEP}
 
+LOCKED = {"window": "locked"}
 PLACE = re.compile(r"[1-9][0-9]*:[1-9][0-9]*")
 
 
@@ -105,6 +106,10 @@ def test_the_contracts_of_the_use_cases_are_there() -> None:
         ({"actions__0__payload": {"type": "strin"}}, "payload"),
         ({"policies": [{"name": "p", "actions": ["bill.fly"]}]}, "unknown_action"),
         ({"policies": [{"name": "p", "actions": ["bill.*"], "when": "entity.total > 'x'"}]}, "expression"),
+        ({"policies": [{"name": "p", "actions": ["bill.*"], "when": "entity.status == 'darft'"}]}, "expression"),
+        ({"policies": [{"name": "p", "actions": ["bill.*"], "when": "entity.kind == 'godos'"}]}, "expression"),
+        ({"fields__sort": {"type": "list", "items": {"type": "enum", "values": ["a"]}}, "fields__big": {"type": "computed", "formula": "'b' in entity.sort"}}, "expression"),
+        ({"lifecycle__superseded": "old", "lifecycle__terminal": ["cancelled", "old", "older"], "lifecycle__states__old": LOCKED, "lifecycle__states__older": LOCKED}, "unreachable_state"),
         ({"amendment": "sometimes"}, "word"),
         ({"version": 0}, "number"),
         ({"colour": "red"}, "unknown_field"),
@@ -116,6 +121,14 @@ def test_each_rule_has_its_code(changes: dict[str, object], code: str) -> None:
     assert code in [each.code for each in found], found
     assert all(PLACE.fullmatch(each.position) for each in found)
     assert all(each.code == "expression" or ";" in each.message or "," in each.message for each in found)
+
+
+def test_the_state_of_what_was_replaced_needs_no_transition() -> None:
+    """Amendments lead to it: the one that the contract names, or else the first one that is terminal."""
+    old = {"lifecycle__states__old": LOCKED}
+    assert codes(**old, lifecycle__terminal=["cancelled", "old"], lifecycle__superseded="old") == []
+    assert codes(**old, lifecycle__terminal=["old", "cancelled"]) == []
+    assert codes(**old, lifecycle__terminal=["cancelled", "old"]) == ["unreachable_state"]
 
 
 @pytest.mark.row("E-132")

@@ -118,7 +118,22 @@ def test_what_is_masked_stays_masked_inside_of_what_came_or_went() -> None:
 
 def test_true_is_not_one() -> None:
     """Values of another type are another value."""
-    assert document_diff(contract(), {"x": True}, {"x": 1})
+    assert document_diff(contract(), {"number": True}, {"number": 1})
+
+
+def test_what_the_contract_does_not_know_is_shown() -> None:
+    """A field that came from an older contract is nobody's secret: alone, in an object, and in a list whose items say nothing."""
+    open_list = contract(fields__rows={"type": "list"}, fields__place={"type": "object", "fields": {}})
+    old: dict[str, object] = {"x": 1, "gone": "a", "rows": [{"a": 1}], "place": {"city": "Ulm"}}
+    new: dict[str, object] = {"x": 2, "come": ["b"], "rows": [{"a": 2}], "place": {"city": "Bonn"}}
+    told = document_diff_text(document_diff(open_list, old, new, roles=frozenset())).splitlines()
+    assert sorted(told) == [
+        '+ come: ["b"]',
+        '- gone: "a"',
+        '~ place.city: "Ulm" → "Bonn"',
+        "~ rows[0].a: 1 → 2",
+        "~ x: 1 → 2",
+    ]
 
 
 def test_a_change_of_contract_is_listed_with_what_refers_to_it() -> None:

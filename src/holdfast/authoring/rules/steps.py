@@ -354,10 +354,9 @@ class Reader:
         if not isinstance(given, list):
             self._find("execute", "`execute` is a list of actions, such as {'type': 'notify', …}", place)
             return ()
-        entries = (self._entry(each, f"{place}.execute[{number}]") for number, each in enumerate(given))
-        return tuple(each for each in entries if each is not None)
+        return tuple(self._entry(each, f"{place}.execute[{number}]") for number, each in enumerate(given))
 
-    def _entry(self, given: object, place: str) -> Entry | None:
+    def _entry(self, given: object, place: str) -> Entry:
         fields = self._object(given, place, "an action is an object with `type`")
         match fields.get("type"):
             case "notify":
@@ -365,11 +364,12 @@ class Reader:
             case "call":
                 return self._call(fields, place)
             case other:
-                if not fields:
-                    return None
-                near = suggestion(str(other), ("notify", "call"))
-                self._find("execute_type", f"an action is 'notify' or 'call', not {other!r}{near}", place)
-        return None
+                if isinstance(given, Mapping):  # What is no object was told already.
+                    near = suggestion(str(other), ("notify", "call"))
+                    self._find("execute_type", f"an action is 'notify' or 'call', not {other!r}{near}", place)
+                return Notify(
+                    recipients=(), message=""
+                )  # It stands for an action of rules that are refused because of it.
 
     def _notify(self, fields: Fields, place: str) -> Notify:
         self._check_names(fields, ("type", "recipients", "message", "subject", "channel"), "'notify'", place)
