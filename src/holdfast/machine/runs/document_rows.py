@@ -18,6 +18,7 @@ from holdfast.kernel.document_records import (
 )
 from holdfast.kernel.people_records import DecisionMoved
 from holdfast.kernel.rows import Record
+from holdfast.kernel.vocabulary import stored_name
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import events as e
 from holdfast.machine.runs.document import Data, Document
@@ -328,7 +329,7 @@ def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for 
         case e.RoundStarted() | e.RoundCompleted():
             return _Told(f"round {event.round} {'begins' if isinstance(event, e.RoundStarted) else 'ends'}")
         case _:
-            raise TypeError(f"the audit has no words for {type(event).__name__}")
+            raise TypeError(f"the audit has no words for {stored_name(event)}")
 
 
 _STEP_WORDS: dict[type[e.Event], str] = {
