@@ -219,32 +219,6 @@ def test_whoever_may_create_documents_has_them_created(scene: Scene) -> None:
     assert clerk.ask("DELETE", f"{SCHEDULES}/papers").status_code == 204
 
 
-STARTS: dict[str, tuple[dict[str, Any], set[str]]] = {
-    "runs": (HOURLY, {"execution:start"}),
-    "documents": ({**HOURLY, "workflow": "acme_invoice", "input": INVOICE}, {"execution:start", "documents:write"}),
-}
-"""What a schedule starts, and the permissions of which each is enough to have it start that."""
-
-
-@pytest.mark.row("C-44")
-@pytest.mark.parametrize("permission", ["execution:start", "documents:write", "execution:read"])
-@pytest.mark.parametrize("kind", STARTS)
-def test_a_schedule_starts_now_for_those_who_may_start_that(scene: Scene, kind: str, permission: str) -> None:
-    """To put it, to trigger it and to have it catch up take what starting such a thing by oneself takes: documents are none of the runs."""
-    plan, enough = STARTS[kind]
-    name = f"{SCHEDULES}/now-{kind}-{permission.replace(':', '-')}"
-    assert scene.world.client(actor="ann").ask("PUT", name, json=plan).status_code == 200
-    planner = scene.world.client(actor="pia", capabilities=("schedule:*", permission))
-    period = {"start": "2029-12-01T00:00:00Z", "end": "2029-12-01T01:30:00Z"}
-    answers = [
-        planner.ask("PUT", name, json={**plan, "cron": "1 * * * *"}, headers={"if-match": "*"}),
-        planner.ask("POST", f"{name}/trigger", json={}),
-        planner.ask("POST", f"{name}/backfill", json=period),
-    ]
-    assert {each.status_code for each in answers} == ({200} if permission in enough else {403}), answers
-    assert scene.world.client(actor="ann").ask("DELETE", name).status_code == 204
-
-
 # -- plans that nobody can mean
 
 PLANS: dict[str, tuple[dict[str, object], int]] = {
