@@ -8,7 +8,17 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, Run, Saga, SagaDefinition
+from holdfast import (
+    Actor,
+    ForbiddenError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    Run,
+    Saga,
+    SagaDefinition,
+    Settings,
+)
 from holdfast.kernel.ids import InstanceId
 from holdfast.machine.graphs.graph import Human, Task
 from holdfast.testing import ManualEngine
@@ -299,6 +309,22 @@ def test_data_is_changed_by_a_patch(place: Place) -> None:
     assert first.data["patch"] == {"amount": 7, "reservation": None, "more": {"a": 1}}
     assert first.data["hashes"]["0"][1] == second.data["hashes"]["0"][0]  # type: ignore[index]
     assert first.data["hashes"]["0"][0] != first.data["hashes"]["0"][1]  # type: ignore[index]
+
+
+@pytest.mark.row("G-27")
+def test_data_that_is_too_large_already_is_made_smaller_step_by_step(place: Place) -> None:
+    """Where the limit was another one, or a refusal by people took its place, a patch may leave more than the limit, and never more than there was."""
+    saga = Saga("wide").human("ask").build()
+    instance = run(place.engine().register(saga), "wide", {"one": "x" * 900, "two": "y" * 900})
+    small = place.engine(Settings(max_payload_bytes=1000)).register(saga)
+    wide = small.acting(OLGA).run(instance)
+    for patch in ({"one": "x" * 901}, {"three": 3}):
+        with pytest.raises(RejectedError) as refusal:
+            wide.change_data(patch, reason=WHY)
+        assert refusal.value.reason == "too_large"
+    for patch in ({"one": "x" * 800}, {"two": "y"}, {"three": 3}):
+        wide.change_data(patch, reason=WHY)
+    assert small.run(instance).describe().context == {"one": "x" * 800, "two": "y", "three": 3}
 
 
 def test_the_data_of_one_branch_is_changed(place: Place) -> None:

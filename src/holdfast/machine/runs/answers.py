@@ -145,6 +145,13 @@ def is_within(routes: GraphIndex, value: object) -> bool:
     return len(data) <= routes.limit and (is_flat_json(data) or not is_deep(value))
 
 
+def may_become(routes: GraphIndex, data: Data, changed: Data) -> bool:
+    """Whether an operator may give a token other data: what is too large already, because the limit was another one, may become smaller."""
+    if is_within(routes, changed):
+        return True
+    return not is_deep(changed) and len(_encode(changed)) <= len(_encode(data))
+
+
 def fits(routes: GraphIndex, data: Data, node: str, output: object) -> bool:
     """Whether a token with this data can take an answer."""
     return output is None or is_within(routes, merged(routes, data, node, output))

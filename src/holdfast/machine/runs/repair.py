@@ -14,7 +14,16 @@ from holdfast.machine.graphs.graph import OK, Condition, Gate, Human, Node, Poli
 from holdfast.machine.graphs.index import GraphIndex
 from holdfast.machine.runs import repair_commands as r
 from holdfast.machine.runs.acting import take_over
-from holdfast.machine.runs.answers import Data, fits, hidden_of, hidden_refusal, is_within, merged, too_large
+from holdfast.machine.runs.answers import (
+    Data,
+    fits,
+    hidden_of,
+    hidden_refusal,
+    is_within,
+    may_become,
+    merged,
+    too_large,
+)
 from holdfast.machine.runs.cancelling import cancel_branch
 from holdfast.machine.runs.candidates import separation_refusal
 from holdfast.machine.runs.commands import AnswerStep
@@ -419,7 +428,7 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
         if node.op.is_protected and step.token in names:
             return protected(node)
     changed = {name: patched(live[name].data, command.patch) for name in names}
-    if not all(is_within(turn.routes, data) for data in changed.values()):
+    if not all(may_become(turn.routes, live[name].data, data) for name, data in changed.items()):
         return too_large(turn.routes, "the patch")
     hashes = {name: [fingerprint(live[name].data), fingerprint(data)] for name, data in changed.items()}
     actor, lists = turn.moment.actor.id, lists_of_document(turn)
