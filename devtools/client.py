@@ -27,12 +27,12 @@ from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 
-from holdfast.http.routes import ROUTES
-from holdfast.http.routing import Route
+from standfast.http.routes import ROUTES
+from standfast.http.routing import Route
 
 ROOT = Path(__file__).resolve().parent.parent
-CLIENT = ROOT / "src/holdfast/client"
-EDGE = "holdfast.http"
+CLIENT = ROOT / "src/standfast/client"
+EDGE = "standfast.http"
 FOREIGN = re.compile(r"/hooks/|/api/v1/session(?:/|$)")
 """Addresses for other systems, whose deliveries are signed, and for browsers, which keep a cookie: no call of a client."""
 PARAMETER = re.compile(r"\{(\w+)\}")
@@ -135,7 +135,7 @@ def face(asked: list[Route], *, is_awaitable: bool) -> tuple[str, Names]:
     iterator = "AsyncIterator" if is_awaitable else "Iterator"
     shared = sorted(name for name in ("Request", "StreamEvent", "new_key", "placed", "said") if f"{name}" in methods)
     head = [
-        f'"""Every call of the HTTP API, {told}. See `holdfast.client`."""',
+        f'"""Every call of the HTTP API, {told}. See `standfast.client`."""',
         MARK,
         "# ruff: noqa: A002, PLR0913 - the words and filters of the API",
         "",
@@ -144,9 +144,9 @@ def face(asked: list[Route], *, is_awaitable: bool) -> tuple[str, Names]:
         f"from collections.abc import {iterator}, Sequence",
         "from uuid import UUID",
         *sorted(names.imports - {"from uuid import UUID"}),
-        f"from holdfast.client.lines import {line}",
-        f"from holdfast.client.requests import {', '.join(shared)}",
-        f"from holdfast.client.shapes import {', '.join(sorted(names.copied))}",
+        f"from standfast.client.lines import {line}",
+        f"from standfast.client.requests import {', '.join(shared)}",
+        f"from standfast.client.shapes import {', '.join(sorted(names.copied))}",
         "",
         "",
         f"class {prefix}Calls:",
@@ -249,7 +249,7 @@ def shapes(used: Names) -> str:
     kinds, names = copies(used)
     classes = [copied(kinds[name], names) for name in sorted(kinds)]
     head = [
-        '"""What the API answers where the engine has no type for it. See `holdfast.client`."""',
+        '"""What the API answers where the engine has no type for it. See `standfast.client`."""',
         MARK,
         "",
         "from __future__ import annotations",

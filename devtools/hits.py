@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-NOTE: Final = "__holdfast_hit__"
+NOTE: Final = "__standfast_hit__"
 
 
 class Block(NamedTuple):
@@ -109,7 +109,7 @@ class Finder(importlib.abc.MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """As Python would, but for who reads it."""
-        if not fullname.startswith("holdfast."):
+        if not fullname.startswith("standfast."):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
