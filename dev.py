@@ -1,6 +1,6 @@
 """The one door to this repository: sets up `.venv` from the lock file, then runs a task in it.
 
-    python3 dev.py run      try Holdfast: an order that is undone although its worker is killed half-way; then a server with samples to
+    python3 dev.py run      try Standfast: an order that is undone although its worker is killed half-way; then a server with samples to
                             look at, until Ctrl-C (--exit ends after the order, --port and --folder are for the server)
     python3 dev.py test     all tests, and the checks beside them (arguments after `test` go to pytest; --long adds the slow campaigns)
     python3 dev.py check    formatting, lint, types, layers, generated code and pages
@@ -29,7 +29,7 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 LOCK = ROOT / "dev.lock"
-DATA = ROOT / "holdfast-dev"
+DATA = ROOT / "standfast-dev"
 """Where the server of `run` keeps its data."""
 MINIMUM = (3, 11)
 INTERRUPTED = 130
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 0 if arguments[:1] in ([], ["help"], ["--help"], ["-h"]) else 2
     if sys.version_info < MINIMUM:
-        print(f"Holdfast needs Python {MINIMUM[0]}.{MINIMUM[1]} or newer; this is {sys.version.split()[0]}.")
+        print(f"Standfast needs Python {MINIMUM[0]}.{MINIMUM[1]} or newer; this is {sys.version.split()[0]}.")
         return 2
     try:
         prepare()
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
 def prepare() -> None:
     """Make `.venv` match the lock file; does nothing when it already does."""
     wanted = fingerprint()
-    stamp = VENV / "holdfast-stamp"
+    stamp = VENV / "standfast-stamp"
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
     print("Setting up .venv (once per change of dev.lock) ...", flush=True)
@@ -130,7 +130,7 @@ def surroundings() -> dict[str, str]:
 
 
 def run(arguments: list[str]) -> int:
-    """Show a newcomer what Holdfast does: tell the story of an order, and stay as a server to look at."""
+    """Show a newcomer what Standfast does: tell the story of an order, and stay as a server to look at."""
     code = tool("python", "examples/order_saga.py")
     if code or "--exit" in arguments:
         return code
@@ -138,7 +138,7 @@ def run(arguments: list[str]) -> int:
         "\n  The rest is for you to look at: a server, a worker, and workflows of several kinds that are under way.\n"
     )
     sys.stdout.flush()
-    return stay([str(BIN / "python"), "-m", "holdfast.cli", "dev", "--folder", str(DATA), *arguments])
+    return stay([str(BIN / "python"), "-m", "standfast.cli", "dev", "--folder", str(DATA), *arguments])
 
 
 def stay(command: list[str]) -> int:
@@ -190,7 +190,7 @@ def test(arguments: list[str]) -> int:
     rest = [word for word in arguments if word != "--long"]
     marks = [] if "-m" in rest else ["-m", "long or not long" if long else "not long"]
     if long:
-        os.environ.setdefault("HOLDFAST_RACES", "200")
+        os.environ.setdefault("STANDFAST_RACES", "200")
     if rest:
         return tool("pytest", *marks, *rest)
     # A test waits for a server or a clock for a part of its time, so one process more than there are processors keeps them busy.

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python3 dev.py bench", description="Measure Holdfast on this machine.")
+    parser = argparse.ArgumentParser(prog="python3 dev.py bench", description="Measure Standfast on this machine.")
     parser.add_argument("--store", choices=("sqlite", "postgres", "both"), default="both")
     parser.add_argument(
         "--workload", nargs="+", choices=WORKLOADS, default=WORKLOADS, metavar="NAME", help=", ".join(WORKLOADS)

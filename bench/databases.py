@@ -38,7 +38,7 @@ class SQLiteDatabases:
     @contextmanager
     def fresh(self) -> Iterator[str]:
         """A new file."""
-        with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
+        with tempfile.TemporaryDirectory(prefix="standfast-bench-") as folder:
             yield f"sqlite:///{Path(folder) / 'bench.db'}"
 
     def settle(self, url: str) -> None:  # noqa: ARG002 - the file is closed and holds nothing back
@@ -57,7 +57,7 @@ class PostgresDatabases:
     @contextmanager
     def fresh(self) -> Iterator[str]:
         """A new database on the server."""
-        name = f"holdfast_bench_{secrets.token_hex(4)}"
+        name = f"standfast_bench_{secrets.token_hex(4)}"
         url = create_database(self._server, name)
         try:
             yield url

@@ -2,7 +2,7 @@
 
     python bench/dbos_web.py serve <url> | work <url>
 
-DBOS is no dependency of Holdfast. The row runs this with the Python that HOLDFAST_DBOS_PYTHON names, of an environment that has it
+DBOS is no dependency of Standfast. The row runs this with the Python that STANDFAST_DBOS_PYTHON names, of an environment that has it
 (`python -m pip install dbos fastapi uvicorn`). The queue is polled a hundred times a second instead of once, and 64 workflows run at once.
 """
 

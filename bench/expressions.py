@@ -2,7 +2,7 @@
 
     python bench/expressions.py [seconds per measurement, default 0.5]
 
-The peers are not dependencies of Holdfast. To have them in the table, install them into the environment that runs this:
+The peers are not dependencies of Standfast. To have them in the table, install them into the environment that runs this:
 
     python -m pip install cel-python common-expression-language
 
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from holdfast.expressions import parse
+from standfast.expressions import parse
 
 CONDITION = "a.b > 10 && c == 'x'"
 DATA: dict[str, object] = {"a": {"b": 25}, "c": "x"}
@@ -53,11 +53,11 @@ def one_round(evaluate: Callable[[], object], seconds: float) -> float:
     return count / elapsed
 
 
-def holdfast_candidates() -> Iterator[Candidate]:
-    """Holdfast itself: the bare answer, and the answer with its audit record."""
+def standfast_candidates() -> Iterator[Candidate]:
+    """Standfast itself: the bare answer, and the answer with its audit record."""
     expression = parse(CONDITION)
-    yield Candidate("holdfast", "evaluate", lambda: expression.evaluate(DATA))
-    yield Candidate("holdfast", "explain (audit record)", lambda: expression.explain(DATA))
+    yield Candidate("standfast", "evaluate", lambda: expression.evaluate(DATA))
+    yield Candidate("standfast", "explain (audit record)", lambda: expression.explain(DATA))
 
 
 def cel_python_candidates() -> Iterator[Candidate]:
@@ -86,7 +86,7 @@ PEERS: dict[str, tuple[str, Callable[[], Iterator[Candidate]]]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; the exit code says whether Holdfast met its target."""
+    """Print the table; the exit code says whether Standfast met its target."""
     seconds = float(arguments[0]) if arguments else 0.5
     print(f"{CONDITION}   ({platform.python_implementation()} {platform.python_version()}, one core)\n")
     rates: dict[str, float] = {}
@@ -94,12 +94,12 @@ def main(arguments: list[str]) -> int:
         assert candidate.evaluate()
         figure = rates[f"{candidate.engine} {candidate.how}"] = rate(candidate.evaluate, seconds)
         print(f"{candidate.engine:28}{candidate.how:26}{figure:14,.0f} /s")
-    return 0 if rates["holdfast evaluate"] >= TARGET else 1
+    return 0 if rates["standfast evaluate"] >= TARGET else 1
 
 
 def candidates() -> Iterator[Candidate]:
-    """Holdfast and the peers that are installed; how to get the others."""
-    yield from holdfast_candidates()
+    """Standfast and the peers that are installed; how to get the others."""
+    yield from standfast_candidates()
     for name, (module, make) in PEERS.items():
         if importlib.util.find_spec(module) is None:
             print(f"{name:28}not installed: python -m pip install {name}")

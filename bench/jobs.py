@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from bench.workers import WORKER
-from holdfast import Decider, Decision, Effect, EffectContext, Engine, Ignored, Moment, Settings
+from standfast import Decider, Decision, Effect, EffectContext, Engine, Ignored, Moment, Settings
 
 
 @dataclass(frozen=True, slots=True)

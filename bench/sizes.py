@@ -2,7 +2,7 @@
 
     python -m bench.sizes [documents, default 500]
 
-Invoices by the contract that comes with Holdfast, each with some 150 bytes of content, are made on a Postgres server of its own and on a file:
+Invoices by the contract that comes with Standfast, each with some 150 bytes of content, are made on a Postgres server of its own and on a file:
 drafts, drafts that were edited ten times, and invoices that one person has approved and that were posted. Bytes are those of tables and
 indexes after a vacuum, divided by the documents; a small database is a little too large, because its pages are not full.
 """
@@ -20,11 +20,11 @@ from bench.databases import PostgresDatabases, SQLiteDatabases
 from bench.rounds import Round
 from bench.workloads.documents import BOSS, CLERK, GIVEN, by, opened, wait_until
 from devserver.postgres import temporary_server
-from holdfast import Engine
+from standfast import Engine
 
 EDITS = 10
-_ROWS = "select relname, n_live_tup from pg_stat_user_tables where schemaname = 'holdfast'"
-_BYTES = "select sum(pg_total_relation_size(c.oid)) from pg_class c where c.relnamespace = 'holdfast'::regnamespace and c.relkind = 'r'"
+_ROWS = "select relname, n_live_tup from pg_stat_user_tables where schemaname = 'standfast'"
+_BYTES = "select sum(pg_total_relation_size(c.oid)) from pg_class c where c.relnamespace = 'standfast'::regnamespace and c.relkind = 'r'"
 
 
 def draft(engine: Engine, name: str) -> None:

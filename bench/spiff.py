@@ -2,8 +2,8 @@
 
     python bench/spiff.py [seconds per measurement, default 2]
 
-SpiffWorkflow is no dependency of Holdfast. Run this with an environment that has it (`python -m pip install SpiffWorkflow`), or name the
-Python of one in HOLDFAST_SPIFF_PYTHON. It keeps nothing by itself: "in memory" completes tasks and forgets them; "kept" also turns the whole
+SpiffWorkflow is no dependency of Standfast. Run this with an environment that has it (`python -m pip install SpiffWorkflow`), or name the
+Python of one in STANDFAST_SPIFF_PYTHON. It keeps nothing by itself: "in memory" completes tasks and forgets them; "kept" also turns the whole
 process into JSON after each, which is what an application has to store, and writes it nowhere.
 """
 
@@ -20,7 +20,7 @@ import time
 from typing import Any
 
 TASKS = 10
-PYTHON = "HOLDFAST_SPIFF_PYTHON"
+PYTHON = "STANDFAST_SPIFF_PYTHON"
 _MODEL = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 
 

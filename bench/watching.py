@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from holdfast import Engine
-from holdfast.runtime.telemetry import Committed, Happening
+from standfast import Engine
+from standfast.runtime.telemetry import Committed, Happening
 
 _LOOK_SECONDS = 0.002
 _PATIENCE_SECONDS = 120.0

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _PATIENCE_SECONDS = 60.0
 _OK = 300
 _UNKEPT = "PYTHONDONTWRITEBYTECODE"
-_LIMITS = {"HOLDFAST_SERVE_REQUESTS_PER_SECOND": "1000000", "HOLDFAST_SERVE_BURST": "1000000"}
+_LIMITS = {"STANDFAST_SERVE_REQUESTS_PER_SECOND": "1000000", "STANDFAST_SERVE_BURST": "1000000"}
 
 
 class Line:
@@ -106,16 +106,16 @@ async def opened(address: str, key: str = "", count: int = CALLERS) -> list[Line
 
 @contextmanager
 def server(url: str) -> Iterator[str]:
-    """The address of `holdfast server` on a database, in a process of its own."""
-    command = [sys.executable, "-m", "holdfast.cli", "server", "--database", url, "--port", "0"]
+    """The address of `standfast server` on a database, in a process of its own."""
+    command = [sys.executable, "-m", "standfast.cli", "server", "--database", url, "--port", "0"]
     with program(command, "serving at ", _LIMITS) as told:
         yield told
 
 
 @contextmanager
 def worker(url: str, app: str) -> Iterator[None]:
-    """`holdfast worker` on a database, in a process of its own."""
-    with program([sys.executable, "-m", "holdfast.cli", "worker", "--database", url, "--app", app], "working on "):
+    """`standfast worker` on a database, in a process of its own."""
+    with program([sys.executable, "-m", "standfast.cli", "worker", "--database", url, "--app", app], "working on "):
         yield
 
 
@@ -123,7 +123,7 @@ def worker(url: str, app: str) -> Iterator[None]:
 def program(command: Sequence[str], word: str, more: Mapping[str, str] | None = None) -> Iterator[str]:
     """A program, as long as the block lasts; what it says behind a word on standard error."""
     # Where nothing that was compiled is kept, every program would compile all of it anew before it begins.
-    others = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", _UNKEPT))}
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("STANDFAST_", _UNKEPT))}
     environment = {**others, **(more or {})}
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:

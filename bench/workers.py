@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast import Settings
-from holdfast.runtime.collector import OWN_PROCESS
+from standfast import Settings
+from standfast.runtime.collector import OWN_PROCESS
 
 WORKER = Settings(collect_after=OWN_PROCESS)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from devserver.programs import Account
-from holdfast.errors import ConfigurationError
+from standfast.errors import ConfigurationError
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is made below it
 NO_EXECUTION = getattr(os, "ST_NOEXEC", 0)
@@ -18,7 +18,7 @@ ROOMY_BYTES = 1 << 30
 LONGEST_BASE = 60
 """A unix socket's path is limited to about 100 characters; the rest is for the folder's and the socket's own name."""
 
-_NAME = re.compile(r"holdfast-(\d+)-\w+")
+_NAME = re.compile(r"standfast-(\d+)-\w+")
 
 
 def make_folder(account: Account, *, in_memory: bool = False, executable: bool = False) -> Path:
@@ -28,7 +28,7 @@ def make_folder(account: Account, *, in_memory: bool = False, executable: bool =
             continue
         if executable and os.statvfs(base).f_flag & NO_EXECUTION:
             continue
-        folder = Path(tempfile.mkdtemp(prefix=f"holdfast-{os.getpid()}-", dir=base))
+        folder = Path(tempfile.mkdtemp(prefix=f"standfast-{os.getpid()}-", dir=base))
         os.chown(folder, account.uid, account.gid)
         return folder
     raise ConfigurationError("no temporary folder that the server can use: set TMPDIR to one with a short path")
@@ -37,7 +37,7 @@ def make_folder(account: Account, *, in_memory: bool = False, executable: bool =
 def sweep_folders(account: Account) -> None:
     """Remove the folders of processes that have ended; those of living ones are never touched."""
     for base in _bases(account):
-        for folder in base.glob("holdfast-*"):
+        for folder in base.glob("standfast-*"):
             match = _NAME.fullmatch(folder.name)
             if match and not is_alive(int(match[1])) and _belongs_to(folder, account):
                 shutil.rmtree(folder, ignore_errors=True)

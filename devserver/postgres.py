@@ -38,7 +38,7 @@ from devserver.programs import (
     tied_command,
     usable_programs,
 )
-from holdfast.errors import ConfigurationError
+from standfast.errors import ConfigurationError
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0

@@ -17,7 +17,7 @@ from pathlib import Path
 from stat import S_IXGRP, S_IXOTH, S_IXUSR
 from typing import NamedTuple
 
-from holdfast.errors import ConfigurationError
+from standfast.errors import ConfigurationError
 
 LIFELINE = Path(__file__).with_name("lifeline.py")
 NOBODY = 65534

@@ -30,25 +30,25 @@ from typing import NamedTuple
 import click
 import msgspec
 
-import holdfast
-from holdfast.app.blueprint_refusals import BlueprintRefusal
-from holdfast.app.configuration import Configuration, Serving
-from holdfast.authoring.document import body_schema, contract_schema
-from holdfast.authoring.process import process_schema
-from holdfast.cli import main as main_command
-from holdfast.cli.exits import OF_ERRORS, Exit
-from holdfast.cli.frame import Verb
-from holdfast.errors import HoldfastError
-from holdfast.http.options import ROLES
-from holdfast.http.problems import EdgeCode, edge_status
-from holdfast.http.routes import ROUTES
-from holdfast.http.routing import Route
-from holdfast.machine.runs.refusals import Refusal
-from holdfast.people.refusals import PeopleRefusal
-from holdfast.runtime.environment import SETTINGS, text_of, variable_of
-from holdfast.runtime.settings import Settings
-from holdfast.store.copying import CopyRefusal
-from holdfast.store.removing import RemovalRefusal
+import standfast
+from standfast.app.blueprint_refusals import BlueprintRefusal
+from standfast.app.configuration import Configuration, Serving
+from standfast.authoring.document import body_schema, contract_schema
+from standfast.authoring.process import process_schema
+from standfast.cli import main as main_command
+from standfast.cli.exits import OF_ERRORS, Exit
+from standfast.cli.frame import Verb
+from standfast.errors import StandfastError
+from standfast.http.options import ROLES
+from standfast.http.problems import EdgeCode, edge_status
+from standfast.http.routes import ROUTES
+from standfast.http.routing import Route
+from standfast.machine.runs.refusals import Refusal
+from standfast.people.refusals import PeopleRefusal
+from standfast.runtime.environment import SETTINGS, text_of, variable_of
+from standfast.runtime.settings import Settings
+from standfast.store.copying import CopyRefusal
+from standfast.store.removing import RemovalRefusal
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
@@ -319,21 +319,21 @@ def errors_page() -> str:
     return "\n".join(lines + table(("code", "class", "retryable", "when it happens", "what to do"), body)) + "\n"
 
 
-def error_row(error: type[HoldfastError], remedy: str) -> tuple[str, ...]:
+def error_row(error: type[StandfastError], remedy: str) -> tuple[str, ...]:
     """The cells of one class; its docstring says when it happens."""
     when = " ".join((inspect.getdoc(error) or "").split())
     return (f"`{error.code}`", f"`{error.__name__}`", "yes" if error.retryable else "no", when, remedy)
 
 
-def error_classes() -> list[type[HoldfastError]]:
+def error_classes() -> list[type[StandfastError]]:
     """All error classes of the package, each after its parent; modules are imported so that none is missed."""
-    for module in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
+    for module in pkgutil.walk_packages(standfast.__path__, "standfast."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    return [each for each in family(HoldfastError) if each.__module__.startswith("holdfast.")]
+    return [each for each in family(StandfastError) if each.__module__.startswith("standfast.")]
 
 
-def family(error: type[HoldfastError]) -> Iterator[type[HoldfastError]]:
+def family(error: type[StandfastError]) -> Iterator[type[StandfastError]]:
     """A class and everything derived from it, in alphabetical order below each parent."""
     yield error
     for child in sorted(error.__subclasses__(), key=lambda each: each.__name__):
@@ -344,10 +344,10 @@ def family(error: type[HoldfastError]) -> Iterator[type[HoldfastError]]:
 
 
 SETTINGS_INTRODUCTION = """Given as `Engine(url, settings=Settings(concurrency=50))`, by variables (`Settings.from_environment()`), or, to
-[the command line](cli.md), by the table `[settings]` of the file `holdfast.toml`. Durations are a `timedelta` in Python, and a text such as `"1m30s"` in
+[the command line](cli.md), by the table `[settings]` of the file `standfast.toml`. Durations are a `timedelta` in Python, and a text such as `"1m30s"` in
 the file and in variables; `none` is `None`."""
-PROGRAM_INTRODUCTION = """What programs such as the command line are told besides: at the top of `holdfast.toml`, by a variable, or by a flag. The file
-says least, then the environment, then flags. An unknown name is an error. `holdfast config` shows every value and where it came from.
+PROGRAM_INTRODUCTION = """What programs such as the command line are told besides: at the top of `standfast.toml`, by a variable, or by a flag. The file
+says least, then the environment, then flags. An unknown name is an error. `standfast config` shows every value and where it came from.
 
 ```toml
 database = "postgresql://app@db/orders"
@@ -362,7 +362,7 @@ lease = "10s"
 max_attempts = 7
 ```
 """
-SERVER_INTRODUCTION = """The table `[serve]` of `holdfast.toml`, for `holdfast server`; a variable begins with `HOLDFAST_SERVE_`, such as `HOLDFAST_SERVE_PORT`."""
+SERVER_INTRODUCTION = """The table `[serve]` of `standfast.toml`, for `standfast server`; a variable begins with `STANDFAST_SERVE_`, such as `STANDFAST_SERVE_PORT`."""
 
 
 def settings_page() -> str:
@@ -383,7 +383,7 @@ def setting_rows(
     shape: type[msgspec.Struct], path: tuple[str, ...] = (), inside: tuple[str, ...] = ()
 ) -> list[tuple[str, ...]]:
     """Each field of a struct, and of those inside of it, with its variable, its default as it is written in one, and the sentences below it."""
-    module = shape.__module__.removeprefix("holdfast.").replace(".", "/")
+    module = shape.__module__.removeprefix("standfast.").replace(".", "/")
     rows: list[tuple[str, ...]] = []
     for name, _, told in declared_fields(f"{module}.py", shape.__name__):
         field = name.strip("`")
@@ -400,7 +400,7 @@ def setting_rows(
 
 def declared_fields(module: str, name: str) -> list[tuple[str, ...]]:
     """Each field of a class with its default and the sentences below it."""
-    tree = ast.parse((ROOT / "src/holdfast" / module).read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "src/standfast" / module).read_text(encoding="utf-8"))
     declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     return [
         (
@@ -422,7 +422,7 @@ def _sentences(below: ast.stmt | None) -> str:
 
 # The page of the command line.
 
-CLI_INTRODUCTION = """`holdfast` is the engine from the outside: the same words, on a database. [How to use it](../how-to/command-line.md) tells
+CLI_INTRODUCTION = """`standfast` is the engine from the outside: the same words, on a database. [How to use it](../how-to/command-line.md) tells
 where it finds that, and how output, pages and exit codes are meant."""
 
 
@@ -446,7 +446,7 @@ def cli_page() -> str:
         lines += ["", f"## {title}"]
         for name in names:
             for path, command in cli_commands(name, main_command.commands[name]):
-                lines += command_lines(f"holdfast {path}", command, shared)
+                lines += command_lines(f"standfast {path}", command, shared)
     return "\n".join(lines) + "\n"
 
 
@@ -498,7 +498,7 @@ def option_row(option: click.Option) -> tuple[str, ...]:
 
 def enum_rows(module: str, name: str, told: Callable[[str], str]) -> list[tuple[str, ...]]:
     """Each member of an enumeration with the sentence below it."""
-    tree = ast.parse((ROOT / "src/holdfast" / module).read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "src/standfast" / module).read_text(encoding="utf-8"))
     declared = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     return [
         (told(ast.unparse(member.targets[0])), text.value.value)
@@ -532,13 +532,13 @@ def rejections_page() -> str:
         "",
     ]
     lines += table(("code", "meaning"), refusal_rows("app/blueprint_refusals.py", BlueprintRefusal))
-    lines += ["", "## Dropping all tables", "", "The codes of `holdfast drop`; everything stays as it is:", ""]
+    lines += ["", "## Dropping all tables", "", "The codes of `standfast drop`; everything stays as it is:", ""]
     lines += table(("code", "meaning"), refusal_rows("store/removing.py", RemovalRefusal))
     lines += [
         "",
         "## Copying a database",
         "",
-        "The codes of `holdfast copy` and `copy_database`; nothing is copied:",
+        "The codes of `standfast copy` and `copy_database`; nothing is copied:",
         "",
     ]
     lines += table(("code", "meaning"), refusal_rows("store/copying.py", CopyRefusal))
@@ -630,11 +630,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/metrics.md": pages.metrics_page,
     "internals/decisions.md": pages.decisions_page,
     "reference/process.schema.json": process_schema_page,
-    "../src/holdfast/authoring/process/process.schema.json": process_schema_page,
+    "../src/standfast/authoring/process/process.schema.json": process_schema_page,
     "reference/contract.schema.json": contract_schema_page,
-    "../src/holdfast/authoring/document/contract.schema.json": contract_schema_page,
+    "../src/standfast/authoring/document/contract.schema.json": contract_schema_page,
     "reference/body.schema.json": body_schema_page,
-    "../src/holdfast/authoring/document/body.schema.json": body_schema_page,
+    "../src/standfast/authoring/document/body.schema.json": body_schema_page,
 }
 
 if __name__ == "__main__":

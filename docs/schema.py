@@ -20,12 +20,12 @@ import psycopg
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
 
-STORE = ROOT / "src" / "holdfast" / "store"
+STORE = ROOT / "src" / "standfast" / "store"
 NOTICE = "-- What the migrations come to. Written by docs/schema.py: run `python3 dev.py schema` instead of editing."
 
 Connection = psycopg.Connection[tuple[str, ...]]
 
-_OURS = "c.relnamespace = 'holdfast'::regnamespace and c.relname !~ '_\\d{4}_\\d{2}$'"
+_OURS = "c.relnamespace = 'standfast'::regnamespace and c.relname !~ '_\\d{4}_\\d{2}$'"
 """The partitions of months come and go."""
 
 _COLUMNS = """
@@ -61,7 +61,7 @@ select format(
 from pg_class c where {_OURS} and c.relkind = 'v' order by c.relname
 """
 _FUNCTIONS = """
-select pg_get_functiondef(p.oid) || ';' from pg_proc p where p.pronamespace = 'holdfast'::regnamespace order by p.proname
+select pg_get_functiondef(p.oid) || ';' from pg_proc p where p.pronamespace = 'standfast'::regnamespace order by p.proname
 """
 _INDEXES = f"""
 select replace(pg_get_indexdef(x.indexrelid), ' ON ONLY ', ' ON ') || ';' from pg_index x join pg_class c on c.oid = x.indrelid
@@ -80,25 +80,25 @@ from pg_class c where {_OURS} and c.relrowsecurity order by c.relname
 _POLICIES = """
 select format('create policy %s on %s.%s as %s for %s to %s%s%s;', quote_ident(policyname), schemaname, tablename, lower(permissive),
     lower(cmd), array_to_string(roles, ', '), ' using (' || qual || ')', ' with check (' || with_check || ')')
-from pg_policies where schemaname = 'holdfast' order by tablename, policyname
+from pg_policies where schemaname = 'standfast' order by tablename, policyname
 """
 _GRANTS = f"""
 select format('grant %s on %s %s to %s;', string_agg(lower(g.privilege_type), ', ' order by g.privilege_type), g.kind, g.name,
     case g.grantee when 0 then 'public' else g.grantee::regrole::text end)
 from (
     select 'schema' as kind, n.nspname::text as name, n.nspowner as owner, (aclexplode(n.nspacl)).* from pg_namespace n
-    where n.nspname = 'holdfast'
+    where n.nspname = 'standfast'
     union all
     select case c.relkind when 'S' then 'sequence' else 'table' end, c.oid::regclass::text, c.relowner, (aclexplode(c.relacl)).*
     from pg_class c where {_OURS} and c.relkind in ('r', 'p', 'v', 'S')
     union all
     select 'function', p.oid::regprocedure::text, p.proowner, (aclexplode(p.proacl)).* from pg_proc p
-    where p.pronamespace = 'holdfast'::regnamespace
+    where p.pronamespace = 'standfast'::regnamespace
 ) as g where g.grantee <> g.owner group by g.kind, g.name, g.grantee order by g.kind, g.name, g.grantee::regrole::text
 """
 _REVOKES = """
 select format('revoke all on function %s from public;', p.oid::regprocedure) from pg_proc p
-where p.pronamespace = 'holdfast'::regnamespace and p.proacl is not null
+where p.pronamespace = 'standfast'::regnamespace and p.proacl is not null
     and not exists (select 1 from aclexplode(p.proacl) a where a.grantee = 0) order by 1
 """
 
@@ -120,7 +120,7 @@ def postgres_schema(connection: Connection) -> str:
 
 
 def _blocks(connection: Connection) -> Iterator[str]:
-    yield "create schema holdfast;"
+    yield "create schema standfast;"
     for name, partitioned, options in _ask(connection, _TABLES):
         inside = ",\n".join(row[0] for part in (_COLUMNS, _CONSTRAINTS) for row in _ask(connection, part, name))
         yield f"create table {name} (\n{inside}\n){partitioned}{options};"
@@ -140,7 +140,7 @@ def _ask(connection: Connection, query: str, *values: str) -> list[tuple[str, ..
 def main() -> None:
     """Migrate two empty databases and write down what they hold."""
     from devserver.postgres import create_database, temporary_server
-    from holdfast.store.opening import open_store
+    from standfast.store.opening import open_store
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "schema.db"
@@ -148,7 +148,7 @@ def main() -> None:
         with closing(sqlite3.connect(path)) as file:
             _write("sqlite", sqlite_schema(file))
     with temporary_server() as server:
-        dsn = create_database(server.dsn(), "holdfast_schema")
+        dsn = create_database(server.dsn(), "standfast_schema")
         open_store(dsn).close()
         with psycopg.connect(dsn) as connection:
             _write("postgres", postgres_schema(connection))

@@ -8,8 +8,8 @@ the money: not Rita, and not whoever has approved already, whatever their roles 
 import sys
 from datetime import timedelta
 
-from holdfast import Calls, Escalation, ForbiddenError, RejectedError, Run, Saga
-from holdfast.testing import ManualEngine
+from standfast import Calls, Escalation, ForbiddenError, RejectedError, Run, Saga
+from standfast.testing import ManualEngine
 
 # -- The workflow: who is asked, until when, and what follows.
 

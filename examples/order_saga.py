@@ -15,7 +15,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast import Engine, HistoryEntry, Run, Saga, Settings, StepContext
+from standfast import Engine, HistoryEntry, Run, Saga, Settings, StepContext
 
 # -- The steps. Each is a plain function that takes what it needs from the data, and answers with what it adds to it.
 
@@ -36,7 +36,7 @@ def charge_card(ctx: StepContext, amount: int) -> dict[str, str]:
 
 def refund_card(ctx: StepContext) -> None:
     work()
-    if os.environ.get("HOLDFAST_EXAMPLE_DIES"):
+    if os.environ.get("STANDFAST_EXAMPLE_DIES"):
         os.kill(os.getpid(), signal.SIGKILL)
     print(f"refunded {ctx.output}, key {ctx.idempotency_key}", file=sys.stderr, flush=True)
 
@@ -82,7 +82,7 @@ class Worker:
     """A process of its own."""
 
     def __init__(self, database: str, *, dies: bool) -> None:
-        environment = os.environ | ({"HOLDFAST_EXAMPLE_DIES": "yes"} if dies else {})
+        environment = os.environ | ({"STANDFAST_EXAMPLE_DIES": "yes"} if dies else {})
         self.process = subprocess.Popen(
             [sys.executable, __file__, "worker", database], env=environment, stderr=subprocess.DEVNULL
         )

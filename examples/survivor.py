@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from holdfast import Decider, Decision, EffectContext, Engine, Ignored, Moment, Settings
+from standfast import Decider, Decision, EffectContext, Engine, Ignored, Moment, Settings
 
 # -- The workflow: what can be asked of an order, what can happen to it, and what it wants done in the world.
 
@@ -103,7 +103,7 @@ def handle(context: EffectContext, effect: ChargeCard | ShipParcel) -> Command:
             return ConfirmPayment(order)
         case ShipParcel(order):
             say(f"shipping, attempt {context.attempt} ...")
-            if os.environ.get("HOLDFAST_EXAMPLE_DIES"):
+            if os.environ.get("STANDFAST_EXAMPLE_DIES"):
                 say("... and the power goes out. (kill -9)")
                 os.kill(os.getpid(), signal.SIGKILL)
             return ConfirmShipment(order, "parcel-77")
@@ -150,13 +150,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         database = f"sqlite:///{Path(folder) / 'orders.db'}"
         print("Act one: a process takes an order.")
-        code = play("first", database, HOLDFAST_EXAMPLE_DIES="yes")
+        code = play("first", database, STANDFAST_EXAMPLE_DIES="yes")
         print(f"   (the process is dead, exit code {code}; the card was charged, the parcel was not shipped)\n")
         print("Act two: another process opens the same file.")
         code = play("second", database)
         if code == 0:
             print("\nThe order was placed once, paid once and shipped, although the process died in between.")
-            print("That is what Holdfast is for. Read on in README.md and docs/tutorial.")
+            print("That is what Standfast is for. Read on in README.md and docs/tutorial.")
         return code
 
 

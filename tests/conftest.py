@@ -20,7 +20,7 @@ def _alone() -> Iterator[None]:
     """No test sees what the engine reads from the environment of whoever runs the tests; what campaigns read was read when they were imported."""
     with pytest.MonkeyPatch.context() as patch:
         for name in os.environ:
-            if name.startswith(("HOLDFAST_", "WORKFLOW_")) and not name.startswith("HOLDFAST_TEST_"):
+            if name.startswith(("STANDFAST_", "WORKFLOW_")) and not name.startswith("STANDFAST_TEST_"):
                 patch.delenv(name)
         yield
 
@@ -41,7 +41,7 @@ def postgres_dsn(postgres_server: Databases) -> Iterator[str]:
 
 def pytest_report_header() -> str:
     """What it takes to have the same random choices again."""
-    return f"random graphs: {GRAPHS}, chaos, both with HOLDFAST_SEED={SEED}"
+    return f"random graphs: {GRAPHS}, chaos, both with STANDFAST_SEED={SEED}"
 
 
 def pytest_sessionstart() -> None:

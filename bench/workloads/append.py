@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bench.figures import Figures, percentiles
 from bench.rounds import Round
 from bench.watching import Commits
-from holdfast import Decider, Decision, Engine, Moment
+from standfast import Decider, Decision, Engine, Moment
 
 INSTANCES = 10_000
 IN_FLIGHT = 1_000

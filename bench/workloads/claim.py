@@ -15,9 +15,9 @@ import psycopg
 
 from bench.figures import Figures, percentiles
 from bench.rounds import Round
-from holdfast.kernel.ids import WorkerId
-from holdfast.store.opening import open_store
-from holdfast.store.shapes import Wanted, Word
+from standfast.kernel.ids import WorkerId
+from standfast.store.opening import open_store
+from standfast.store.shapes import Wanted, Word
 
 FEW, MANY = 1_000, 1_000_000
 CLAIMS = 300
@@ -26,7 +26,7 @@ HANDLERS = 8
 WORKER = WorkerId(UUID("01900000-0000-7000-8000-000000000001"))
 
 POSTGRES_FILL = """
-insert into holdfast.effects (
+insert into standfast.effects (
     instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, error, created_at
 )
@@ -91,7 +91,7 @@ def _rows(this: Round, waiting: int) -> int:
 def _fill_postgres(url: str, rows: int) -> None:
     with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
         connection.execute(POSTGRES_FILL, [rows])
-        connection.execute("vacuum (analyze) holdfast.effects")
+        connection.execute("vacuum (analyze) standfast.effects")
 
 
 def _fill_sqlite(path: str, rows: int) -> None:

@@ -1,6 +1,6 @@
 """Documents: edits of drafts among few and among very many, lists, the way from the draft to active, and what a refusal costs.
 
-The documents are invoices by the contract that comes with Holdfast, approved by one person and posted by an action whose handler writes in
+The documents are invoices by the contract that comes with Standfast, approved by one person and posted by an action whose handler writes in
 the commit. Drafts are made by another process, so that each is loaded first. The many that lie around are copies of the rows of one that is
 active.
 """
@@ -19,10 +19,10 @@ from bench.rounds import Round
 from bench.watching import Commits
 from bench.workloads.filling import fill
 from bench.workloads.waiting import IN_FLIGHT, WARM, settle
-from holdfast import Actor, Engine, RejectedError, RequestContext, StepContext
-from holdfast.authoring.definition import Definition
-from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
-from holdfast.kernel.ids import InstanceId
+from standfast import Actor, Engine, RejectedError, RequestContext, StepContext
+from standfast.authoring.definition import Definition
+from standfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
+from standfast.kernel.ids import InstanceId
 
 FEW, MANY, MANY_IN_A_FILE = 1_000, 1_000_000, 100_000
 ALONE = 1_000

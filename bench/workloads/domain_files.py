@@ -12,8 +12,8 @@ from typing import Any
 
 from bench.figures import Figures, percentiles
 from bench.rounds import Round
-from holdfast import DefinitionError, load_processes
-from holdfast.authoring.files.parsing import LARGEST
+from standfast import DefinitionError, load_processes
+from standfast.authoring.files.parsing import LARGEST
 
 WORKFLOWS, STEPS = 200, 20
 TIMES = 5

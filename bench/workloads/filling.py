@@ -19,8 +19,8 @@ PEOPLE = 500
 
 _TABLES = """
 select table_name, string_agg(column_name, ',' order by ordinal_position)
-from information_schema.columns join pg_class on relname = table_name and relnamespace = 'holdfast'::regnamespace
-where table_schema = 'holdfast' and relkind in ('r', 'p') and not relispartition and is_identity = 'NO'
+from information_schema.columns join pg_class on relname = table_name and relnamespace = 'standfast'::regnamespace
+where table_schema = 'standfast' and relkind in ('r', 'p') and not relispartition and is_identity = 'NO'
 group by table_name
 """
 
@@ -51,7 +51,7 @@ def fill(this: Round, template: UUID, count: int) -> None:
     if this.is_postgres:
         with psycopg.connect(this.url, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
             for table, columns in connection.execute(_TABLES).fetchall():
-                statement = _copying(f"holdfast.{table}", columns.split(","), _POSTGRES)
+                statement = _copying(f"standfast.{table}", columns.split(","), _POSTGRES)
                 if statement:
                     connection.execute(statement, [template, born, count])
             connection.execute("vacuum (analyze)")

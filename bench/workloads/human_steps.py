@@ -17,9 +17,9 @@ from bench.rounds import Round
 from bench.watching import Commits
 from bench.workloads.filling import fill
 from bench.workloads.waiting import IN_FLIGHT, WARM, settle
-from holdfast import Actor, Engine, load_processes
-from holdfast.app.faces.blocking import Processes
-from holdfast.kernel.ids import InstanceId
+from standfast import Actor, Engine, load_processes
+from standfast.app.faces.blocking import Processes
+from standfast.kernel.ids import InstanceId
 
 FEW, MANY = 1_000, 1_000_000
 ADVANCES = 4_000

@@ -19,8 +19,8 @@ import psycopg
 from bench.figures import Figures, percentile, percentiles
 from bench.rounds import Round
 from bench.workloads.waiting import settle
-from holdfast import Actor, Engine, Saga
-from holdfast.app.faces.blocking import Tasks
+from standfast import Actor, Engine, Saga
+from standfast.app.faces.blocking import Tasks
 
 FEW, MANY = 1_000, 100_000
 TIMES = 100

@@ -17,7 +17,7 @@ from psycopg import sql
 from bench.figures import Figures
 from bench.rounds import Round
 from bench.workloads.queue import JOBS
-from holdfast.store.opening import open_store
+from standfast.store.opening import open_store
 
 BATCH = 500
 TABLES = ("instances", "events", "effects")
@@ -91,7 +91,7 @@ def _write_postgres(url: str, batches: Sequence[Batch]) -> float:
         for batch in lines:
             for table, text in batch.items():
                 columns = sql.SQL(", ").join(map(sql.Identifier, COLUMNS[table].split()))
-                statement = sql.SQL("copy holdfast.{} ({}) from stdin").format(sql.Identifier(table), columns)
+                statement = sql.SQL("copy standfast.{} ({}) from stdin").format(sql.Identifier(table), columns)
                 with cursor.copy(statement) as copy:
                     copy.write(text)
             connection.commit()

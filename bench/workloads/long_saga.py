@@ -13,7 +13,7 @@ from bench.figures import Figures, peak_memory_mb
 from bench.rounds import Round
 from bench.watching import Commits
 from bench.workers import WORKER
-from holdfast import Engine, Saga, SagaDefinition, handler
+from standfast import Engine, Saga, SagaDefinition, handler
 
 STEPS = 5_000
 EDGE = 500

@@ -1,4 +1,4 @@
-"""The engine over HTTP: starts with a worker in another process, looks among few and very many runs, streams beside work, and the first answer of `holdfast dev`.
+"""The engine over HTTP: starts with a worker in another process, looks among few and very many runs, streams beside work, and the first answer of `standfast dev`.
 
 Server and worker are the commands that users start. The unit of work of a start is a run, from the first request to the end of the last one;
 latency is from a request to its answer.
@@ -23,8 +23,8 @@ from bench.figures import Figures, percentile, percentiles
 from bench.rounds import Round
 from bench.workloads.filling import fill
 from bench.workloads.sagas import SAGAS, STEPS, chain, nothing
-from holdfast import Engine, Saga
-from holdfast.store.opening import open_store
+from standfast import Engine, Saga
+from standfast.store.opening import open_store
 
 STARTS = 5_000
 FEW, MANY = 1_000, 1_000_000
@@ -35,7 +35,7 @@ TIMES = 3
 OF_ONE = 20
 """Streams that a credential may have open."""
 WARM = 64
-DBOS_PYTHON = "HOLDFAST_DBOS_PYTHON"
+DBOS_PYTHON = "STANDFAST_DBOS_PYTHON"
 _RUNS = "/api/v1/executions"
 _HERE = "bench.workloads.over_http"
 _LOOK_SECONDS = 0.02
@@ -266,23 +266,23 @@ async def _worked(url: str, count: int) -> float:
 
 
 def measure_first_answer(this: Round) -> Figures:
-    """From the call of `holdfast dev` to its first answer; a new folder each time."""
+    """From the call of `standfast dev` to its first answer; a new folder each time."""
     took = []
     for _ in range(this.sized(10, least=1)):
-        with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
+        with tempfile.TemporaryDirectory(prefix="standfast-bench-") as folder:
             begun = time.perf_counter()
             command = [
                 sys.executable,
                 "-u",
                 "-m",
-                "holdfast.cli",
+                "standfast.cli",
                 "dev",
                 "--port",
                 "0",
                 "--folder",
                 str(Path(folder) / "data"),
             ]
-            with web.program(["sh", "-c", 'exec "$@" 1>&2', "sh", *command], "holdfast is at ") as address:
+            with web.program(["sh", "-c", 'exec "$@" 1>&2', "sh", *command], "standfast is at ") as address:
                 asyncio.run(_first(address))
                 took.append(time.perf_counter() - begun)
     p50, p99 = percentiles(took)

@@ -17,7 +17,7 @@ from bench.figures import Figures
 from bench.rounds import Round
 from bench.workers import WORKER
 from bench.workloads.sagas import SAGAS, STEPS, all_at_once, chain, one_by_one
-from holdfast import Engine
+from standfast import Engine
 
 PROCESSES = 2
 

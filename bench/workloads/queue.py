@@ -15,8 +15,8 @@ from bench.figures import Figures, percentiles
 from bench.jobs import Enqueue, EnqueueMany, Finish, Jobs, Run, batches, commands, open_jobs
 from bench.rounds import Round
 from bench.watching import Calls, Commits, wait_until_empty
-from holdfast import EffectContext, Engine, Reply
-from holdfast.store.opening import open_store
+from standfast import EffectContext, Engine, Reply
+from standfast.store.opening import open_store
 
 JOBS = 10_000
 BULK = 1_000

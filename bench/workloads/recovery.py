@@ -20,8 +20,8 @@ from bench.jobs import Finish, Run, commands, open_jobs
 from bench.rounds import Round
 from bench.watching import Calls, wait_until_empty
 from bench.workloads.queue import enqueue
-from holdfast import EffectContext, Engine, Settings
-from holdfast.store.opening import open_store
+from standfast import EffectContext, Engine, Settings
+from standfast.store.opening import open_store
 
 JOBS = 500
 SHORTEST_LEASE_SECONDS = 0.6

@@ -14,8 +14,8 @@ from bench.figures import Figures, percentiles
 from bench.rounds import Round
 from bench.watching import Commits
 from bench.workers import WORKER
-from holdfast import Branch, Engine, Saga, SagaDefinition, handler
-from holdfast.store.opening import open_store
+from standfast import Branch, Engine, Saga, SagaDefinition, handler
+from standfast.store.opening import open_store
 
 STEPS = 10
 SAGAS = 1_000

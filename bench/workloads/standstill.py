@@ -18,7 +18,7 @@ from bench.figures import Figures, percentiles
 from bench.rounds import Round
 from bench.watching import Commits
 from bench.workloads.waiting import IN_FLIGHT, opened, question, settle, start, started
-from holdfast import Engine, Run, WorkflowInstance
+from standfast import Engine, Run, WorkflowInstance
 
 PAUSED = 1_000
 RESUMED = 100

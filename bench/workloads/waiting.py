@@ -17,8 +17,8 @@ from bench.figures import Figures, percentiles
 from bench.rounds import Round
 from bench.watching import Commits
 from bench.workers import WORKER
-from holdfast import Engine, Run, Saga
-from holdfast.runtime.replies import Reply
+from standfast import Engine, Run, Saga
+from standfast.runtime.replies import Reply
 
 T = TypeVar("T")
 

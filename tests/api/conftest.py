@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import pytest
 
 from api.world import World, registered
-from holdfast.store.opening import open_store
-from holdfast.testing import ManualEngine
+from standfast.store.opening import open_store
+from standfast.testing import ManualEngine
 from support.databases import Databases
 from support.engines import STORES, live, place
 

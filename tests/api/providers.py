@@ -18,7 +18,7 @@ from starlette.routing import Route
 from api.serving import serving
 from api.tokens import token
 
-CLIENT, SECRET = "holdfast-ui", "between us & them"
+CLIENT, SECRET = "standfast-ui", "between us & them"
 
 
 class Provider:

@@ -10,9 +10,9 @@ from typing import Any
 
 import uvicorn
 
-from holdfast import Engine
-from holdfast.http import HttpOptions
-from holdfast.http.serving import configuration
+from standfast import Engine
+from standfast.http import HttpOptions
+from standfast.http.serving import configuration
 from support.waiting import eventually
 
 

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from api import tokens
 from api.tokens import ISSUER, token
 from api.world import ACME, GENEROUS, INVOICE, RIVAL, World, furnished
-from holdfast.app.rates import Rate
-from holdfast.http import InboundHook
-from holdfast.http.cursors import written
+from standfast.app.rates import Rate
+from standfast.http import InboundHook
+from standfast.http.cursors import written
 
 SECRET = b"attackers do not know this secret"
 HOOK = "whsec_" + base64.b64encode(SECRET).decode()
@@ -136,7 +136,7 @@ FORGERIES: dict[str, Callable[[], str]] = {
     "issued as text": lambda: token(iat="yesterday"),
     "another audience": lambda: token(aud="somebody-else"),
     "several audiences, none of them this": lambda: token(aud=["a", "b"]),
-    "audience that holds this name": lambda: token(aud="holdfast-admin"),
+    "audience that holds this name": lambda: token(aud="standfast-admin"),
     "no audience": lambda: token(aud=None),
     "another issuer": lambda: token(iss="https://evil.test"),
     "issuer with a slash more": lambda: token(iss=f"{ISSUER}/"),
@@ -170,12 +170,12 @@ FORGERIES: dict[str, Callable[[], str]] = {
     "payload a list": lambda: by_hand({"alg": "RS256", "kid": "one"}, [], b"x"),  # type: ignore[arg-type]
     "payload deep": lambda: "e30." + base64.urlsafe_b64encode(b"[" * 4000).decode() + ".x",
     "too long": lambda: token(sub="a" * 9000),
-    "a key that is none": lambda: "hf_",
-    "a key without a secret": lambda: "hf_01b8dd58e2007c14a3c6612f48268673_",
-    "a key with SQL": lambda: "hf_' or '1'='1_secret",
-    "a key with a percent sign": lambda: "hf_%_secret",
-    "a key with a NUL": lambda: "hf_\x01_secret",
-    "a very long key": lambda: "hf_" + "a" * 8000 + "_x",
+    "a key that is none": lambda: "sf_",
+    "a key without a secret": lambda: "sf_01b8dd58e2007c14a3c6612f48268673_",
+    "a key with SQL": lambda: "sf_' or '1'='1_secret",
+    "a key with a percent sign": lambda: "sf_%_secret",
+    "a key with a NUL": lambda: "sf_\x01_secret",
+    "a very long key": lambda: "sf_" + "a" * 8000 + "_x",
 }
 """Tokens and keys that nobody has given."""
 
@@ -223,7 +223,7 @@ SWITCHES: dict[str, Callable[[Scene], Request]] = {
     "query tenant": lambda s: ("GET", f"{START}?tenant={ACME}", {}),
     "query tenant_id": lambda s: ("GET", f"{START}?tenant_id={ACME}", {}),
     "query partition": lambda s: ("GET", f"{START}?partition=north", {}),
-    "query access_token": lambda s: ("GET", f"{START}?access_token=hf_x_y", {}),
+    "query access_token": lambda s: ("GET", f"{START}?access_token=sf_x_y", {}),
     "body tenant of a start": lambda s: ("POST", START, {"json": {**INPUT, "tenant": ACME}}),
     "body partition of a start": lambda s: ("POST", START, {"json": {**INPUT, "partition": "north"}}),
     "body actor of a start": lambda s: ("POST", START, {"json": {**INPUT, "actor": "root"}}),
@@ -466,9 +466,9 @@ def test_headers_of_a_request_do_not_come_back(scene: Scene, case: str) -> None:
 def test_names_of_people_write_no_lines_into_logs(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     """Whoever an issuer calls by a name with a line break in it does not forge a line of the log by being refused."""
     forged = token(sub="ann\nrefused nothing to anybody", scope="task:use")
-    with caplog.at_level("WARNING", logger="holdfast.http"):
+    with caplog.at_level("WARNING", logger="standfast.http"):
         assert scene.world.bearer(forged).get(START).status_code == 403
-    told = [each.getMessage() for each in caplog.records if each.name == "holdfast.http"]
+    told = [each.getMessage() for each in caplog.records if each.name == "standfast.http"]
     assert len(told) == 1
     assert len(told[0].splitlines()) == 1
 

@@ -12,13 +12,15 @@ AUDIT = "/api/v1/audit"
 
 @pytest.mark.row("E-578", "E-580")
 def test_a_reason_in_a_header_is_in_the_audit(world: World) -> None:
-    """What the header Holdfast-Reason says is the reason of whatever the request does; a reason in the body comes first."""
+    """What the header Standfast-Reason says is the reason of whatever the request does; a reason in the body comes first."""
     client = world.client(actor="olga")
     run = started(client, "paid")
     for reason, body in (("closed f%C3%BCr heute", {}), ("not this", {"reason": "this one"})):
-        assert is_done(client.post(f"{RUNS}/{run}/pause", body, headers={"holdfast-reason": reason}))
+        assert is_done(client.post(f"{RUNS}/{run}/pause", body, headers={"standfast-reason": reason}))
         assert is_done(client.post(f"{RUNS}/{run}/resume", {}))
-    made = client.post("/api/v1/keys", {"name": "k", "actor": "bot"}, headers={"holdfast-reason": "for the bot"}).json()
+    made = client.post(
+        "/api/v1/keys", {"name": "k", "actor": "bot"}, headers={"standfast-reason": "for the bot"}
+    ).json()
     acts = all_of(client, f"{AUDIT}/instances/{run}")
     assert acts == all_of(client, f"{RUNS}/{run}/audit")
     assert [(each["actor"], each["action"], each["reason"]) for each in acts] == [
@@ -39,7 +41,7 @@ def test_a_reason_that_nobody_could_read_is_refused(world: World, reason: str) -
     """It is one line of text of at most a thousand characters, escaped; otherwise nothing is done."""
     client = world.client(actor="olga")
     run = started(client, "paid")
-    refused = client.post(f"{RUNS}/{run}/pause", {}, headers=[(b"holdfast-reason", reason.encode("latin-1"))])
+    refused = client.post(f"{RUNS}/{run}/pause", {}, headers=[(b"standfast-reason", reason.encode("latin-1"))])
     assert (refused.status_code, problem(refused)["code"]) == (400, "bad_header")
     assert len(all_of(client, f"{RUNS}/{run}/audit")) == 1
 
@@ -66,7 +68,7 @@ def test_only_refusals_because_of_who_asks_are_kept(world: World) -> None:
     for wrong in (
         client.get(f"{AUDIT}/refusals?limit=nothing"),
         client.get(f"{AUDIT}/refusals?unknown=1"),
-        client.get(f"{AUDIT}/refusals", headers={"holdfast-reason": "two%0Alines"}),
+        client.get(f"{AUDIT}/refusals", headers={"standfast-reason": "two%0Alines"}),
         client.get(f"{AUDIT}/instances/nothing"),
     ):
         assert 400 <= wrong.status_code < 500

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from api import tokens
 from api.world import ACME, BASE, GENEROUS, NORTH, RIVAL, World
-from holdfast.http import LoginProvider
-from holdfast.http.cookies import csrf_token
-from holdfast.http.cursors import written
+from standfast.http import LoginProvider
+from standfast.http.cookies import csrf_token
+from standfast.http.cursors import written
 
 SESSION, SESSIONS, RUNS = "/api/v1/session", "/api/v1/sessions", "/api/v1/executions"
 LOGIN, CALLBACK = f"{SESSION}/login/company", f"{SESSION}/callback/company"
@@ -36,7 +36,7 @@ class Scene(NamedTuple):
 
     def cookie(self, whose: str = "ann") -> tuple[str, str]:
         """The cookie of a session."""
-        return "cookie", f"holdfast={self.sessions[whose]}"
+        return "cookie", f"standfast={self.sessions[whose]}"
 
     def csrf(self, whose: str = "ann") -> str:
         """The token of a session's pages."""
@@ -50,7 +50,7 @@ class Scene(NamedTuple):
 @pytest.fixture(scope="module")
 def scene(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """A server that people come in to by a provider too; ann and nora of acme, and eve of its rival, are in already."""
-    trusted = tokens.issuer(tmp_path_factory.mktemp("keys"), audience="holdfast-ui")
+    trusted = tokens.issuer(tmp_path_factory.mktemp("keys"), audience="standfast-ui")
     # Nobody listens there: whatever came so far as to ask would be refused for another reason.
     way = LoginProvider(
         name="company", issuer=trusted, authorization="https://login.acme.test/a", token="http://127.0.0.1:1/t"
@@ -96,51 +96,51 @@ def changed(secret: str, **parts: str) -> str:
 # -- cookies that are none
 
 COOKIES: dict[str, Callable[[Scene], Pairs]] = {
-    "nothing in it": lambda s: [("cookie", "holdfast=")],
+    "nothing in it": lambda s: [("cookie", "standfast=")],
     "its last letter cut off": lambda s: [("cookie", s.cookie()[1][:-1])],
     "a letter more": lambda s: [("cookie", s.cookie()[1] + "A")],
-    "without its secret": lambda s: [("cookie", "holdfast=" + changed(s.sessions["ann"], rest=""))],
-    "the id alone": lambda s: [("cookie", f"holdfast={s.identity()}")],
+    "without its secret": lambda s: [("cookie", "standfast=" + changed(s.sessions["ann"], rest=""))],
+    "the id alone": lambda s: [("cookie", f"standfast={s.identity()}")],
     "the id of another and one's own secret": lambda s: [
-        ("cookie", "holdfast=" + changed(s.sessions["eve"], identity=s.identity())),
+        ("cookie", "standfast=" + changed(s.sessions["eve"], identity=s.identity())),
     ],
     "one's own id and the secret of another": lambda s: [
-        ("cookie", "holdfast=" + changed(s.sessions["ann"], identity=s.identity("eve"))),
+        ("cookie", "standfast=" + changed(s.sessions["ann"], identity=s.identity("eve"))),
     ],
     "the id in capitals": lambda s: [
-        ("cookie", "holdfast=" + changed(s.sessions["ann"], identity=s.identity().upper())),
+        ("cookie", "standfast=" + changed(s.sessions["ann"], identity=s.identity().upper())),
     ],
     "the secret with its letters turned": lambda s: [
-        ("cookie", "holdfast=" + changed(s.sessions["ann"], rest=s.sessions["ann"].split("_", 2)[2].swapcase())),
+        ("cookie", "standfast=" + changed(s.sessions["ann"], rest=s.sessions["ann"].split("_", 2)[2].swapcase())),
     ],
     "padded with a sign of base64": lambda s: [("cookie", s.cookie()[1] + "=")],
-    "in quotes": lambda s: [("cookie", f'holdfast="{s.sessions["ann"]}"')],
-    "with percent signs": lambda s: [("cookie", "holdfast=" + s.sessions["ann"].replace("_", "%5F"))],
+    "in quotes": lambda s: [("cookie", f'standfast="{s.sessions["ann"]}"')],
+    "with percent signs": lambda s: [("cookie", "standfast=" + s.sessions["ann"].replace("_", "%5F"))],
     "twice": lambda s: [("cookie", f"{s.cookie()[1]}; {s.cookie()[1]}")],
     "twice in two lines": lambda s: [s.cookie(), s.cookie()],
     "that of another before one's own": lambda s: [("cookie", f"{s.cookie('eve')[1]}; {s.cookie()[1]}")],
     "that of another behind one's own, in another line": lambda s: [s.cookie(), s.cookie("eve")],
-    "an empty one beside it": lambda s: [("cookie", f"holdfast=; {s.cookie()[1]}")],
+    "an empty one beside it": lambda s: [("cookie", f"standfast=; {s.cookie()[1]}")],
     "by a comma behind another": lambda s: [("cookie", f"a=1, {s.cookie()[1]}")],
     "under the name for https": lambda s: [("cookie", f"__Host-{s.cookie()[1]}")],
     "under another name for https": lambda s: [("cookie", f"__Secure-{s.cookie()[1]}")],
-    "its name in capitals": lambda s: [("cookie", s.cookie()[1].replace("holdfast", "HOLDFAST"))],
+    "its name in capitals": lambda s: [("cookie", s.cookie()[1].replace("standfast", "STANDFAST"))],
     "a blank behind its name": lambda s: [("cookie", s.cookie()[1].replace("=", " =", 1))],
-    "under the name of a login": lambda s: [("cookie", f"holdfast-login={s.sessions['ann']}")],
+    "under the name of a login": lambda s: [("cookie", f"standfast-login={s.sessions['ann']}")],
     "in a header of old": lambda s: [("cookie2", s.cookie()[1])],
     "in a header of a proxy": lambda s: [("x-forwarded-cookie", s.cookie()[1])],
     "in an answer's header": lambda s: [("set-cookie", s.cookie()[1])],
-    "a key": lambda s: [("cookie", f"holdfast={s.keys['ann']}")],
+    "a key": lambda s: [("cookie", f"standfast={s.keys['ann']}")],
     "a key with the prefix of a session": lambda s: [
-        ("cookie", "holdfast=" + changed(s.keys["ann"], prefix="hfs")),
+        ("cookie", "standfast=" + changed(s.keys["ann"], prefix="sfs")),
     ],
-    "a token": lambda s: [("cookie", f"holdfast={tokens.token(aud='holdfast-ui')}")],
-    "what pages say": lambda s: [("cookie", f"holdfast={s.csrf()}")],
-    "SQL": lambda s: [("cookie", "holdfast=hfs_' or '1'='1_x")],
-    "a pattern": lambda s: [("cookie", "holdfast=hfs_%_x")],
-    "a control character": lambda s: [("cookie", "holdfast=hfs_\x01_x")],
+    "a token": lambda s: [("cookie", f"standfast={tokens.token(aud='standfast-ui')}")],
+    "what pages say": lambda s: [("cookie", f"standfast={s.csrf()}")],
+    "SQL": lambda s: [("cookie", "standfast=sfs_' or '1'='1_x")],
+    "a pattern": lambda s: [("cookie", "standfast=sfs_%_x")],
+    "a control character": lambda s: [("cookie", "standfast=sfs_\x01_x")],
     "letters that are not ASCII": lambda s: [("cookie", f"{s.cookie()[1]}\xe9")],
-    "very long": lambda s: [("cookie", "holdfast=hfs_" + "a" * 20_000)],
+    "very long": lambda s: [("cookie", "standfast=sfs_" + "a" * 20_000)],
     "of a session that was ended": lambda s: [s.cookie("ended")],
     "of a session that is over": lambda s: [s.cookie("short")],
     "of a session whose key was revoked": lambda s: [s.cookie("gone")],
@@ -149,8 +149,8 @@ COOKIES: dict[str, Callable[[Scene], Pairs]] = {
         ("authorization", "Basic " + base64.b64encode(f"ann:{s.sessions['ann']}".encode()).decode()),
     ],
     "a session under a word of its own": lambda s: [("authorization", f"Session {s.sessions['ann']}")],
-    "a session as a key": lambda s: [("authorization", "Bearer " + changed(s.sessions["ann"], prefix="hf"))],
-    "a sound cookie beside a bearer who is none": lambda s: [s.cookie(), ("authorization", "Bearer hf_0_x")],
+    "a session as a key": lambda s: [("authorization", "Bearer " + changed(s.sessions["ann"], prefix="sf"))],
+    "a sound cookie beside a bearer who is none": lambda s: [s.cookie(), ("authorization", "Bearer sf_0_x")],
     "a sound cookie beside an empty credential": lambda s: [s.cookie(), ("authorization", "")],
     "a sound cookie beside a password": lambda s: [s.cookie(), ("authorization", "Basic YTpi")],
     "a sound cookie beside two bearers": lambda s: [
@@ -291,7 +291,7 @@ def test_sessions_of_one_key_share_what_the_key_may_ask(scene: Scene) -> None:
 
 def test_logins_that_fail_are_counted(scene: Scene, tmp_path: Path) -> None:
     """An address that comes back with codes that nobody gave is refused after a few, before the provider is asked again."""
-    trusted = tokens.issuer(tmp_path, audience="holdfast-ui")
+    trusted = tokens.issuer(tmp_path, audience="standfast-ui")
     way = LoginProvider(
         name="company", issuer=trusted, authorization="https://login.acme.test/a", token="http://127.0.0.1:1/t"
     )
@@ -307,7 +307,7 @@ def test_behind_a_proxy_the_cookie_is_as_safe_as_the_public_address(scene: Scene
     proxied = World(scene.world.engine, replace(GENEROUS, public_address="https://flows.acme.test"))
     answer = proxied.bearer().post(SESSION, {"key": scene.keys["ann"]})
     kept = answer.headers["set-cookie"]
-    assert (kept.startswith("__Host-holdfast="), "Secure" in kept.split("; ")) == (True, True)
+    assert (kept.startswith("__Host-standfast="), "Secure" in kept.split("; ")) == (True, True)
     cookie = kept.partition(";")[0]
     assert proxied.bearer().get(SESSION, headers={"cookie": cookie}).status_code == 200
     assert proxied.bearer().get(SESSION, headers={"cookie": cookie.removeprefix("__Host-")}).status_code == 401
@@ -325,8 +325,8 @@ def test_a_part_of_the_tenant_sees_its_sessions_among_those_of_others(scene: Sce
 
 ENTRIES: dict[str, tuple[Callable[[Scene], dict[str, Any]], int]] = {
     "a session as a key": (lambda s: {"json": {"key": s.sessions["ann"]}}, 401),
-    "a session with the prefix of a key": (lambda s: {"json": {"key": changed(s.sessions["ann"], prefix="hf")}}, 401),
-    "a token as a key": (lambda s: {"json": {"key": tokens.token(aud="holdfast-ui")}}, 401),
+    "a session with the prefix of a key": (lambda s: {"json": {"key": changed(s.sessions["ann"], prefix="sf")}}, 401),
+    "a token as a key": (lambda s: {"json": {"key": tokens.token(aud="standfast-ui")}}, 401),
     "a revoked key": (lambda s: {"json": {"key": s.keys["gone"]}}, 401),
     "a key with its bearer's word": (lambda s: {"json": {"key": f"Bearer {s.keys['ann']}"}}, 401),
     "a key with a blank before": (lambda s: {"json": {"key": f" {s.keys['ann']}"}}, 401),
@@ -336,13 +336,13 @@ ENTRIES: dict[str, tuple[Callable[[Scene], dict[str, Any]], int]] = {
     "the id of one key, the secret of another": (
         lambda s: {"json": {"key": changed(s.keys["ann"], rest=s.keys["eve"].split("_", 2)[2])}}, 401,
     ),
-    "a pattern for a key": (lambda s: {"json": {"key": "hf_%_%"}}, 401),
+    "a pattern for a key": (lambda s: {"json": {"key": "sf_%_%"}}, 401),
     "an empty key": (lambda s: {"json": {"key": ""}}, 401),
     "keys in a list": (lambda s: {"json": {"key": [s.keys["ann"]]}}, 400),
     "a key that is a condition": (lambda s: {"json": {"key": {"$gt": ""}}}, 400),
     "no key": (lambda s: {"json": {}}, 400),
     "a key of half a letter": (lambda s: {"content": b'{"key":"\\ud800"}', "headers": {"content-type": "application/json"}}, 400),
-    "a very long key": (lambda s: {"json": {"key": "hf_" + "a" * 30_000}}, 413),
+    "a very long key": (lambda s: {"json": {"key": "sf_" + "a" * 30_000}}, 413),
     "a key in the address": (lambda s: {"json": {}, "params": {"key": s.keys["ann"]}}, 400),
     "a tenant of choice": (lambda s: {"json": {"key": s.keys["eve"], "tenant": ACME}}, 400),
     "a partition of choice": (lambda s: {"json": {"key": s.keys["nora"], "partition": ""}}, 400),
@@ -390,7 +390,7 @@ LEADS = {
     "a backslash later on": "/a\\..\\..\\evil.test",
     "a tab between slashes": "/\t/evil.test",
     "a line between slashes": "/\n/evil.test",
-    "a header behind it": "/\r\nset-cookie: holdfast=hfs_x",
+    "a header behind it": "/\r\nset-cookie: standfast=sfs_x",
     "a NUL": "/\0",
     "a blank before": " //evil.test",
     "a name of a user": "@evil.test",
@@ -414,7 +414,7 @@ def begun(**more: object) -> str:
     """A cookie of a login that was never begun here."""
     sound = {"provider": "company", "state": "s", "nonce": "n", "verifier": "v" * 43, "return_to": "/"}
     told = json.dumps({name: value for name, value in {**sound, **more}.items() if value is not None})
-    return "holdfast-login=" + base64.urlsafe_b64encode(told.encode()).decode().rstrip("=")
+    return "standfast-login=" + base64.urlsafe_b64encode(told.encode()).decode().rstrip("=")
 
 
 RETURNS: dict[str, tuple[str, str]] = {
@@ -435,10 +435,10 @@ RETURNS: dict[str, tuple[str, str]] = {
     "a login that leads into a header": (begun(return_to="/\r\nset-cookie: x=1"), "?state=s&code=c"),
     "two logins": (f"{begun()}; {begun()}", "?state=s&code=c"),
     "a login under the name for https": (f"__Host-{begun()}", "?state=s&code=c"),
-    "a login that is no text": ("holdfast-login=////", "?state=s&code=c"),
-    "a login that is a list": ("holdfast-login=W10", "?state=s&code=c"),
+    "a login that is no text": ("standfast-login=////", "?state=s&code=c"),
+    "a login that is a list": ("standfast-login=W10", "?state=s&code=c"),
     "a login that is deep": (
-        "holdfast-login=" + base64.urlsafe_b64encode(b"[" * 5000).decode(), "?state=s&code=c",
+        "standfast-login=" + base64.urlsafe_b64encode(b"[" * 5000).decode(), "?state=s&code=c",
     ),
 }  # fmt: skip
 """The cookie and the address of browsers that no provider has sent back, or not to this login."""

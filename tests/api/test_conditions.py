@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.http.conditions import Condition, condition_of
-from holdfast.http.problems import EdgeError
+from standfast.http.conditions import Condition, condition_of
+from standfast.http.problems import EdgeError
 
 READ: dict[str, tuple[list[str], Condition]] = {
     "none": ([], Condition()),

@@ -23,12 +23,12 @@ from schemathesis.specs.openapi.checks import (
 
 from api.addresses import GHOSTS, thing
 from api.world import BASE, Client, World, furnished, registered
-from holdfast.http.openapi import document_of
-from holdfast.http.remarks import remarks_of
-from holdfast.http.routes import ROUTES
-from holdfast.testing import ManualEngine
+from standfast.http.openapi import document_of
+from standfast.http.remarks import remarks_of
+from standfast.http.routes import ROUTES
+from standfast.testing import ManualEngine
 
-EXAMPLES = int(os.environ.get("HOLDFAST_SCHEMA_EXAMPLES", "1"))
+EXAMPLES = int(os.environ.get("STANDFAST_SCHEMA_EXAMPLES", "1"))
 """How many requests each operation is sent."""
 ENDLESS = {"stream_execution", "stream_executions", "stream_inbox"}
 """Streams that do not end by themselves; others test them."""

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from api.world import BODY, INVOICE, NORTH, RIVAL, SOUTH, TRACE, World, contract, problem
-from holdfast.http.routes import bodies, contracts
-from holdfast.testing import ManualEngine
+from standfast.http.routes import bodies, contracts
+from standfast.testing import ManualEngine
 
 INVOICES = "/api/v1/documents/invoice"
 ONE = f"{INVOICES}/INV-1"

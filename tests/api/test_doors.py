@@ -22,15 +22,15 @@ from api.test_attacks import HOOK, PAID, delivery
 from api.test_sessions import LOGIN, RUNS, SECURE, came_in, key_of
 from api.tokens import issuer
 from api.world import ACME, GENEROUS, NORTH, SOUTH, World, documented, problem
-from holdfast import ConfigurationError, Engine, PayloadError, Saga
-from holdfast.http import InboundHook, LoginProvider, create_app
-from holdfast.http.credentials import Doorkeeper, Identity
-from holdfast.http.problems import EdgeError
-from holdfast.http.serving import configuration, listening
-from holdfast.http.tokens import InvalidTokenError
-from holdfast.store.opening import open_store
+from standfast import ConfigurationError, Engine, PayloadError, Saga
+from standfast.http import InboundHook, LoginProvider, create_app
+from standfast.http.credentials import Doorkeeper, Identity
+from standfast.http.problems import EdgeError
+from standfast.http.serving import configuration, listening
+from standfast.http.tokens import InvalidTokenError
+from standfast.store.opening import open_store
 
-PARTITION = "holdfast-partition"
+PARTITION = "standfast-partition"
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_a_neighbour_who_guesses_locks_nobody_out(gate: tuple[World, Addressed])
     client = world.bearer(made.secret)
     assert client.get(RUNS).status_code == 200
     for _ in range(5):
-        guessed = world.bearer("hf_00_00").get(RUNS).status_code
+        guessed = world.bearer("sf_00_00").get(RUNS).status_code
     assert guessed == 429
     assert world.bearer(key_of(world)).get(RUNS).status_code == 200
     assert client.get(RUNS).status_code == 200
@@ -175,9 +175,9 @@ def test_whoever_guesses_on_is_looked_up_one_at_a_time(world: World) -> None:
 
     async def scenario() -> None:
         door = Slow(world.engine, STRICT, insecure_dev=False)
-        await asyncio.gather(*(door.admit(f"hf_{n}", "203.0.113.7") for n in range(3)), return_exceptions=True)
+        await asyncio.gather(*(door.admit(f"sf_{n}", "203.0.113.7") for n in range(3)), return_exceptions=True)
         at_once.clear()
-        told = await asyncio.gather(*(door.admit(f"hf_{n}", "203.0.113.7") for n in range(9)), return_exceptions=True)
+        told = await asyncio.gather(*(door.admit(f"sf_{n}", "203.0.113.7") for n in range(9)), return_exceptions=True)
         assert {type(each) for each in told} == {EdgeError}
 
     asyncio.run(scenario())
@@ -201,7 +201,7 @@ def test_deliveries_that_nobody_signed_are_few(world: World) -> None:
     assert (refused.status_code, refused.json()["code"]) == (429, "too_many_requests")
     assert int(refused.headers["retry-after"]) > 0
     assert sent(signed).status_code == 202
-    assert other.bearer("hf_00_00").get(RUNS).status_code == 401
+    assert other.bearer("sf_00_00").get(RUNS).status_code == 401
     made.address = "203.0.113.8"
     assert sent(forged).status_code == 401
     other.close()
@@ -212,12 +212,12 @@ def test_addresses_of_one_network_count_as_one(gate: tuple[World, Addressed]) ->
     world, app = gate
     for number in range(5):
         app.address = f"2001:db8:1:2::{number}"
-        answer = world.bearer("hf_00_00").get(RUNS)
+        answer = world.bearer("sf_00_00").get(RUNS)
     assert answer.status_code == 429
     app.address = "2001:db8:1:3::1"
-    assert world.bearer("hf_00_00").get(RUNS).status_code == 401
+    assert world.bearer("sf_00_00").get(RUNS).status_code == 401
     app.address = "::ffff:203.0.113.9"
-    assert world.bearer("hf_00_00").get(RUNS).status_code == 401
+    assert world.bearer("sf_00_00").get(RUNS).status_code == 401
 
 
 def test_sessions_of_one_credential_are_few(world: World) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from api.world import ACME, BODY, INVOICE, RIVAL, World, contract
 from app.processes.acting import INPUT
-from holdfast.app.calls import processes
+from standfast.app.calls import processes
 
 RUNS = "/api/v1/executions"
 
@@ -86,7 +86,7 @@ def test_how_much_gave_up_is_told_without_reading_it(world: World) -> None:
     def told() -> tuple[int, float]:
         lines = dict(each.rsplit(" ", 1) for each in root.get("/metrics").text.splitlines() if each[0] != "#")
         queues = root.get("/api/v1/queues").json()
-        return sum(each["count"] for each in queues["given_up"]), float(lines["holdfast_dead_letters"])
+        return sum(each["count"] for each in queues["given_up"]), float(lines["standfast_dead_letters"])
 
     before = told()
     for tenant in (ACME, RIVAL):
@@ -130,7 +130,7 @@ def test_how_long_work_waits_is_told(world: World) -> None:
     def told() -> tuple[list[object], dict[str, float]]:
         items = root.get("/api/v1/queues").json()["items"]
         figures = (each.rsplit(" ", 1) for each in root.get("/metrics").text.splitlines() if each[0] != "#")
-        known = {name: float(value) for name, value in figures if name.startswith("holdfast_backlog")}
+        known = {name: float(value) for name, value in figures if name.startswith("standfast_backlog")}
         return [each for each in items if each["kind"] == "effect"], known
 
     (waiting,), figures = told()
@@ -138,8 +138,8 @@ def test_how_long_work_waits_is_told(world: World) -> None:
     assert waiting == {
         "kind": "effect", "name": "_ship", "count": 1, "taken": 0, "abandoned": 0, "waits_since": since,
     }  # fmt: skip
-    assert figures['holdfast_backlog{kind="effect"}'] == 1
-    assert figures['holdfast_backlog_abandoned{kind="effect"}'] == 0
-    assert figures['holdfast_backlog_seconds{kind="effect"}'] == 0
+    assert figures['standfast_backlog{kind="effect"}'] == 1
+    assert figures['standfast_backlog_abandoned{kind="effect"}'] == 0
+    assert figures['standfast_backlog_seconds{kind="effect"}'] == 0
     world.engine.drain()
     assert told()[0] == []

@@ -27,13 +27,13 @@ from api.serving import served, serving
 from api.test_wire import QUICK, RUNS, key
 from api.tokens import ISSUER
 from api.world import ACME, registered
-from holdfast import Engine
-from holdfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app, ending
-from holdfast.http import serving as serving_
-from holdfast.http.hub import Hub, Watcher
-from holdfast.http.routes.standing import is_ready
-from holdfast.http.server import Server
-from holdfast.store.port import Parts
+from standfast import Engine
+from standfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app, ending
+from standfast.http import serving as serving_
+from standfast.http.hub import Hub, Watcher
+from standfast.http.routes.standing import is_ready
+from standfast.http.server import Server
+from standfast.store.port import Parts
 from support.waiting import eventually
 
 
@@ -229,13 +229,13 @@ def test_streams_end_with_the_application_that_it_is_mounted_into(engine: Engine
     """Ctrl-C of uvicorn does not hang on an open stream of a mounted API: it ends in peace, and the signal is passed on."""
     api = create_app(engine)
     app = FastAPI(lifespan=lambda _: ending(api))
-    app.mount("/holdfast", api)
+    app.mount("/standfast", api)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=20))
     heard: list[str] = []
 
     def listen() -> None:
         eventually(lambda: server.started)
-        address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/holdfast"
+        address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/standfast"
         with httpx.stream("GET", f"{address}{RUNS}/events", headers=key(engine), timeout=60) as response:
             lines = response.iter_lines()
             heard.append(next(lines))
@@ -370,11 +370,11 @@ def test_addresses_begin_where_it_is_mounted(engine: Engine) -> None:
     issuer = Issuer(issuer=ISSUER, audience="ui", jwks="keys.json")
     options = HttpOptions(logins=(LoginProvider(name="company", issuer=issuer),))
     app = FastAPI()
-    app.mount("/holdfast", create_app(engine, options))
+    app.mount("/standfast", create_app(engine, options))
     with serving(app) as address, httpx.Client(base_url=address, headers=key(engine)) as ann:
-        made = ann.post("/holdfast/api/v1/pauses", json={"definition": "order"})
+        made = ann.post("/standfast/api/v1/pauses", json={"definition": "order"})
         assert ann.get(made.headers["location"]).json() == made.json()
-        (server,) = ann.get("/holdfast/openapi.json").json()["servers"]
-        assert server["url"] == "/holdfast"
-        ways = ann.get("/holdfast/api/v1/session/ways").json()["providers"]
-        assert [each["path"] for each in ways] == ["/holdfast/api/v1/session/login/company"]
+        (server,) = ann.get("/standfast/openapi.json").json()["servers"]
+        assert server["url"] == "/standfast"
+        ways = ann.get("/standfast/api/v1/session/ways").json()["providers"]
+        assert [each["path"] for each in ways] == ["/standfast/api/v1/session/login/company"]

@@ -9,16 +9,16 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from holdfast import ConfigurationError
-from holdfast.app.rates import Rate
-from holdfast.http import HttpOptions, InboundHook, Issuer, LoginProvider
-from holdfast.http.gauges import Gauges
-from holdfast.http.options import checked_options
-from holdfast.http.problems import EdgeError
-from holdfast.http.reading import check_depth
-from holdfast.http.webhooks import Hook
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.telemetry import EffectEnded
+from standfast import ConfigurationError
+from standfast.app.rates import Rate
+from standfast.http import HttpOptions, InboundHook, Issuer, LoginProvider
+from standfast.http.gauges import Gauges
+from standfast.http.options import checked_options
+from standfast.http.problems import EdgeError
+from standfast.http.reading import check_depth
+from standfast.http.webhooks import Hook
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.telemetry import EffectEnded
 
 
 def test_a_bucket_fills_up_again() -> None:
@@ -117,8 +117,8 @@ def test_labels_are_bounded() -> None:
         )  # fmt: skip
         gauges.heard(told)
         gauges.answered(f"M{number}", "/x", 200, 0.01)
-    lines = gauges.text([("holdfast_x", "X.", (), 1.0)]).splitlines()
+    lines = gauges.text([("standfast_x", "X.", (), 1.0)]).splitlines()
     assert len(lines) < 6000
     assert sum('handler="other"' in line for line in lines) > 0
-    assert 'holdfast_http_requests_total{method="other",route="/x",status="2xx"} 500' in lines
-    assert "holdfast_x 1" in lines
+    assert 'standfast_http_requests_total{method="other",route="/x",status="2xx"} 500' in lines
+    assert "standfast_x 1" in lines

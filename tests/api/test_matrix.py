@@ -11,10 +11,10 @@ import pytest
 
 from api.addresses import GHOSTS, name, sent, things
 from api.world import ACME, NORTH, RIVAL, SOUTH, TRACE, World, furnished, problem
-from holdfast.http.options import ROLES
-from holdfast.http.routes import ROUTES
-from holdfast.http.routing import Route
-from holdfast.kernel.actor import Actor
+from standfast.http.options import ROLES
+from standfast.http.routes import ROUTES
+from standfast.http.routing import Route
+from standfast.kernel.actor import Actor
 
 GUARDED = [route for route in ROUTES if not route.is_public]
 STREAMS = "text/event-stream"
@@ -110,7 +110,7 @@ def masked(answer: httpx.Response, route: Route, made: Mapping[str, str]) -> tup
 def test_nobody_comes_in_without_a_credential(scene: Scene) -> None:
     """Without a credential, or with one that is none, every route says 401 and nothing else, whatever it is asked about."""
     wrong = Wrong()
-    clients = [scene.world.bearer(secret) for secret in ("", "hf_nonsense", "hf_00_00", "a.b.c")]
+    clients = [scene.world.bearer(secret) for secret in ("", "sf_nonsense", "sf_00_00", "a.b.c")]
     for route in GUARDED:
         for answer in (sent(client, route, named) for client in clients for named in (scene.made, GHOSTS)):
             is_right = answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from api.world import ACME, INVOICE, World, documented
-from holdfast import Calls, DefinitionError, HoldfastError, PayloadError, Saga
-from holdfast.client.requests import placed
-from holdfast.http.routes import ROUTES
+from standfast import Calls, DefinitionError, PayloadError, Saga, StandfastError
+from standfast.client.requests import placed
+from standfast.http.routes import ROUTES
 
 MADE_BY_THE_ENGINE = {"id", "number", "draft", "key", "session", "version", "template"}
 """Ids and numbers that nobody chooses, and the templates that come along."""
@@ -91,6 +91,6 @@ def test_odd_names_are_found_where_answers_say_they_are(world: World, name: str)
 def test_the_client_sends_nothing_elsewhere() -> None:
     """What would make another address of a name is refused before anything is sent."""
     for name in ("", ".", ".."):
-        with pytest.raises(HoldfastError, match="cannot stand in an address"):
+        with pytest.raises(StandfastError, match="cannot stand in an address"):
             placed(name)
     assert placed("../../x") == "..%2F..%2Fx"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.app.access_views import Written
-from holdfast.http.hub import Watcher
-from holdfast.http.news import FLOOD, News, changes
-from holdfast.kernel.ids import InstanceId, uuid_of
+from standfast.app.access_views import Written
+from standfast.http.hub import Watcher
+from standfast.http.news import FLOOD, News, changes
+from standfast.kernel.ids import InstanceId, uuid_of
 
 RUNS = [InstanceId(uuid_of(number)) for number in range(1, 4)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from api.world import ACME, BODY, Client, World, contract
-from holdfast import Calls
+from standfast import Calls
 
 OWN = "pages"
 """A tenant for these tests alone."""

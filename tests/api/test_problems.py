@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import errors as e
-from holdfast.http.problems import REMEDIES, STATUSES, EdgeCode, EdgeError, edge_status, headers_of, problem_of
+from standfast import errors as e
+from standfast.http.problems import REMEDIES, STATUSES, EdgeCode, EdgeError, edge_status, headers_of, problem_of
 from support.repository import load_generator
 
-SAMPLES: dict[type[e.HoldfastError], e.HoldfastError] = {
+SAMPLES: dict[type[e.StandfastError], e.StandfastError] = {
     e.DefinitionError: e.DefinitionError("order", [e.Diagnostic(code="x", message="wrong", position="steps.a")]),
     e.ExpressionError: e.ExpressionError("wrong", reason="syntax"),
     e.RejectedError: e.RejectedError(reason="already_terminal", message="it has ended"),
@@ -24,7 +24,7 @@ SAMPLES: dict[type[e.HoldfastError], e.HoldfastError] = {
 }
 
 
-def sample(kind: type[e.HoldfastError]) -> e.HoldfastError:
+def sample(kind: type[e.StandfastError]) -> e.StandfastError:
     """An error of a kind."""
     return SAMPLES.get(kind) or kind("secret")  # type: ignore[call-arg, unused-ignore]
 
@@ -38,13 +38,13 @@ def test_every_error_has_a_status_and_a_remedy() -> None:
 
 
 @pytest.mark.parametrize("kind", STATUSES, ids=lambda kind: kind.__name__)
-def test_a_problem_says_what_it_is(kind: type[e.HoldfastError]) -> None:
+def test_a_problem_says_what_it_is(kind: type[e.StandfastError]) -> None:
     """Status, code, remedy and trace id are there; a failure of the server says nothing of its inside."""
     error = sample(kind)
     told = problem_of(error, trace_id="t1")
     assert (told.status, told.trace_id, bool(told.remedy), told.detail) == (STATUSES[kind], "t1", True, told.message)
     assert told.code == getattr(error, "reason", "") if kind in {e.RejectedError, e.ForbiddenError} else error.code
-    assert told.type == f"urn:holdfast:problem:{told.code}"
+    assert told.type == f"urn:standfast:problem:{told.code}"
     assert told.retryable == error.retryable
     if told.status == 500:
         assert "secret" not in told.detail

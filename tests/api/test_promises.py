@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.http.routes import ROUTES
+from standfast.http.routes import ROUTES
 
 PROMISED = Path(__file__).with_name("promised-routes.txt")
 """Method, address and right (`-` for none) of each route that was ever promised. A new one is added with its route."""

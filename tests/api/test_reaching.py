@@ -16,15 +16,15 @@ import msgspec
 import pytest
 from starlette.datastructures import Headers
 
-from holdfast import Actor, Settings
-from holdfast.app.engine import Engine
-from holdfast.app.faces.awaitable import AsyncCalls
-from holdfast.http import HttpOptions
-from holdfast.http.credentials import Identity
-from holdfast.http.cursors import written
-from holdfast.http.limits import Room
-from holdfast.http.routes import ROUTES
-from holdfast.http.routing import Answer, Call, Route
+from standfast import Actor, Settings
+from standfast.app.engine import Engine
+from standfast.app.faces.awaitable import AsyncCalls
+from standfast.http import HttpOptions
+from standfast.http.credentials import Identity
+from standfast.http.cursors import written
+from standfast.http.limits import Room
+from standfast.http.routes import ROUTES
+from standfast.http.routing import Answer, Call, Route
 from support.recording import SOME, STYLES, Recorder, Style, hints_of, is_shape, plain
 
 ANN = Actor(id="ann", capabilities=frozenset({"*"}))
@@ -159,7 +159,7 @@ class Seen(NamedTuple):
 
 def asked(route: Route, given: Given, style: Style) -> Seen:
     """What a handler asks of the engine, and what it answers."""
-    recorder = Recorder("holdfast.app.faces.", "holdfast.app.engine", style=style)
+    recorder = Recorder("standfast.app.faces.", "standfast.app.engine", style=style)
     engine = recorder.of(Engine)
     vars(engine)["settings"] = Settings()
     server = types.SimpleNamespace(

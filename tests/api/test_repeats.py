@@ -9,7 +9,7 @@ import pytest
 
 from api.addresses import GHOSTS, name, sent
 from api.world import ACME, NORTH, RIVAL, World, problem
-from holdfast.http.routes import ROUTES
+from standfast.http.routes import ROUTES
 
 DELEGATIONS = "/api/v1/directory/delegations"
 DEPUTY = {"giver": "acme-giver", "to": "acme-deputy", "reason": "holidays"}

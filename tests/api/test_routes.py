@@ -328,8 +328,8 @@ def test_the_platform_is_watched(world: World) -> None:
         nobody.get(f"/api/v1/executions/{number}")
     text = root.get("/metrics").text
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    assert 'holdfast_http_requests_total{method="GET",route="/api/v1/executions/{id}",status="4xx"}' in text
-    assert {"holdfast_healthy 1", "holdfast_inbox_depth 0"} <= set(lines)
+    assert 'standfast_http_requests_total{method="GET",route="/api/v1/executions/{id}",status="4xx"}' in text
+    assert {"standfast_healthy 1", "standfast_inbox_depth 0"} <= set(lines)
     assert len(lines) < 2000
     assert nobody.get("/metrics").status_code == 401
 

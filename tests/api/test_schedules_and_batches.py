@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from api.world import ACME, NORTH, SOUTH, World, problem, registered
-from holdfast import Saga
-from holdfast.authoring.definition import Definition
-from holdfast.http.openapi import document_of
-from holdfast.http.routes import ROUTES
-from holdfast.http.routes.definitions import publish_definition, publish_file
-from holdfast.machine.graphs.compiler import graph_data
-from holdfast.testing import ManualEngine
+from standfast import Saga
+from standfast.authoring.definition import Definition
+from standfast.http.openapi import document_of
+from standfast.http.routes import ROUTES
+from standfast.http.routes.definitions import publish_definition, publish_file
+from standfast.machine.graphs.compiler import graph_data
+from standfast.testing import ManualEngine
 from support.envelopes import invoice
 
 CRON = {"workflow": "order", "cron": "0 * * * *"}

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from api.providers import CLIENT, SECRET, Provider, provider
 from api.tokens import issuer
 from api.world import ACME, GENEROUS, World, problem, registered
-from holdfast import ConfigurationError
-from holdfast.http import HttpOptions, LoginProvider, create_app, logins
-from holdfast.testing import ManualEngine
+from standfast import ConfigurationError
+from standfast.http import HttpOptions, LoginProvider, create_app, logins
+from standfast.testing import ManualEngine
 
 SESSION, LOGIN = "/api/v1/session", "/api/v1/session/login/company"
 RUNS = "/api/v1/executions"
-SECURE = "https://holdfast.test"
+SECURE = "https://standfast.test"
 
 
 def key_of(world: World, *capabilities: str, **more: Any) -> str:
@@ -60,12 +60,12 @@ def test_by_https_the_cookie_belongs_to_this_host_alone(world: World) -> None:
     client = world.bearer()
     answer = client.post(f"{SECURE}{SESSION}", {"key": key_of(world)})
     kept = answer.headers["set-cookie"]
-    assert kept.startswith("__Host-holdfast=")
+    assert kept.startswith("__Host-standfast=")
     assert "Secure" in kept.split("; ")
     assert "strict-transport-security" in answer.headers
     secret = kept.partition("=")[2].partition(";")[0]
-    assert client.get(f"{SECURE}{SESSION}", headers={"cookie": f"__Host-holdfast={secret}"}).status_code == 200
-    assert client.get(f"{SECURE}{SESSION}", headers={"cookie": f"holdfast={secret}"}).status_code == 401
+    assert client.get(f"{SECURE}{SESSION}", headers={"cookie": f"__Host-standfast={secret}"}).status_code == 200
+    assert client.get(f"{SECURE}{SESSION}", headers={"cookie": f"standfast={secret}"}).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_by_https_the_cookie_belongs_to_this_host_alone(world: World) -> None:
         {"x-csrf-token": "é"},
         {"origin": "https://evil.test"},
         {"origin": "null"},
-        {"origin": "http://holdfast.test.evil.test"},
+        {"origin": "http://standfast.test.evil.test"},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
     ],
@@ -107,7 +107,7 @@ def test_nobody_else_comes_in(world: World) -> None:
     world.engine.as_tenant(ACME).keys.revoke(revoked.key)
     _, headers = came_in(world)
     own = headers["cookie"].partition("=")[2]
-    for secret in ("", "nonsense", "hf_", "hf_00_00", revoked.secret, own, "hf_" + "x" * 10_000):
+    for secret in ("", "nonsense", "sf_", "sf_00_00", revoked.secret, own, "sf_" + "x" * 10_000):
         answer = world.bearer().post(SESSION, {"key": secret})
         assert (answer.status_code, problem(answer)["detail"]) == (401, "the login did not succeed")
         assert "set-cookie" not in answer.headers
@@ -115,10 +115,10 @@ def test_nobody_else_comes_in(world: World) -> None:
     assert problem(foreign)["code"] == "cross_site"
     assert world.bearer(own).get(RUNS).status_code == 401  # A session is a browser's, and no credential of programs.
     for cookie in (
-        f"holdfast={own[:-1]}",
-        f"holdfast={own}; holdfast={own}",
-        "holdfast=",
-        "holdfast=hfs_00_00",
+        f"standfast={own[:-1]}",
+        f"standfast={own}; standfast={own}",
+        "standfast=",
+        "standfast=sfs_00_00",
         "other=1",
     ):
         assert world.bearer().get(RUNS, headers={"cookie": cookie}).status_code == 401
@@ -149,7 +149,7 @@ def test_leaving_ends_the_session_whichever_part_the_page_looks_at(world: World)
     """A page that names a part of the tenant with all that it asks for, or that is bound to one, leaves like any other."""
     bound = world.engine.as_tenant(ACME).keys.create("page", actor="nora", capabilities=("*",), partition="north")
     for _, headers in (came_in(world), came_in(world, bound.secret)):
-        narrowed = {**headers, "holdfast-partition": "north"}
+        narrowed = {**headers, "standfast-partition": "north"}
         assert world.bearer().get(RUNS, headers=narrowed).status_code == 200
         left = world.bearer().ask("DELETE", SESSION, headers=narrowed)
         assert (left.status_code, "Max-Age=0" in left.headers["set-cookie"].split("; ")) == (204, True), left.text
@@ -218,7 +218,7 @@ def test_people_come_in_by_somebody_who_vouches_for_them(vouched: World, company
     asked = company.asked[-1]
     assert (asked["response_type"], asked["client_id"], asked["code_challenge_method"]) == ("code", CLIENT, "S256")
     session, login = home.headers.get_list("set-cookie")
-    assert login.startswith("holdfast-login=;")
+    assert login.startswith("standfast-login=;")
     assert "SameSite=Strict" in session
     told = vouched.bearer().get(SESSION, headers={"cookie": session.partition(";")[0]}).json()
     assert (told["me"]["id"], told["me"]["tenant"], told["me"]["roles"]) == ("ann", "acme", ["viewer"])
@@ -262,7 +262,7 @@ def test_a_login_counts_in_its_own_browser_and_once(vouched: World, company: Pro
     wrong = [
         vouched.bearer().get(where),
         vouched.bearer().get(where, headers={"cookie": other}),
-        vouched.bearer().get(where, headers={"cookie": "holdfast-login=nonsense"}),
+        vouched.bearer().get(where, headers={"cookie": "standfast-login=nonsense"}),
         vouched.bearer().get(where.replace("state=", "state=x"), headers={"cookie": cookie}),
         vouched.bearer().get(f"{where.partition('?')[0]}?error=access_denied&state=x", headers={"cookie": cookie}),
         vouched.bearer().get(where.replace("code=", "code=x"), headers={"cookie": cookie}),
@@ -311,7 +311,7 @@ def test_a_cookie_of_another_leads_nowhere_else(vouched: World, path: str) -> No
     answer, cookie = gone(vouched)
     pending = logins.read(cookie.partition("=")[2])
     assert pending is not None
-    forged = f"holdfast-login={logins.written(replace(pending, return_to=path))}"
+    forged = f"standfast-login={logins.written(replace(pending, return_to=path))}"
     home = vouched.bearer().get(back(answer), headers={"cookie": forged})
     assert (home.status_code, problem(home)["detail"]) == (401, "the login did not succeed")
     assert not {"location", "set-cookie"} & set(home.headers)

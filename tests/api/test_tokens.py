@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from api import tokens
 from api.tokens import token
 from api.world import ACME, GENEROUS, World
-from holdfast.http import fetching, keysets
+from standfast.http import fetching, keysets
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from api.serving import served, serving, spoken
 from api.world import ACME, RIVAL, registered
-from holdfast import ConfigurationError, Engine, HoldfastError, TaskCounts
-from holdfast.app.faces.awaitable import AsyncTasks
-from holdfast.http import HttpOptions, answer_error, create_app, streams
-from holdfast.http.serving import configuration, is_loopback
+from standfast import ConfigurationError, Engine, StandfastError, TaskCounts
+from standfast.app.faces.awaitable import AsyncTasks
+from standfast.http import HttpOptions, answer_error, create_app, streams
+from standfast.http.serving import configuration, is_loopback
 from support.engines import Live
 from support.waiting import eventually
 
@@ -140,10 +140,10 @@ def test_a_list_is_told_of_changes_of_its_tenant(scene: Scene) -> None:
         again = [next(missed), next(missed)]
     assert [each.data for each in again] == [first.data, second.data]
     assert foreign not in str((first, second, again))
-    north = {"holdfast-partition": "north"}
+    north = {"standfast-partition": "north"}
     with scene.ann.stream("GET", f"{RUNS}/events", headers=north) as response:
         told = events(response)
-        scene.ann.post(RUNS, json={"definition": "paid"}, headers={"holdfast-partition": "south"})
+        scene.ann.post(RUNS, json={"definition": "paid"}, headers={"standfast-partition": "south"})
         ours = scene.ann.post(RUNS, json={"definition": "paid"}, headers=north).json()["id"]
         here = [next(told), next(told)]
     assert {each.data["id"] for each in here} == {ours}
@@ -302,7 +302,7 @@ def test_too_many_requests_are_refused(live: Live) -> None:
             assert int(ann.get("/api/v1/me").headers["retry-after"]) > 1
             assert bob.get("/api/v1/me").status_code == 200
         guesses = [
-            httpx.get(f"{address}/api/v1/me", headers={"authorization": f"Bearer hf_{each}_x"}) for each in range(4)
+            httpx.get(f"{address}/api/v1/me", headers={"authorization": f"Bearer sf_{each}_x"}) for each in range(4)
         ]
         assert [each.status_code for each in guesses] == [401, 401, 429, 429]
 
@@ -320,7 +320,7 @@ def test_without_security_only_this_machine_comes_in(live: Live) -> None:
             {"sec-fetch-site": "cross-site"},
         ):
             assert httpx.get(f"{address}/api/v1/me", headers=headers).status_code == 401
-        assert httpx.get(f"{address}/api/v1/me", headers={"authorization": "Bearer hf_no_no"}).status_code == 401
+        assert httpx.get(f"{address}/api/v1/me", headers={"authorization": "Bearer sf_no_no"}).status_code == 401
     for host in ("0.0.0.0", "::", "10.0.0.1", "example.org"):
         with pytest.raises(ConfigurationError, match="insecure_dev lets everybody in"):
             configuration(engine, host=host, insecure_dev=True)
@@ -341,8 +341,8 @@ def test_it_is_mounted_into_another_application(live: Live) -> None:
     def status(run: str) -> str:
         return engine.run(run).describe().status
 
-    app.add_exception_handler(HoldfastError, answer_error)
-    app.mount("/holdfast", create_app(engine))
+    app.add_exception_handler(StandfastError, answer_error)
+    app.mount("/standfast", create_app(engine))
     with serving(app) as address, httpx.Client(base_url=address, headers=key(engine)) as ann:
         assert ann.get("/hello").json() == "hello"
         own = ann.get("/ui/status/0193a2b4-0000-7000-8000-000000000001")
@@ -350,9 +350,9 @@ def test_it_is_mounted_into_another_application(live: Live) -> None:
         wrong = ann.get("/ui/status/x")
         assert (wrong.status_code, wrong.json()["code"]) == (422, "bad_payload")
         assert wrong.headers["content-type"] == "application/problem+json"
-        run = ann.post(f"/holdfast{RUNS}", json={"definition": "order"})
+        run = ann.post(f"/standfast{RUNS}", json={"definition": "order"})
         assert run.status_code == 201
-        assert ann.get(f"/holdfast{RUNS}/{run.json()['id']}").status_code == 200
-        missing = ann.get("/holdfast/ui/workflows/0193a2b4-0000-7000-8000-000000000001")
+        assert ann.get(f"/standfast{RUNS}/{run.json()['id']}").status_code == 200
+        missing = ann.get("/standfast/ui/workflows/0193a2b4-0000-7000-8000-000000000001")
         assert (missing.status_code, missing.json()["code"]) == (404, "NOT_FOUND")
-        assert ann.get("/holdfast/nowhere").json()["code"] == "no_route"
+        assert ann.get("/standfast/nowhere").json()["code"] == "no_route"

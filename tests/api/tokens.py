@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from holdfast.http import Issuer
+from standfast.http import Issuer
 
-ISSUER, AUDIENCE = "https://login.acme.test", "holdfast"
+ISSUER, AUDIENCE = "https://login.acme.test", "standfast"
 _RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 _OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 _EC = ec.generate_private_key(ec.SECP256R1())

@@ -12,12 +12,12 @@ import msgspec
 from starlette.types import ASGIApp
 
 from app.processes.acting import INPUT, published
-from holdfast import Actor, Calls, Engine, RequestContext, Saga
-from holdfast.http import HttpOptions, create_app
-from holdfast.testing import ManualEngine
+from standfast import Actor, Calls, Engine, RequestContext, Saga
+from standfast.http import HttpOptions, create_app
+from standfast.testing import ManualEngine
 from support.samples import Add, Counter
 
-BASE = "http://holdfast.test"
+BASE = "http://standfast.test"
 ACME, RIVAL = "acme", "rival"
 NORTH, SOUTH = "north", "south"
 TRACE = {"traceparent": "00-" + "cd" * 16 + "-" + "ef" * 8 + "-00", "x-request-id": "same"}

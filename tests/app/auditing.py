@@ -8,16 +8,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from app.processes.acting import INPUT, published
-from holdfast import Actor, Calls, Fail, RequestContext, Run, Saga
-from holdfast.app.calls import faces
-from holdfast.app.calls.admin import FutureAdmin
-from holdfast.app.calls.faces import FutureCalls
-from holdfast.app.calls.projections import FutureProjections
-from holdfast.app.calls.run import FutureRun
-from holdfast.authoring.document import ready_contract
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.shapes import InstanceQuery
-from holdfast.testing import ManualEngine
+from standfast import Actor, Calls, Fail, RequestContext, Run, Saga
+from standfast.app.calls import faces
+from standfast.app.calls.admin import FutureAdmin
+from standfast.app.calls.faces import FutureCalls
+from standfast.app.calls.projections import FutureProjections
+from standfast.app.calls.run import FutureRun
+from standfast.authoring.document import ready_contract
+from standfast.kernel.ids import InstanceId
+from standfast.store.shapes import InstanceQuery
+from standfast.testing import ManualEngine
 from support.inside import store_of
 from support.samples import Add, Counter
 
@@ -402,7 +402,7 @@ def _released(world: World) -> Found:
 
 
 def _escalated(world: World) -> Found:
-    from holdfast import Escalation
+    from standfast import Escalation
 
     run, task = world.asked(escalate=Escalation(timedelta(days=1), to="role:chief"))
     world.calls.tasks.escalate(task)

@@ -9,11 +9,11 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from holdfast import Actor, Definition, Fail, Remedy, RequestContext, ResumeOption, Saga, Why, load_rules
-from holdfast.app.faces.blocking import Run
-from holdfast.errors import HoldfastError
-from holdfast.testing import ManualEngine
 from machine.generating import random_graph, random_input
+from standfast import Actor, Definition, Fail, Remedy, RequestContext, ResumeOption, Saga, Why, load_rules
+from standfast.app.faces.blocking import Run
+from standfast.errors import StandfastError
+from standfast.testing import ManualEngine
 
 Move = tuple[str, ...]
 TENANT = "acme"
@@ -54,7 +54,7 @@ class World:
         """Make a move, if it can be made."""
         try:
             _MOVES[move[0]](self, subject, *move[1:])
-        except HoldfastError:
+        except StandfastError:
             return
         finally:
             self.engine.drain()
@@ -145,7 +145,7 @@ class _Trial:
         before = len(subject.run.history())
         try:
             call(subject)
-        except HoldfastError as error:
+        except StandfastError as error:
             yield f"{what} is refused: {error}"
             return
         self.world.engine.drain()

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import NotFoundError, PayloadError, RejectedError, Saga
+from standfast import NotFoundError, PayloadError, RejectedError, Saga
 from support.engines import Place
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from app.documents.acting import ANN, BOB, CARL, FINANCE, GIVEN, approve, asking, opened
 from app.sagas.acting import BROKEN, Stage, decide, run, status, statuses, step
-from holdfast import DefinitionError, Engine, NotFoundError, RejectedError, Saga, SagaDefinition
-from holdfast.app.faces.blocking import Calls
-from holdfast.kernel.ids import InstanceId
+from standfast import DefinitionError, Engine, NotFoundError, RejectedError, Saga, SagaDefinition
+from standfast.app.faces.blocking import Calls
+from standfast.kernel.ids import InstanceId
 from support.engines import Live, Place
 from support.waiting import eventually
 

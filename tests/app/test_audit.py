@@ -10,17 +10,17 @@ from typing import get_args
 import pytest
 
 from app.auditing import ACTIONS, ACTS, ADM, BODY, FILE, INVOICE, LOOKS, NOT_HUMAN, SAME, World, calls_there
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, RequestContext, Saga
-from holdfast.app.acts import AuditEntry
-from holdfast.authoring.document import ready_contract
-from holdfast.kernel.changes import Change
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs import repair_commands as r
-from holdfast.machine.runs.acts import NOTED
-from holdfast.machine.runs.admission import OPERATIONS
-from holdfast.machine.runs.document_commands import DocumentCommand
-from holdfast.store.shapes import Header, InstanceQuery
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, RequestContext, Saga
+from standfast.app.acts import AuditEntry
+from standfast.authoring.document import ready_contract
+from standfast.kernel.changes import Change
+from standfast.machine.runs import commands as c
+from standfast.machine.runs import repair_commands as r
+from standfast.machine.runs.acts import NOTED
+from standfast.machine.runs.admission import OPERATIONS
+from standfast.machine.runs.document_commands import DocumentCommand
+from standfast.store.shapes import Header, InstanceQuery
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.inside import store_of
 from support.samples import Add, Counter

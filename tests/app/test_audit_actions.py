@@ -10,19 +10,19 @@ import pytest
 
 from app.auditing import BODY, INVOICE
 from app.processes.acting import asking, ends, process, published
-from holdfast import Actor, Escalation, Saga
-from holdfast.app import acts
-from holdfast.authoring.document import ready_contract
-from holdfast.kernel.decision import Answer, Decision
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.vocabulary import wire_name
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.events import Event, StepAnswered
-from holdfast.testing import ManualEngine
 from machine.generating import random_graph, random_limit
 from machine.hosting import OLGA as OWN
 from machine.hosting import Host
 from machine.playing import Play, play_at_random
+from standfast import Actor, Escalation, Saga
+from standfast.app import acts
+from standfast.authoring.document import ready_contract
+from standfast.kernel.decision import Answer, Decision
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.vocabulary import wire_name
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.events import Event, StepAnswered
+from standfast.testing import ManualEngine
 from support.campaigns import GRAPHS, SEED
 from support.engines import Place
 

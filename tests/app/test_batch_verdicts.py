@@ -7,9 +7,9 @@ from typing import Literal
 import pytest
 
 from app.processes.acting import ends, process, registered
-from holdfast import Saga
-from holdfast.app.batch_views import Batch
-from holdfast.testing import ManualEngine
+from standfast import Saga
+from standfast.app.batch_views import Batch
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 broken: set[str] = set()

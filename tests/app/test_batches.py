@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from app.processes.acting import ends, person, process, registered
-from holdfast import (
+from standfast import (
     Actor,
     DeadLetter,
     Decision,
@@ -22,11 +22,11 @@ from holdfast import (
     Settings,
     StoreUnavailableError,
 )
-from holdfast.app import batching
-from holdfast.app.batch_views import Batch
-from holdfast.app.desk import Desk
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast.app import batching
+from standfast.app.batch_views import Batch
+from standfast.app.desk import Desk
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, Place
 from support.samples import END, Answer, Do, Noted, Notes, Puppet
 

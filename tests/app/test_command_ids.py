@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast import Decider, Decision, Moment, ReusedIdError, message
+from standfast import Decider, Decision, Moment, ReusedIdError, message
 from support.engines import Place
 from support.samples import Act, Answer, Do, Noted, Notes, Puppet
 

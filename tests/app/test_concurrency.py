@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import (
+from standfast import (
     Decision,
     EffectContext,
     Engine,
@@ -24,9 +24,9 @@ from holdfast import (
     StepContext,
     StoppedError,
 )
-from holdfast.store.postgres.claims import _sql as postgres_claims
-from holdfast.store.shapes import Wanted
-from holdfast.store.sqlite.claims import _sql as sqlite_claims
+from standfast.store.postgres.claims import _sql as postgres_claims
+from standfast.store.shapes import Wanted
+from standfast.store.sqlite.claims import _sql as sqlite_claims
 from support.engines import QUICK, Live, Place
 from support.samples import (
     Act,
@@ -240,7 +240,7 @@ def test_claims_skip_rows_that_are_locked(postgres_dsn: str) -> None:
         for number in range(3):
             engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
         with psycopg.connect(postgres_dsn) as holder:
-            holder.execute("select 1 from holdfast.effects order by rank limit 1 for update")
+            holder.execute("select 1 from standfast.effects order by rank limit 1 for update")
             words = engine.registry.effects()
             found = engine.service.store.effects().claim(engine.runtime.identity, [Wanted("puppet", 9)], 9, words=words)
         assert len(found) == 2
@@ -256,7 +256,7 @@ def test_timers_that_are_locked_are_passed_over(postgres_dsn: str) -> None:
     for number in range(3):
         engine.deciders.execute(Puppet, Do(f"p-{number}", "set"))
     with psycopg.connect(postgres_dsn) as holder:
-        holder.execute("select 1 from holdfast.timers limit 1 for update")
+        holder.execute("select 1 from standfast.timers limit 1 for update")
         words = engine.registry.commands()
         due = engine.service.store.timers().claim(None, words=words, hold=timedelta(seconds=60), limit=9)
     engine.stop()
@@ -450,7 +450,7 @@ def explained(place: Place, table: str, statement: str) -> str:
             found = connection.execute(f"explain query plan {statement}", (None,) * statement.count("?")).fetchall()
         return "\n".join(row[3] for row in found)
     with psycopg.connect(place.url) as connection, psycopg.RawCursor(connection) as cursor:
-        cursor.execute(f"analyze holdfast.{table}")
+        cursor.execute(f"analyze standfast.{table}")
         cursor.execute("set enable_seqscan = off")
         cursor.execute("set plan_cache_mode = force_generic_plan")
         cursor.execute(f"prepare claim as {statement}")

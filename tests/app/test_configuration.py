@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import ConfigurationError, Settings
-from holdfast.app.configuration import FILE, FILE_VARIABLE, Configuration, Source, configured
-from holdfast.runtime.environment import OF_PROGRAMS, PREFIX, SETTINGS, fields_of, variable_of
+from standfast import ConfigurationError, Settings
+from standfast.app.configuration import FILE, FILE_VARIABLE, Configuration, Source, configured
+from standfast.runtime.environment import OF_PROGRAMS, PREFIX, SETTINGS, fields_of, variable_of
 
 
 @pytest.fixture(autouse=True)
@@ -37,14 +37,14 @@ def test_flags_overrule_the_environment_and_that_the_file() -> None:
         'database = "sqlite:///file.db"\ntenant = "file"\nactor = "file"\n[settings]\nconcurrency = 5\nlease = "9s"\n'
     )
     found = said(
-        text, {"HOLDFAST_TENANT": "variable", "HOLDFAST_ACTOR": "variable", "HOLDFAST_LEASE": "12s"}, actor="flag"
+        text, {"STANDFAST_TENANT": "variable", "STANDFAST_ACTOR": "variable", "STANDFAST_LEASE": "12s"}, actor="flag"
     )
     told = found.configuration
     assert (told.database, told.tenant, told.actor) == ("sqlite:///file.db", "variable", "flag")
     assert (told.settings.concurrency, told.settings.lease) == (5, timedelta(seconds=12))
     origins = found.origins
     assert origins["database",] == origins["settings", "concurrency"] == FILE
-    assert (origins["tenant",], origins["settings", "lease"]) == ("HOLDFAST_TENANT", "HOLDFAST_LEASE")
+    assert (origins["tenant",], origins["settings", "lease"]) == ("STANDFAST_TENANT", "STANDFAST_LEASE")
     assert (origins["actor",], origins["app",]) == ("--actor", "default")
     assert (found.is_said("tenant"), found.is_said("app")) == (True, False)
 
@@ -73,7 +73,7 @@ backoff = "linear"
 
 def test_lists_are_parted_by_commas_in_the_environment() -> None:
     """Blanks around them do not count."""
-    assert configured({}, {"HOLDFAST_ROLES": "finance, it"}).configuration.roles == ("finance", "it")
+    assert configured({}, {"STANDFAST_ROLES": "finance, it"}).configuration.roles == ("finance", "it")
 
 
 def test_another_file_can_be_named() -> None:
@@ -96,7 +96,7 @@ def test_another_file_can_be_named() -> None:
         ("concurrency = 5", r"'concurrency' belongs into the table \[settings\]"),
         ("[settings]\ntenant = 'x'", "'tenant' belongs into the top of the file"),
         ("[settings.retry]\nmax_atempts = 5", "did you mean 'max_attempts'?"),
-        ("zzz = 1", "`holdfast config` lists"),
+        ("zzz = 1", "`standfast config` lists"),
         ("settings = 5", r"settings is a table, such as \[settings\], not 5"),
         ("[settings]\nlease = 5", "settings.lease is 5; give a duration"),
         ("[settings]\nlease = 'soon'", "settings.lease is 'soon'; give a duration such as 24h"),
@@ -106,7 +106,7 @@ def test_another_file_can_be_named() -> None:
         ("roles = 'x'\n[settings.retry]\nbackoff = 'random'", "it is one of fixed"),
         ("database = 5", "database is no text; give a text"),
         ("roles = [1]", "give a list of texts"),
-        ("[settings]\nconcurrency = 0", r"\(holdfast.toml\) says what cannot be: concurrency must be at least 1"),
+        ("[settings]\nconcurrency = 0", r"\(standfast.toml\) says what cannot be: concurrency must be at least 1"),
         ("processes = 0", "processes must be at least 1"),
         ("[serve]\nport = 70000", "serve.port must be from 0 to 65535, not 70000"),
         ("[serve]\nport = -1", "serve.port must be"),
@@ -129,8 +129,8 @@ def test_a_file_that_is_no_text_is_refused() -> None:
 
 def test_an_address_under_a_misspelt_name_is_not_repeated() -> None:
     """There may be a password in it."""
-    with pytest.raises(ConfigurationError, match="did you mean HOLDFAST_DATABASE") as raised:
-        configured({}, {"HOLDFAST_DATABSE": "postgresql://ann:hunter2@host/db"})
+    with pytest.raises(ConfigurationError, match="did you mean STANDFAST_DATABASE") as raised:
+        configured({}, {"STANDFAST_DATABSE": "postgresql://ann:hunter2@host/db"})
     assert "hunter2" not in str(raised.value)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import Engine, HoldfastError, MessagePackCodec
-from holdfast.runtime.clock import DatabaseClock
-from holdfast.testing import ManualEngine
+from standfast import Engine, MessagePackCodec, StandfastError
+from standfast.runtime.clock import DatabaseClock
+from standfast.testing import ManualEngine
 from support.engines import Live
 
 FILES = Path("/proc/self/fd")
@@ -62,7 +62,7 @@ def test_an_engine_that_cannot_be_opened_leaves_nothing_behind(live: Live, wrong
 def test_a_wrong_tenant_is_found_before_anything_is_opened(tmp_path: Path, tenant: Any) -> None:
     """What can be judged without a database is judged first: the file is not even made."""
     path = tmp_path / "new.db"
-    assert left_by(lambda: Engine(f"sqlite:///{path}", tenant=tenant), HoldfastError) == []
+    assert left_by(lambda: Engine(f"sqlite:///{path}", tenant=tenant), StandfastError) == []
     assert not path.exists()
 
 
@@ -70,7 +70,7 @@ def test_a_store_of_the_callers_own_stays_open(live: Live) -> None:
     """An engine closes what it opened, and nothing else."""
     engine = live.engine()
     store = engine.service.store
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         Engine(store=store, tenant="*")
     with pytest.raises(OSError, match="no time"):
         Engine(store=store, clock=BrokenClock())
@@ -82,14 +82,14 @@ def test_a_file_that_is_no_database_is_not_kept_open(tmp_path: Path) -> None:
     path = tmp_path / "no.db"
     path.write_bytes(b"this is no database, however long one looks at it" * 100)
     for kind in (Engine, ManualEngine):
-        assert left_by(lambda kind=kind: kind(f"sqlite:///{path}"), HoldfastError) == []  # type: ignore[misc]
+        assert left_by(lambda kind=kind: kind(f"sqlite:///{path}"), StandfastError) == []  # type: ignore[misc]
     other = f"sqlite:///{tmp_path / 'other.db'}"
     Engine(other, codec=MessagePackCodec()).stop()
-    assert left_by(lambda: Engine(other), HoldfastError) == []
+    assert left_by(lambda: Engine(other), StandfastError) == []
 
 
 def test_an_engine_for_tests_leaves_nothing_behind_either(tmp_path: Path) -> None:
     """It opens its store itself, and closes it if the engine cannot be made."""
     url = f"sqlite:///{tmp_path / 'manual.db'}"
     wrong: Any = {"lease": 5}
-    assert left_by(lambda: ManualEngine(url, settings=wrong), HoldfastError) == []
+    assert left_by(lambda: ManualEngine(url, settings=wrong), StandfastError) == []

@@ -12,13 +12,13 @@ import psycopg
 import pytest
 
 from api.world import ACME, NORTH
-from cli.calling import Holdfast
-from holdfast import Actor, Calls, RequestContext, StoppedError, copy_database
-from holdfast.runtime.clock import ManualClock
-from holdfast.store.copying import OF_THE_PLACE
-from holdfast.store.passage import FACTS
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
+from cli.calling import Standfast
+from standfast import Actor, Calls, RequestContext, StoppedError, copy_database
+from standfast.runtime.clock import ManualClock
+from standfast.store.copying import OF_THE_PLACE
+from standfast.store.passage import FACTS
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 from support.databases import Databases
 from support.estate import ODD, Estate, Printer, Seen, furnish, opened
 from support.folding import assert_folded
@@ -31,7 +31,7 @@ def ask(url: str, statement: str) -> list[Any]:
     """Plain SQL, by a connection of one's own."""
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file, file:
-            return file.execute(statement.replace("holdfast.", "")).fetchall()
+            return file.execute(statement.replace("standfast.", "")).fetchall()
     with psycopg.connect(url) as server:
         found = server.execute(statement.encode())
         return found.fetchall() if found.description else []
@@ -53,27 +53,27 @@ def tables_of(url: str) -> set[str]:
     else:
         found = ask(
             url,
-            "select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind in ('r', 'p') and not relispartition",
+            "select relname from pg_class where relnamespace = 'standfast'::regnamespace and relkind in ('r', 'p') and not relispartition",
         )
     return {name for (name,) in found} - {"migrations"}
 
 
 def rows_of(url: str, table: str) -> int:
     """How many rows a table has."""
-    return int(ask(url, f"select count(*) from holdfast.{table}")[0][0])
+    return int(ask(url, f"select count(*) from standfast.{table}")[0][0])
 
 
 def claim_everything(url: str) -> None:
     """Have all work in the hands of somebody who is not there any more."""
     owner = "0190b6d0-0000-7000-8000-000000000001"
-    ask(url, f"update holdfast.effects set owner = '{owner}', claimed_at = '{CLAIMED}', fence = fence + 1")
-    ask(url, f"update holdfast.timers set claimed_until = '{CLAIMED}'")
-    ask(url, f"update holdfast.inbox set claimed_until = '{CLAIMED}'")
+    ask(url, f"update standfast.effects set owner = '{owner}', claimed_at = '{CLAIMED}', fence = fence + 1")
+    ask(url, f"update standfast.timers set claimed_until = '{CLAIMED}'")
+    ask(url, f"update standfast.inbox set claimed_until = '{CLAIMED}'")
     ask(
         url,
-        """update holdfast.instances set attributes = '{"b":1e16,"a":"ü\\u0001","c":-2.5e-7,"d":true}' where kind = 'decider'""",
+        """update standfast.instances set attributes = '{"b":1e16,"a":"ü\\u0001","c":-2.5e-7,"d":true}' where kind = 'decider'""",
     )
-    ask(url, "delete from holdfast.workers")  # The engine of a test does not say that it goes.
+    ask(url, "delete from standfast.workers")  # The engine of a test does not say that it goes.
 
 
 def acting(engine: ManualEngine, actor: str = "ann", partition: str = "") -> Calls:
@@ -98,17 +98,17 @@ def test_everything_goes_on_in_another_database(ways: tuple[str, str]) -> None:
     assert {name: count for name, count in copied.rows.items() if name != FACTS} == there
     assert (copied.differences, copied.unread, copied.is_rehearsal) == ([], {}, False)
     assert copied.verified == copied.rows["instances"] > before
-    assert ask(target, "select count(*) from holdfast.effects where owner is not null or claimed_at is not null") == [
+    assert ask(target, "select count(*) from standfast.effects where owner is not null or claimed_at is not null") == [
         (0,)
     ]
-    assert ask(target, "select max(fence) from holdfast.effects") == [(2,)]
-    assert ask(target, "select count(*) from holdfast.workers") == [(0,)]
+    assert ask(target, "select max(fence) from standfast.effects") == [(2,)]
+    assert ask(target, "select count(*) from standfast.workers") == [(0,)]
 
     old = opened(source, clock, printer, Seen())
     with pytest.raises(StoppedError, match="maintenance"):
         acting(old).start("wait")
     old.stop()
-    assert f"copied into {copied.target}" in Holdfast(source)("doctor", code=1).stdout
+    assert f"copied into {copied.target}" in Standfast(source)("doctor", code=1).stdout
     engine = opened(target, clock, printer, new := Seen())
     goes_on(engine, estate, printer)
     assert new.positions

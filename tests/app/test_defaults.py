@@ -9,7 +9,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import Decider, Decision, DefinitionError, Message, Moment, Saga, message
+from standfast import Decider, Decision, DefinitionError, Message, Moment, Saga, message
 from support.engines import Place
 from support.samples import Answer
 

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from holdfast.app.departure import Departure
+from standfast.app.departure import Departure
 
 
 @contextmanager

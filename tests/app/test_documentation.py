@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from holdfast import Settings
+from standfast import Settings
 from support.repository import ROOT
 
 DECIDERS = "concepts/deciders.md"

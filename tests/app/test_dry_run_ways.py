@@ -11,20 +11,20 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from holdfast import Actor, Definition, Engine, Fail, RejectedError, Saga, Settings, load_processes
-from holdfast.app import suppositions
-from holdfast.app.suppositions import tried_out
-from holdfast.app.workflow_reads import workflow_row
-from holdfast.authoring.rehearsal import DryRun
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.candidates import question_of
-from holdfast.machine.runs.event_keys import key_or_none
-from holdfast.machine.runs.namespaces import text_names
-from holdfast.machine.runs.state import State, Step
-from holdfast.testing import ManualEngine
 from machine.generating import random_graph, random_input, random_output
+from standfast import Actor, Definition, Engine, Fail, RejectedError, Saga, Settings, load_processes
+from standfast.app import suppositions
+from standfast.app.suppositions import tried_out
+from standfast.app.workflow_reads import workflow_row
+from standfast.authoring.rehearsal import DryRun
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.machine import GraphMachine
+from standfast.machine.runs.candidates import question_of
+from standfast.machine.runs.event_keys import key_or_none
+from standfast.machine.runs.namespaces import text_names
+from standfast.machine.runs.state import State, Step
+from standfast.testing import ManualEngine
 from support.campaigns import SEED
 
 EVERYTHING = frozenset({"*"})

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Decision, EffectContext, Fail, Failure, Moment, Rejection, Retry, RetryPolicy, Settings
-from holdfast.kernel.ids import WorkerId
-from holdfast.store.port import Store
-from holdfast.store.shapes import Wanted, Word
+from standfast import Decision, EffectContext, Fail, Failure, Moment, Rejection, Retry, RetryPolicy, Settings
+from standfast.kernel.ids import WorkerId
+from standfast.store.port import Store
+from standfast.store.shapes import Wanted, Word
 from support.engines import Place
 from support.samples import (
     END,

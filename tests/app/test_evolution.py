@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import (
+from standfast import (
     Codec,
     ConfigurationError,
     Decider,

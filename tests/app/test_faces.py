@@ -12,7 +12,7 @@ import msgspec
 import pydantic
 import pytest
 
-from holdfast import (
+from standfast import (
     Actor,
     AsyncRun,
     Calls,
@@ -23,7 +23,6 @@ from holdfast import (
     Engine,
     Fail,
     ForbiddenError,
-    HoldfastError,
     MessagePackCodec,
     NotFoundError,
     PayloadError,
@@ -32,10 +31,11 @@ from holdfast import (
     Run,
     Saga,
     SagaDefinition,
+    StandfastError,
     WorkflowFailedError,
 )
-from holdfast.app.calls.run import FutureRun
-from holdfast.testing import ManualEngine
+from standfast.app.calls.run import FutureRun
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.samples import Add, Counter, Do, Puppet
 from support.waiting import LONG_SECONDS
@@ -199,7 +199,7 @@ def test_a_driven_engine_has_the_same_faces(place: Place) -> None:
     assert run.result() == later.result() == asyncio.run(wait()) == {"amount": 2}
 
 
-WRONG: dict[str, tuple[Callable[[Any], Any], type[HoldfastError]]] = {
+WRONG: dict[str, tuple[Callable[[Any], Any], type[StandfastError]]] = {
     "an unknown workflow": (lambda calls: calls.start("nope"), NotFoundError),
     "an unknown decider": (lambda calls: calls.deciders.execute(Puppet, Do("p-1", "x")), NotFoundError),
     "an unknown decider's state": (lambda calls: calls.deciders.state("nope", "k"), NotFoundError),
@@ -214,7 +214,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[HoldfastError]]] = {
     "a message that is not there": (lambda calls: calls.inbox.bury(7), NotFoundError),
     "an instance that is not there": (lambda calls: calls.instances.delete("nonsense"), PayloadError),
     "a projection that is not there": (lambda calls: calls.projections.drop("nope"), NotFoundError),
-    "a projection of another process": (lambda calls: calls.projections.rebuild("nope"), HoldfastError),
+    "a projection of another process": (lambda calls: calls.projections.rebuild("nope"), StandfastError),
 }
 
 
@@ -495,7 +495,7 @@ def test_serving_ends_with_the_engine(live: Live) -> None:
     engine.register(Saga("last").step("stop", engine.stop).build())
     engine.futures.start("last")
     engine.serve()
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         engine.start("double")
 
 

@@ -8,10 +8,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import ConfigurationError, EffectContext, Settings
-from holdfast.runtime.clock import ManualClock
-from holdfast.runtime.commit.shares import Shares
-from holdfast.testing.manual import START
+from standfast import ConfigurationError, EffectContext, Settings
+from standfast.runtime.clock import ManualClock
+from standfast.runtime.commit.shares import Shares
+from standfast.testing.manual import START
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Do, Puppet, act
 from support.waiting import eventually

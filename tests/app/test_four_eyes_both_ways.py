@@ -9,9 +9,9 @@ import pytest
 
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
 from app.processes.acting import ends, registered
-from holdfast import Actor, RejectedError, Saga
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, RejectedError, Saga
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 FAY, GUS = (Actor(id=name, roles=frozenset({"finance"})) for name in ("fay", "gus"))

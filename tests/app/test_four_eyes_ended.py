@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import pytest
 
 from app.processes.acting import ends, process, registered
-from holdfast import Actor, Branch, Escalation, RejectedError, Saga
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, Branch, Escalation, RejectedError, Saga
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 Flow = TypeVar("Flow", Saga, Branch)

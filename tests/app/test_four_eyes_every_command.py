@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.test_four_eyes_who_acted import BOB, code, task_of, who
-from holdfast import Actor, Escalation, Saga
-from holdfast.testing import ManualEngine
+from standfast import Actor, Escalation, Saga
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 MAY = ("execution:*", "task:*", "batch:*")

@@ -9,8 +9,8 @@ import pytest
 
 from app.processes.acting import ends, process, registered, system
 from app.test_four_eyes_who_acted import FIN, OLGA, code, task_of, who
-from holdfast import Actor, Fail, RejectedError, Saga
-from holdfast.testing import ManualEngine
+from standfast import Actor, Fail, RejectedError, Saga
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 BEA = who("bea")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.processes.acting import ends, process, registered
-from holdfast import Actor, Escalation, Fail, RejectedError, Saga
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, Escalation, Fail, RejectedError, Saga
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.reporting import asked
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import ConfigurationError, Decision, EffectContext, Moment, Saga, SagaDefinition
-from holdfast.machine.graphs.compiler import graph_bytes
-from holdfast.testing import ManualEngine
+from standfast import ConfigurationError, Decision, EffectContext, Moment, Saga, SagaDefinition
+from standfast.machine.graphs.compiler import graph_bytes
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Order, Puppet, Shop, act
 

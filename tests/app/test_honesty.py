@@ -1,6 +1,6 @@
 """`why` and `resume_options` are honest: each call that they recommend is accepted and changes something, and nothing is a dead end.
 
-HOLDFAST_SEED=7 .venv/bin/pytest tests/app/test_honesty.py looks at other definitions and other moves.
+STANDFAST_SEED=7 .venv/bin/pytest tests/app/test_honesty.py looks at other definitions and other moves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from app.honesty import World, document_world, explored, random_world, rules_world
-from holdfast.testing import ManualEngine
+from standfast.testing import ManualEngine
 from support.campaigns import SEED
 from support.engines import Place
 

@@ -12,7 +12,7 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import (
+from standfast import (
     ConfigurationError,
     Decider,
     Decision,
@@ -28,8 +28,8 @@ from holdfast import (
     Saga,
     Settings,
 )
-from holdfast.kernel.canonical import canonical_hash
-from holdfast.store.shapes import Address
+from standfast.kernel.canonical import canonical_hash
+from standfast.store.shapes import Address
 from support.engines import Live, Place
 from support.ruining import Ruin
 from support.samples import (
@@ -457,7 +457,7 @@ def test_sql_alone_can_submit_a_command(postgres_dsn: str) -> None:
     with Engine(postgres_dsn).register(Order()) as engine:
         with psycopg.connect(postgres_dsn) as connection:
             connection.execute(
-                "select holdfast.submit('order', 'Place', $${\"workflow_id\": \"o-1\", \"amount\": 7}$$, key => 'o-1')"
+                "select standfast.submit('order', 'Place', $${\"workflow_id\": \"o-1\", \"amount\": 7}$$, key => 'o-1')"
             )
         eventually(engine.instances.list)
         assert engine.deciders.state(Order, "o-1").amount == 7
@@ -465,7 +465,7 @@ def test_sql_alone_can_submit_a_command(postgres_dsn: str) -> None:
         engine.register(Saga("parcel").step("send", lambda sku: {"parcel": sku}).build())
         with psycopg.connect(postgres_dsn) as connection:  # As a session for coroutines would: it can start a run, too.
             start = (
-                "select holdfast.submit('parcel', 'StartWorkflow', $${\"input\": {\"sku\": \"lamp\"}}$$, key => 'p-1')"
+                "select standfast.submit('parcel', 'StartWorkflow', $${\"input\": {\"sku\": \"lamp\"}}$$, key => 'p-1')"
             )
             connection.execute(start)
         [sent] = eventually(lambda: engine.runs.list(key="p-1").items)

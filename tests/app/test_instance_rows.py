@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import Actor, Decision, Engine, InstanceInfo, Moment, PayloadError, RequestContext, Saga
-from holdfast.testing.manual import START
+from standfast import Actor, Decision, Engine, InstanceInfo, Moment, PayloadError, RequestContext, Saga
+from standfast.testing.manual import START
 from support.engines import Place
 from support.samples import Answer, Do, Doll, Noted, Notes, Puppet
 

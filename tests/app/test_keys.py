@@ -7,8 +7,8 @@ from typing import Literal
 
 import pytest
 
-from holdfast import Actor, Calls, Capabilities, ForbiddenError, NotFoundError, PayloadError, RequestContext, Saga
-from holdfast.testing import ManualEngine
+from standfast import Actor, Calls, Capabilities, ForbiddenError, NotFoundError, PayloadError, RequestContext, Saga
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 
@@ -32,8 +32,8 @@ def test_a_key_is_known_again_by_its_secret_alone(place: Place) -> None:
     assert made.secret.rpartition("_")[2] not in repr(engine.as_tenant("acme").keys.list())
     wrong = [
         "",
-        "hf",
-        "hf__",
+        "sf",
+        "sf__",
         "nonsense",
         made.secret[:-1],
         made.secret + "x",

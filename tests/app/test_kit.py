@@ -12,24 +12,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import (
+from standfast import (
     CommandError,
     Decider,
     Decision,
     Effect,
-    HoldfastError,
     Ignored,
     Message,
     Moment,
     NotFoundError,
     PayloadError,
     Saga,
+    StandfastError,
     Timer,
     UnknownEventError,
     message,
 )
-from holdfast.kernel.decision import Recall
-from holdfast.testing import ManualEngine, Stored, given
+from standfast.kernel.decision import Recall
+from standfast.testing import ManualEngine, Stored, given
 from support.samples import (
     END,
     PATIENCE,
@@ -229,7 +229,7 @@ def test_a_command_without_its_key_is_refused() -> None:
         ({"key": "\ud800"}, PayloadError),
     ],
 )
-def test_a_message_that_would_reach_nobody_is_refused(fields: dict[str, Any], error: type[HoldfastError]) -> None:
+def test_a_message_that_would_reach_nobody_is_refused(fields: dict[str, Any], error: type[StandfastError]) -> None:
     """As far as the kit knows the target: a key that is empty, a value that cannot be stored, no target for code elsewhere."""
     given(writing(**fields)).when(Do("p-1")).then_error(error).then_state(())
     given(writing(**fields)).beside(Doll()).when(Do("p-1")).then_error(error)

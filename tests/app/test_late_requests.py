@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import Actor, ForbiddenError, Run, Saga, load_rules
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, Run, Saga, load_rules
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 CARL = Actor(id="carl", capabilities=frozenset({"execution:pause", "execution:resume"}))

@@ -9,9 +9,9 @@ import pytest
 
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
 from app.processes.acting import ends, registered
-from holdfast import Actor, Saga
-from holdfast.authoring.rules import load_rules
-from holdfast.testing import ManualEngine
+from standfast import Actor, Saga
+from standfast.authoring.rules import load_rules
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 LEA, LEO = (Actor(id=name, roles=frozenset({"legal"})) for name in ("lea", "leo"))

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import Decider, Decision, EffectContext, Engine, Moment, ReplayError, Saga, Settings, StepContext, task
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.postgres.reads import PostgresReader
-from holdfast.store.sqlite.reads import SQLiteReader
-from holdfast.testing import ManualEngine
+from standfast import Decider, Decision, EffectContext, Engine, Moment, ReplayError, Saga, Settings, StepContext, task
+from standfast.kernel.ids import InstanceId
+from standfast.store.postgres.reads import PostgresReader
+from standfast.store.sqlite.reads import SQLiteReader
+from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Add, Added, Answer, Counter, Do, Ledger, Puppet, act
 

@@ -9,9 +9,9 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import EffectContext, Moment, ProjectedEvent, Saga
-from holdfast.store.findings import Beat
-from holdfast.store.shapes import DEFAULT_TENANT
+from standfast import EffectContext, Moment, ProjectedEvent, Saga
+from standfast.store.findings import Beat
+from standfast.store.shapes import DEFAULT_TENANT
 from support.engines import QUICK, Live, Place
 from support.inside import store_of
 from support.samples import Act, Add, Answer, Counter, Do, Ledger, Notes, Puppet, act, note

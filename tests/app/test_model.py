@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast import (
+from standfast import (
     CommandError,
     Decision,
     Ignored,
@@ -19,7 +19,7 @@ from holdfast import (
     Settings,
     Status,
 )
-from holdfast.store.shapes import Address
+from standfast.store.shapes import Address
 from support.engines import Place
 from support.samples import (
     END,

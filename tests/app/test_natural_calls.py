@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from app.sagas.acting import BROKEN, Stage
-from holdfast import ConfigurationError, Engine, NotFoundError, PayloadError, Saga, SagaDefinition
+from standfast import ConfigurationError, Engine, NotFoundError, PayloadError, Saga, SagaDefinition
 from support.engines import Place
 from support.samples import Add, Counter, Do, Puppet
 

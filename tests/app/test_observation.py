@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Decision, Moment, Settings, Status
-from holdfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
+from standfast import Decision, Moment, Settings, Status
+from standfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
 from support.engines import Live, Place
 from support.inside import identity_of
 from support.samples import (

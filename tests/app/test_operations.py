@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from holdfast import (
+from standfast import (
     Actor,
     ConfigurationError,
     Decision,
@@ -28,10 +28,10 @@ from holdfast import (
     Settings,
     StoppedError,
 )
-from holdfast.app.calls.faces import FutureEngineCalls
-from holdfast.runtime.telemetry import HandlerMissing, Happening
-from holdfast.store.ranks import rank_of
-from holdfast.store.shapes import DEFAULT_TENANT, Maintenance
+from standfast.app.calls.faces import FutureEngineCalls
+from standfast.runtime.telemetry import HandlerMissing, Happening
+from standfast.store.ranks import rank_of
+from standfast.store.shapes import DEFAULT_TENANT, Maintenance
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import (
     END,

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Actor, RejectedError, Run, Saga, load_rules
-from holdfast.kernel.records import PauseClock
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
+from standfast import Actor, RejectedError, Run, Saga, load_rules
+from standfast.kernel.records import PauseClock
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 from support.engines import Place
 from support.inside import desk_of
 

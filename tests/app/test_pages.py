@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast import Actor, Decision, Engine, Moment, NotFoundError, PayloadError, Rejection, Reply, Saga
-from holdfast.app.workflow_views import HistoryEntry
-from holdfast.testing import ManualEngine
+from standfast import Actor, Decision, Engine, Moment, NotFoundError, PayloadError, Rejection, Reply, Saga
+from standfast.app.workflow_views import HistoryEntry
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.samples import Answer, Do, Noted, Notes, Puppet
 

@@ -13,14 +13,13 @@ import pytest
 
 from app.documents.acting import GIVEN, graph
 from app.processes.acting import INPUT, published
-from holdfast import (
+from standfast import (
     Actor,
     Calls,
     CapabilityResolver,
     Decision,
     Fail,
     ForbiddenError,
-    HoldfastError,
     Message,
     Moment,
     NotFoundError,
@@ -28,15 +27,16 @@ from holdfast import (
     Run,
     Saga,
     Settings,
+    StandfastError,
 )
-from holdfast.app.calls import faces
-from holdfast.app.calls.faces import FutureCalls
-from holdfast.app.calls.run import FutureRun
-from holdfast.authoring.definition import Definition
-from holdfast.kernel.actor import SYSTEM
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.companions import Attendance, CallFacts, Companion
-from holdfast.testing import ManualEngine
+from standfast.app.calls import faces
+from standfast.app.calls.faces import FutureCalls
+from standfast.app.calls.run import FutureRun
+from standfast.authoring.definition import Definition
+from standfast.kernel.actor import SYSTEM
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.companions import Attendance, CallFacts, Companion
+from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Noted, Notes, Puppet
 
@@ -414,7 +414,7 @@ def told(call: Call, calls: Calls, on: Things) -> tuple[str, str]:
     """What a call says: how it fails, or what comes of it."""
     try:
         return "", masked(f" {call(calls, on)!r}", on)
-    except HoldfastError as error:
+    except StandfastError as error:
         return f"{type(error).__name__} {error.code}", masked(f" {error}", on)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import NotFoundError, Saga, Settings
-from holdfast.app.past import PastState
-from holdfast.kernel.program import Program
-from holdfast.testing import ManualEngine
+from standfast import NotFoundError, Saga, Settings
+from standfast.app.past import PastState
+from standfast.kernel.program import Program
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 STEPS = 12

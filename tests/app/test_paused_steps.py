@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from app.processes.acting import ends, process, registered
-from holdfast import Actor, PayloadError, Saga
-from holdfast.testing import ManualEngine
+from standfast import Actor, PayloadError, Saga
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 BOSS = Actor(id="bob", roles=frozenset({"boss"}))

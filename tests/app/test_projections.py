@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import (
+from standfast import (
     ConfigurationError,
     Engine,
     NotFoundError,
@@ -22,10 +22,10 @@ from holdfast import (
     StoppedError,
     UnknownEventError,
 )
-from holdfast.machine.runs.events import WorkflowStarted
-from holdfast.store.port import Store
-from holdfast.store.sqlite.store import SQLiteStore
-from holdfast.testing import ManualEngine
+from standfast.machine.runs.events import WorkflowStarted
+from standfast.store.port import Store
+from standfast.store.sqlite.store import SQLiteStore
+from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.inside import store_of
 from support.samples import Add, Added, Counter, Do, Order, Puppet, Shop

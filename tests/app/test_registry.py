@@ -13,18 +13,18 @@ from types import MappingProxyType
 
 import pytest
 
-import holdfast.kernel.decider
-import holdfast.kernel.decision
-import holdfast.runtime.loops.due_work
-import holdfast.runtime.work.intake
-import holdfast.store.port
-from holdfast import ConfigurationError, DefinitionError, EffectContext, Engine, Moment, NotFoundError, StoppedError
-from holdfast.kernel.codecs import JsonCodec
-from holdfast.runtime.chance import SeededChance
-from holdfast.runtime.clock import ManualClock
-from holdfast.runtime.service import Service
-from holdfast.runtime.workplace import Runtime
-from holdfast.store.opening import open_store
+import standfast.kernel.decider
+import standfast.kernel.decision
+import standfast.runtime.loops.due_work
+import standfast.runtime.work.intake
+import standfast.store.port
+from standfast import ConfigurationError, DefinitionError, EffectContext, Engine, Moment, NotFoundError, StoppedError
+from standfast.kernel.codecs import JsonCodec
+from standfast.runtime.chance import SeededChance
+from standfast.runtime.clock import ManualClock
+from standfast.runtime.service import Service
+from standfast.runtime.workplace import Runtime
+from standfast.store.opening import open_store
 from support.engines import Live, Place
 from support.samples import (
     Add,
@@ -238,11 +238,11 @@ def test_the_parts_can_be_replaced_one_by_one() -> None:
         (first,) = engine.instances.list()
     assert first.created_at == start
     parts = (
-        holdfast.kernel.decider.Decider,
-        holdfast.kernel.decision.Decision,
-        holdfast.store.port.Unit,
-        holdfast.runtime.work.intake.Intake,
-        holdfast.runtime.loops.due_work.DueWork,
+        standfast.kernel.decider.Decider,
+        standfast.kernel.decision.Decision,
+        standfast.store.port.Unit,
+        standfast.runtime.work.intake.Intake,
+        standfast.runtime.loops.due_work.DueWork,
         Service,
         Runtime,
     )

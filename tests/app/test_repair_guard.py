@@ -10,8 +10,8 @@ import pytest
 
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
 from app.processes.acting import ends, process, system
-from holdfast import Actor, Definition, Fail, RejectedError, Run, Saga, load_processes, load_rules
-from holdfast.testing import ManualEngine
+from standfast import Actor, Definition, Fail, RejectedError, Run, Saga, load_processes, load_rules
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 REPAIRER = Actor(id="rita", capabilities=frozenset({"execution:repair", "execution:read"}))

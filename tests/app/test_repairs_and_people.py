@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
-from holdfast import Actor, Fail, RejectedError, Saga
-from holdfast.testing import ManualEngine
+from standfast import Actor, Fail, RejectedError, Saga
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 REPAIRER = Actor(id="rita", capabilities=frozenset({"execution:repair", "execution:read"}))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from holdfast import (
+from standfast import (
     Actor,
     Decision,
     EffectContext,
@@ -22,10 +22,10 @@ from holdfast import (
     Saga,
     StepContext,
 )
-from holdfast.app.views import Recorded
-from holdfast.kernel.actor import SYSTEM as THE_SYSTEM
-from holdfast.kernel.actor import request_of
-from holdfast.testing import ManualEngine
+from standfast.app.views import Recorded
+from standfast.kernel.actor import SYSTEM as THE_SYSTEM
+from standfast.kernel.actor import request_of
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.samples import Act, Answer, Do, Doll, Noted, Notes, Puppet
 
@@ -185,7 +185,7 @@ def test_an_engine_that_is_used_without_a_context_writes_none(place: Place) -> N
 
     engine = place.engine().register(Puppet(all_kinds)).register(Doll())
     engine.deciders.execute(Puppet, Do("p-1", "begin"))
-    schema = "holdfast." if place.url.startswith("postgres") else ""
+    schema = "standfast." if place.url.startswith("postgres") else ""
     with place.store.writer().unit() as unit, unit.lend() as lent:
         connection: Any = lent
         found = [

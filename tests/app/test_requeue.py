@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Actor, DeadLetter, Decision, Ignored, Moment, NotFoundError, Settings
-from holdfast.testing import ManualEngine
+from standfast import Actor, DeadLetter, Decision, Ignored, Moment, NotFoundError, Settings
+from standfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import AT_ONCE, Place
 from support.samples import END, Add, Answer, Counter, Do, Noted, Notes, Puppet

@@ -9,10 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from cli.calling import Holdfast
-from holdfast import Decision, Fail, ForbiddenError, PayloadError, RequestContext, Saga, SagaDefinition, StepContext
-from holdfast.kernel.actor import Actor
-from holdfast.testing import ManualEngine
+from cli.calling import Standfast
+from standfast import Decision, Fail, ForbiddenError, PayloadError, RequestContext, Saga, SagaDefinition, StepContext
+from standfast.kernel.actor import Actor
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.samples import Act, Do, Noted, Puppet
 
@@ -106,7 +106,7 @@ def test_doctor_lists_what_was_sent_after_the_restore_point(tmp_path: Path) -> N
     engine.drain()
     engine.stop()
     (tmp_path / "keys.txt").write_text("\n".join([*receiver.keys, "", "something else"]))
-    restored = Holdfast(f"sqlite:///{copy}")
+    restored = Standfast(f"sqlite:///{copy}")
     done = restored("doctor", "--after-restore", str(tmp_path / "keys.txt"), code=1)
     assert "2 known, 1 again, 3 lost, 1 unknown" in done.stdout
     lost = {f"{begun.id}:2", f"{late.id}:1", f"{late.id}:2"}

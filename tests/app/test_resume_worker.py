@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from app.sagas.acting import Stage, history, run, status, step
-from holdfast import Actor, ForbiddenError, NotFoundError, RequestContext, Saga, SagaDefinition, Settings
-from holdfast.kernel.ids import InstanceId
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph, graph_data
-from holdfast.runtime.commit.submissions import Submission
-from holdfast.runtime.loops.resuming import Resuming
-from holdfast.store.shapes import Address
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, NotFoundError, RequestContext, Saga, SagaDefinition, Settings
+from standfast.kernel.ids import InstanceId
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph, graph_data
+from standfast.runtime.commit.submissions import Submission
+from standfast.runtime.loops.resuming import Resuming
+from standfast.store.shapes import Address
+from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.waiting import arrives, eventually
 

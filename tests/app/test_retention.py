@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import (
+from standfast import (
     ConflictError,
     Decision,
     EffectContext,
@@ -19,8 +19,8 @@ from holdfast import (
     Saga,
     Settings,
 )
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin
 from support.samples import END, Act, Answer, Do, Ledger, Noted, Notes, Puppet, act

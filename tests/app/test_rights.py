@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app.test_partitions import LISTS, MADE, OF_ONE, Things, furnished, opened, told, within
-from holdfast import Actor, ForbiddenError
-from holdfast.machine.batches.words import CancelBatch
-from holdfast.machine.schedules.words import DeleteSchedule
+from standfast import Actor, ForbiddenError
+from standfast.machine.batches.words import CancelBatch
+from standfast.machine.schedules.words import DeleteSchedule
 from support.engines import Place
 
 EVE = Actor(id="eve")

@@ -10,7 +10,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from holdfast import (
+from standfast import (
     CommandError,
     Decider,
     Decision,
@@ -23,11 +23,11 @@ from holdfast import (
     UnknownEventError,
     message,
 )
-from holdfast.kernel.codecs import JsonCodec
-from holdfast.kernel.vocabulary import Vocabulary
-from holdfast.runtime.telemetry import HandlerMissing, Happening, HistoryUnreadable, WorkUnreadable
-from holdfast.store.shapes import SHARED_TENANT
-from holdfast.testing import ManualEngine
+from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.vocabulary import Vocabulary
+from standfast.runtime.telemetry import HandlerMissing, Happening, HistoryUnreadable, WorkUnreadable
+from standfast.store.shapes import SHARED_TENANT
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.samples import Act, Answer, Counter, Do, Ledger, Noted, Puppet, act
 from support.waiting import LONG_SECONDS, eventually
@@ -145,7 +145,7 @@ def test_work_that_nobody_reads_is_reported(place: Place, caplog: pytest.LogCapt
     old.listen(heard.append)
     for wait in (timedelta(0), timedelta(minutes=1, seconds=1), HOUR):
         place.clock.move(wait)
-        with caplog.at_level(logging.WARNING, "holdfast"):
+        with caplog.at_level(logging.WARNING, "standfast"):
             assert len(old.runtime.housekeeping.unread.look()) == len(old.runtime.housekeeping.unread.look())
     told = [(each.kind, each.language, each.type) for each in heard if isinstance(each, WorkUnreadable)]
     both = [("effect", "puppet", "Fax"), ("inbox", "puppet", "Warn")]
@@ -190,7 +190,7 @@ def test_a_timer_of_an_unreadable_instance_waits_for_newer_code(place: Place, ca
     old = place.engine().register(Puppet(ring))
     old.deciders.execute(Puppet, Do("p-1", "set"))
     place.engine().register(Newer()).deciders.execute(Newer, Warn("p-1"))
-    with caplog.at_level(logging.WARNING, "holdfast"):
+    with caplog.at_level(logging.WARNING, "standfast"):
         old.advance(hours=1, minutes=10)
     assert old.dead_letters.list() == []
     assert 9 <= caplog.text.count("work of 'puppet' is left to processes with newer code") <= 11
@@ -293,9 +293,9 @@ def _rewrite(place: Place, compiled: bytes) -> None:
     with place.store.writer().unit() as unit, unit.lend() as connection:
         run = connection.execute  # type: ignore[attr-defined]
         if place.url.startswith("postgresql"):
-            run("alter table holdfast.definitions disable trigger definitions_immutable")
-            run("update holdfast.definitions set compiled = %s where name = 'next'", [compiled])
-            run("alter table holdfast.definitions enable trigger definitions_immutable")
+            run("alter table standfast.definitions disable trigger definitions_immutable")
+            run("update standfast.definitions set compiled = %s where name = 'next'", [compiled])
+            run("alter table standfast.definitions enable trigger definitions_immutable")
         else:
             (text,) = run("select sql from sqlite_master where name = 'definitions_immutable'").fetchone()
             run("drop trigger definitions_immutable")
@@ -303,16 +303,16 @@ def _rewrite(place: Place, compiled: bytes) -> None:
             run(text)
 
 
-@pytest.mark.parametrize("role", ["holdfast_engine", "holdfast_tenant"])
+@pytest.mark.parametrize("role", ["standfast_engine", "standfast_tenant"])
 def test_a_command_from_sql_reaches_a_saga(postgres_dsn: str, role: str) -> None:
     """A definition that is published is a graph, also for a role that sees one tenant only; a process that never met it does it."""
     starter = ManualEngine(postgres_dsn).register(Saga("asking").wait_for("answer", "said").build())
     instance = starter.start("asking").id
     with psycopg.connect(postgres_dsn) as connection:
         connection.execute(f"set role {role}")
-        connection.execute("set holdfast.tenant = 'default'")
+        connection.execute("set standfast.tenant = 'default'")
         connection.execute(
-            "select holdfast.submit('asking', 'SendSignal', '{\"name\": \"said\"}', instance => %s)", [instance]
+            "select standfast.submit('asking', 'SendSignal', '{\"name\": \"said\"}', instance => %s)", [instance]
         )
     worker = ManualEngine(postgres_dsn, seed=7)
     worker.drain()

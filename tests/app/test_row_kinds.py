@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import CommandError, Decider, Decision, Moment, NotFoundError
-from holdfast.kernel.records import DeadLetterRaised, StepMoved, StepOpened, StoredStep
-from holdfast.kernel.rows import flaw_of
-from holdfast.testing import ManualEngine, given
+from standfast import CommandError, Decider, Decision, Moment, NotFoundError
+from standfast.kernel.records import DeadLetterRaised, StepMoved, StepOpened, StoredStep
+from standfast.kernel.rows import flaw_of
+from standfast.testing import ManualEngine, given
 from support.desks import Desk
 from support.engines import Place
 from support.notes import NOTES, WEIGHTS, Edit, Notebook, NoteOpened, StoredNote, StoredWeight, declared

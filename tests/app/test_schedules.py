@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from app.processes.acting import ends, person, process
-from holdfast import (
+from standfast import (
     Actor,
     ForbiddenError,
     NotFoundError,
@@ -19,12 +19,12 @@ from holdfast import (
     Saga,
     load_processes,
 )
-from holdfast.app.desk import Desk
-from holdfast.kernel.schedule_records import ScheduleChanged
-from holdfast.machine.schedules import words as w
-from holdfast.machine.schedules.rows import standing_of
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
+from standfast.app.desk import Desk
+from standfast.kernel.schedule_records import ScheduleChanged
+from standfast.machine.schedules import words as w
+from standfast.machine.schedules.rows import standing_of
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 from support.engines import Place
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -10,21 +10,21 @@ from functools import partial
 import psycopg
 import pytest
 
-from holdfast import (
+from standfast import (
     CommandError,
     Decision,
     Engine,
     Fail,
-    HoldfastError,
     Message,
     Moment,
     NotFoundError,
     PayloadError,
     RejectedError,
     Rejection,
+    StandfastError,
     StoreError,
 )
-from holdfast.runtime.commit.submissions import Submission
+from standfast.runtime.commit.submissions import Submission
 from support.engines import Live, Place
 from support.samples import (
     PATIENCE,
@@ -132,7 +132,7 @@ def test_plain_data_leads_to_the_same_decision(place: Place, call: Callable[[Eng
 def test_a_fault_at_any_stage_of_the_commit_leaves_nothing_behind(place: Place, table: str) -> None:
     """Instance, events, effects, timers, messages and receipts are one transaction: if one cannot be written, none is."""
     engine = place.engine().register(Puppet(everything))
-    prefix = "" if place.url.startswith("sqlite") else "holdfast."
+    prefix = "" if place.url.startswith("sqlite") else "standfast."
     refuse(place, f"{prefix}{table}")
     with pytest.raises(StoreError) as caught:
         engine.deciders.execute(Puppet, Do("p-1", "x"), command_id="k-1")
@@ -158,7 +158,7 @@ def refuse(place: Place, table: str) -> None:
         return
     with psycopg.connect(place.url, autocommit=True) as connection:
         connection.execute(
-            f"create trigger stop before insert on {table} execute function holdfast.refuse('HF999', 'no')"
+            f"create trigger stop before insert on {table} execute function standfast.refuse('HF999', 'no')"
         )
 
 
@@ -305,7 +305,7 @@ def test_a_caller_may_wait_for_an_answer_or_await_it(live: Live) -> None:
 
 
 def test_errors_are_of_one_family_and_say_whether_to_try_again(place: Place) -> None:
-    """Whatever a call raises on purpose is a HoldfastError with a code."""
+    """Whatever a call raises on purpose is a StandfastError with a code."""
     engine = place.engine().register(Order(), done)
     failures = [
         engine.futures.deciders.execute(Order, Pay("o-1")).exception(),
@@ -315,7 +315,7 @@ def test_errors_are_of_one_family_and_say_whether_to_try_again(place: Place) -> 
         engine.futures.projections.rebuild("nothing").exception(),
     ]
     for error in failures:
-        assert isinstance(error, HoldfastError)
+        assert isinstance(error, StandfastError)
         assert error.code
         assert not error.retryable
 

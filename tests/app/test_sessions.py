@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Actor, Calls, ForbiddenError, NotFoundError, PayloadError, RequestContext
-from holdfast.testing import ManualEngine
+from standfast import Actor, Calls, ForbiddenError, NotFoundError, PayloadError, RequestContext
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 
@@ -26,7 +26,7 @@ def test_a_session_is_known_again_by_its_secret_alone(place: Place) -> None:
     assert found is not None
     assert (found.tenant, found.partition, found.bearer) == ("acme", "north", ann.request.actor)
     assert made.secret.rpartition("_")[2] not in repr(ann.sessions.list())
-    wrong = ["", "hfs", "hfs__", made.secret[:-1], made.secret + "x", made.secret.swapcase(), "hf" + made.secret[3:]]
+    wrong = ["", "sfs", "sfs__", made.secret[:-1], made.secret + "x", made.secret.swapcase(), "sf" + made.secret[3:]]
     assert [engine.admin.identify_session(each) for each in wrong] == [None] * len(wrong)
     assert engine.admin.identify(made.secret) is None
     ann.sessions.end(made.session)

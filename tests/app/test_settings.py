@@ -22,7 +22,8 @@ from app.documents.orders import body as body_of_orders
 from app.documents.orders import register as register_orders
 from app.sagas.acting import Gate
 from faults.test_bad_databases import spoilt
-from holdfast import (
+from outbound.serving import serving
+from standfast import (
     Actor,
     Decision,
     EffectContext,
@@ -36,14 +37,13 @@ from holdfast import (
     Webhook,
     load_rules,
 )
-from holdfast.runtime.clock import ManualClock
-from holdfast.runtime.telemetry import Committed, Happening
-from holdfast.store.port import Unit
-from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Borrower, Claim, StoredMessage
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
-from outbound.serving import serving
+from standfast.runtime.clock import ManualClock
+from standfast.runtime.telemetry import Committed, Happening
+from standfast.store.port import Unit
+from standfast.store.reading import Reader
+from standfast.store.shapes import Address, Borrower, Claim, StoredMessage
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 from support.desks import Desk
 from support.engines import AT_ONCE, Live
 from support.inside import store_of
@@ -385,7 +385,7 @@ def _pause_of_a_failing_projection(live: Live, settings: Settings) -> object:
         def emit(self, record: logging.LogRecord) -> None:
             told.append(record.args)
 
-    listening, logger = Listening(), logging.getLogger("holdfast.projections")
+    listening, logger = Listening(), logging.getLogger("standfast.projections")
     logger.addHandler(listening)
     try:
         with driven(live, settings).register(Counter()).project(_Reading(fails=True)) as engine:
@@ -706,7 +706,7 @@ CASES = {
     ),
     "charter_refresh": Case(_seconds_until_other_words_are_heard_of, [(2 * SECOND, 2), (5 * SECOND, 5)]),
     "handler_role": Case(
-        _role_that_a_call_is_lent_a_connection_for, [("", ""), ("holdfast_tenant", "holdfast_tenant")]
+        _role_that_a_call_is_lent_a_connection_for, [("", ""), ("standfast_tenant", "standfast_tenant")]
     ),
     "retry": Case(_calls_of_a_failing_handler, [(policy(2), [1, 2]), (policy(3), [1, 2, 3])]),
     "command_retry": Case(_deliveries_of_a_failing_message, [(policy(2), 2), (policy(3), 3)]),
@@ -788,8 +788,8 @@ CASES = {
             ("file:FOLDER/password", [("h@example.com", "orders")]),
             ("file:FOLDER/nothing", ["FileNotFoundError"]),
             (
-                "env:HOLDFAST_NONE",
-                ["there is no variable 'HOLDFAST_NONE' in the environment; mail_password_from names it"],
+                "env:STANDFAST_NONE",
+                ["there is no variable 'STANDFAST_NONE' in the environment; mail_password_from names it"],
             ),
         ],
         {**MAIL, "mail_user": "orders"},

@@ -6,20 +6,20 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import ConfigurationError, RetryPolicy, Settings
+from standfast import ConfigurationError, RetryPolicy, Settings
 
 
 @pytest.mark.row("R-087", "R-101", "R-102", "R-103", "R-104")
 def test_nothing_said_means_the_defaults() -> None:
     """Those of the settings, whatever else is in the environment."""
-    found = Settings.from_environment({"PATH": "/bin", "WORKFLOW_OTHER": "x", "HOLDFAST_TEST_DSN": "postgresql://x"})
+    found = Settings.from_environment({"PATH": "/bin", "WORKFLOW_OTHER": "x", "STANDFAST_TEST_DSN": "postgresql://x"})
     assert found == Settings()
     assert (found.resume_timeout, found.resume_auto_escalate) == (timedelta(hours=24), False)
     assert (found.auto_resume_after_approval, found.resume_worker_interval) == (True, timedelta(minutes=5))
 
 
 @pytest.mark.row("R-101", "R-102", "R-103", "R-104", "R-105")
-@pytest.mark.parametrize("prefix", ["WORKFLOW_", "HOLDFAST_"])
+@pytest.mark.parametrize("prefix", ["WORKFLOW_", "STANDFAST_"])
 def test_the_settings_of_resuming_have_two_names(prefix: str) -> None:
     """Their own, and those of the specification."""
     said = {"RESUME_TIMEOUT": "1h30m", "RESUME_AUTO_ESCALATE": "true", "AUTO_RESUME_AFTER_APPROVAL": "no"}
@@ -48,7 +48,7 @@ def test_the_settings_of_resuming_have_two_names(prefix: str) -> None:
 )
 def test_every_setting_has_a_variable(name: str, text: str, field: str, value: object) -> None:
     """Its name in capitals with the prefix; those of a policy begin with the name of the policy."""
-    assert getattr(Settings.from_environment({f"HOLDFAST_{name}": text}), field) == value
+    assert getattr(Settings.from_environment({f"STANDFAST_{name}": text}), field) == value
 
 
 @pytest.mark.row("R-105")
@@ -56,23 +56,23 @@ def test_every_setting_has_a_variable(name: str, text: str, field: str, value: o
     ("said", "message"),
     [
         ({"WORKFLOW_RESUME_TIMEOUT": "soon"}, "WORKFLOW_RESUME_TIMEOUT is 'soon'; give a duration such as 24h"),
-        ({"HOLDFAST_RESUME_TIMEOUT": "24"}, "HOLDFAST_RESUME_TIMEOUT is '24'; give a duration such as 24h"),
-        ({"HOLDFAST_RESUME_TIMEOUT": "-1h"}, "give a duration"),
-        ({"HOLDFAST_KEEP_FINISHED": "99999999999d"}, "a hundred years, or none"),
-        ({"HOLDFAST_INVOKERS": "a,,b"}, "give names with commas between them"),
+        ({"STANDFAST_RESUME_TIMEOUT": "24"}, "STANDFAST_RESUME_TIMEOUT is '24'; give a duration such as 24h"),
+        ({"STANDFAST_RESUME_TIMEOUT": "-1h"}, "give a duration"),
+        ({"STANDFAST_KEEP_FINISHED": "99999999999d"}, "a hundred years, or none"),
+        ({"STANDFAST_INVOKERS": "a,,b"}, "give names with commas between them"),
         ({"WORKFLOW_RESUME_AUTO_ESCALATE": "maybe"}, "'maybe'; give true or false"),
-        ({"HOLDFAST_CONCURRENCY": "many"}, "HOLDFAST_CONCURRENCY is 'many'; give a whole number"),
-        ({"HOLDFAST_AGEING": "x"}, "give a number"),
-        ({"HOLDFAST_RETRY_BACKOFF": "random"}, "it is one of fixed, linear, exponential"),
+        ({"STANDFAST_CONCURRENCY": "many"}, "STANDFAST_CONCURRENCY is 'many'; give a whole number"),
+        ({"STANDFAST_AGEING": "x"}, "give a number"),
+        ({"STANDFAST_RETRY_BACKOFF": "random"}, "it is one of fixed, linear, exponential"),
         (
-            {"HOLDFAST_CONCURENCY": "5"},
-            "HOLDFAST_CONCURENCY is no setting; did you mean HOLDFAST_CONCURRENCY?",
+            {"STANDFAST_CONCURENCY": "5"},
+            "STANDFAST_CONCURENCY is no setting; did you mean STANDFAST_CONCURRENCY?",
         ),
-        ({"HOLDFAST_Q": "5"}, "the names are those of the settings"),
-        ({"HOLDFAST_RETRY": "5"}, "is no setting"),
-        ({"WORKFLOW_RESUME_TIMEOUT": "1h", "HOLDFAST_RESUME_TIMEOUT": "2h"}, "two names of one setting"),
-        ({"HOLDFAST_CONCURRENCY": "0"}, "concurrency must be at least 1"),
-        ({"HOLDFAST_RESUME_WORKER_INTERVAL": "0s"}, "at least 0.001 s"),
+        ({"STANDFAST_Q": "5"}, "the names are those of the settings"),
+        ({"STANDFAST_RETRY": "5"}, "is no setting"),
+        ({"WORKFLOW_RESUME_TIMEOUT": "1h", "STANDFAST_RESUME_TIMEOUT": "2h"}, "two names of one setting"),
+        ({"STANDFAST_CONCURRENCY": "0"}, "concurrency must be at least 1"),
+        ({"STANDFAST_RESUME_WORKER_INTERVAL": "0s"}, "at least 0.001 s"),
     ],
 )
 def test_what_cannot_be_meant_stops_the_start(said: dict[str, str], message: str) -> None:

@@ -16,9 +16,17 @@ import msgspec
 import pydantic
 import pytest
 
-from holdfast import ConfigurationError, MessagePackCodec, PayloadError, Saga, StepContext, WorkflowFailedError, handler
-from holdfast.app.step_handlers import plain
-from holdfast.testing import ManualEngine
+from standfast import (
+    ConfigurationError,
+    MessagePackCodec,
+    PayloadError,
+    Saga,
+    StepContext,
+    WorkflowFailedError,
+    handler,
+)
+from standfast.app.step_handlers import plain
+from standfast.testing import ManualEngine
 
 
 @dataclasses.dataclass

@@ -10,8 +10,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import EffectContext, Engine, Moment, ProjectedEvent, StoppedError
-from holdfast.runtime.telemetry import Committed, Happening
+from standfast import EffectContext, Engine, Moment, ProjectedEvent, StoppedError
+from standfast.runtime.telemetry import Committed, Happening
 from support.engines import QUICK, Live
 from support.samples import Answer, Do, Ledger, Notes, Puppet, act, done
 from support.waiting import arrives, eventually
@@ -29,7 +29,7 @@ def left() -> Callable[[], list[str]]:
         return [
             each.name
             for each in set(threading.enumerate()) - before
-            if each.name.startswith("holdfast") and not each.name.startswith("holdfast-callback")
+            if each.name.startswith("standfast") and not each.name.startswith("standfast-callback")
         ]
 
     return names
@@ -113,7 +113,7 @@ def test_an_engine_may_be_stopped_from_inside_without_another_thread(
     start, came_back = threading.Thread.start, threading.Event()
 
     def scarce(thread: threading.Thread) -> None:
-        if thread.name == "holdfast-stop":
+        if thread.name == "standfast-stop":
             raise RuntimeError("can't start new thread")
         start(thread)
 

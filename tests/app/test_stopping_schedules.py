@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from app.processes.acting import ends, person, process, registered
-from holdfast import Actor, ForbiddenError, PayloadError, RejectedError
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, PayloadError, RejectedError
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 HOUR = timedelta(hours=1)

@@ -10,10 +10,10 @@ from typing import cast
 import psycopg
 import pytest
 
-from holdfast import Engine
-from holdfast.store.opening import open_store
-from holdfast.store.port import Store
-from holdfast.store.shapes import InstanceQuery
+from standfast import Engine
+from standfast.store.opening import open_store
+from standfast.store.port import Store
+from standfast.store.shapes import InstanceQuery
 from support.engines import QUICK, Live, Place
 from support.inside import connections_of
 from support.samples import Add, Cancel, Counter, Do, Order, Placed, Puppet, Shop
@@ -31,7 +31,7 @@ def asking(live: Live) -> Callable[[str], Rows]:
             with closing(sqlite3.connect(live.url.removeprefix("sqlite:///"))) as file:
                 return cast("Rows", file.execute(question.format("")).fetchall())
         with psycopg.connect(live.url) as server:
-            return cast("Rows", server.execute(question.format("holdfast.")).fetchall())
+            return cast("Rows", server.execute(question.format("standfast.")).fetchall())
 
     return ask
 

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
-from holdfast import CommandError, Decider, Decision, Moment, Settings, message
-from holdfast.kernel.decider import Decider as AnyDecider
-from holdfast.kernel.decider import declared_types
-from holdfast.kernel.vocabulary import _WIRE, members_of, wire_name
-from holdfast.machine.alerts import AlertDecider
-from holdfast.machine.batches.decider import BatchDecider
-from holdfast.machine.machine import GraphMachine
-from holdfast.machine.publications import PublicationDecider
-from holdfast.machine.schedules.decider import ScheduleDecider
-from holdfast.people.directory import Directory, StaticDirectory
-from holdfast.people.files import Roster
-from holdfast.people.tables import TableDirectory
-from holdfast.runtime.telemetry import CommandRefused
-from holdfast.store.opening import open_store
+import standfast
+from standfast import CommandError, Decider, Decision, Moment, Settings, message
+from standfast.kernel.decider import Decider as AnyDecider
+from standfast.kernel.decider import declared_types
+from standfast.kernel.vocabulary import _WIRE, members_of, wire_name
+from standfast.machine.alerts import AlertDecider
+from standfast.machine.batches.decider import BatchDecider
+from standfast.machine.machine import GraphMachine
+from standfast.machine.publications import PublicationDecider
+from standfast.machine.schedules.decider import ScheduleDecider
+from standfast.people.directory import Directory, StaticDirectory
+from standfast.people.files import Roster
+from standfast.people.tables import TableDirectory
+from standfast.runtime.telemetry import CommandRefused
+from standfast.store.opening import open_store
 from support.engines import Place
 
 NAMES = Path(__file__).parent / "stored-names.txt"
@@ -92,7 +92,7 @@ def test_directories_have_stored_names() -> None:
 
 def test_no_emitted_name_is_that_of_a_class() -> None:
     """Commands, events and effects are shown under their stored names in rows, telemetry and errors: the source never asks for their class."""
-    root = Path(holdfast.__file__).parent
+    root = Path(standfast.__file__).parent
     odd = []
     for path in sorted(root.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Actor, Decision, EffectContext, Moment, RequestContext
-from holdfast.runtime.telemetry import EffectEnded, Happening, InstanceEnded, InstanceStarted, TimerFired
+from standfast import Actor, Decision, EffectContext, Moment, RequestContext
+from standfast.runtime.telemetry import EffectEnded, Happening, InstanceEnded, InstanceStarted, TimerFired
 from support.engines import Place
 from support.samples import END, Act, Answer, Do, Noted, Notes, Puppet
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast import CommandError, Decision, Ignored, Moment, Rejection, RetryPolicy, Settings
-from holdfast.testing import given
+from standfast import CommandError, Decision, Ignored, Moment, Rejection, RetryPolicy, Settings
+from standfast.testing import given
 from support.engines import Live, Place
 from support.samples import (
     END,

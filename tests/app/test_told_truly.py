@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.processes.acting import ends, process, registered, system
-from holdfast import Actor, PayloadError, RejectedError, Saga
+from standfast import Actor, PayloadError, RejectedError, Saga
 from support.engines import Place
 
 HOUR = timedelta(hours=1)

@@ -16,7 +16,7 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import (
+from standfast import (
     ConfigurationError,
     Decision,
     EffectContext,
@@ -28,14 +28,14 @@ from holdfast import (
     Settings,
     StepContext,
 )
-from holdfast.kernel.program import Program
-from holdfast.runtime.commit.cache import CachedInstance
-from holdfast.runtime.telemetry import CommandRefused, EffectEnded, WorkLost
-from holdfast.store.opening import open_store
-from holdfast.store.port import Store
-from holdfast.store.shapes import Loaded, Wanted
-from holdfast.store.sqlite.store import SQLiteStore
-from holdfast.testing import ManualEngine
+from standfast.kernel.program import Program
+from standfast.runtime.commit.cache import CachedInstance
+from standfast.runtime.telemetry import CommandRefused, EffectEnded, WorkLost
+from standfast.store.opening import open_store
+from standfast.store.port import Store
+from standfast.store.shapes import Loaded, Wanted
+from standfast.store.sqlite.store import SQLiteStore
+from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.inside import connections_of, store_of
 from support.samples import Act, Add, Answer, Counter, Do, Doll, Noted, Notes, Puppet
@@ -521,7 +521,7 @@ def test_a_handler_cannot_leave_its_connection_in_the_middle_of_something(
 ) -> None:
     """What it keeps unended is hung up on: the call has failed with a reason, and its thread comes back."""
     if unended != "thread":  # Nobody is there who could let go of the connection.
-        monkeypatch.setattr("holdfast.store.postgres.connections._CANCEL_SECONDS", 0.1)
+        monkeypatch.setattr("standfast.store.postgres.connections._CANCEL_SECONDS", 0.1)
     kept, attempts = contextlib.ExitStack(), list[int]()
 
     def handle(context: EffectContext, effect: Act) -> None:
@@ -636,7 +636,7 @@ USES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///{}/holdfast.db"])
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///{}/standfast.db"])
 def test_what_a_handler_keeps_is_dead_when_its_call_has_ended(tmp_path: Path, url: str, use: str) -> None:
     """The transactions that follow on the writer are those of others: a connection, a cursor or a blob of the call is refused in them."""
     kept = Kept()
@@ -1020,7 +1020,7 @@ def test_the_thread_of_a_call_that_was_written_off_can_be_used_again(live: Live)
 @on_postgres
 def test_a_call_that_nobody_wants_any_more_holds_nothing(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler without a limit whose effect was withdrawn, and that does not listen, loses its connection after a grace."""
-    monkeypatch.setattr("holdfast.runtime.work.worker._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("standfast.runtime.work.worker._GRACE_SECONDS", 0.1)
     gate, inside = threading.Event(), threading.Event()
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:
@@ -1129,10 +1129,10 @@ def test_a_call_that_comes_back_late_leaves_no_connection_behind(live: Live) -> 
 # -- Under whose name handlers write.
 
 WALLED = """
-create table shelf (tenant text not null default current_setting('holdfast.tenant'), what text);
+create table shelf (tenant text not null default current_setting('standfast.tenant'), what text);
 alter table shelf enable row level security;
-create policy tenant on shelf to holdfast_tenant using (tenant = current_setting('holdfast.tenant', true));
-grant select, insert on shelf to holdfast_tenant;
+create policy tenant on shelf to standfast_tenant using (tenant = current_setting('standfast.tenant', true));
+grant select, insert on shelf to standfast_tenant;
 insert into shelf values ('rival', 'secret');
 """
 
@@ -1161,7 +1161,7 @@ def test_a_handler_can_run_behind_the_wall_of_its_tenant(live: Live) -> None:
         seen.append(connection.execute("select what from shelf").fetchall())
         return Do("p-1", "done")
 
-    settings = msgspec.structs.replace(QUICK, handler_role="holdfast_tenant")
+    settings = msgspec.structs.replace(QUICK, handler_role="standfast_tenant")
     engine = live.engine(settings).register(transactional(), handle).start_worker()
     engine.as_tenant("o'hara").deciders.execute(Puppet, Do("p-1", "own"))
     eventually(lambda: engine.as_tenant("o'hara").deciders.state(Puppet, "p-1") == ("own", "done"))
@@ -1172,13 +1172,13 @@ def test_a_handler_can_run_behind_the_wall_of_its_tenant(live: Live) -> None:
 @on_postgres
 def test_a_role_that_lacks_a_right_is_told_apart_from_a_handler_that_fails(live: Live) -> None:
     """The dead letter says which role lacks what, and what to do."""
-    engine = live.engine(msgspec.structs.replace(QUICK, handler_role="holdfast_tenant"))
+    engine = live.engine(msgspec.structs.replace(QUICK, handler_role="standfast_tenant"))
     prepared(store_of(engine))
     engine.register(transactional(retry=ONCE), lambda context, _effect: write(context, "forbidden")).start_worker()
     engine.deciders.execute(Puppet, Do("p-1", "go"))
     eventually(lambda: len(engine.dead_letters.list()) == 1)
     (letter,) = engine.dead_letters.list()
-    assert "the role 'holdfast_tenant'" in letter.error
+    assert "the role 'standfast_tenant'" in letter.error
     assert "permission denied for table ledger" in letter.error
 
 

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 
 from app.test_rolling import Newer, Warn
-from holdfast import Saga, SagaDefinition, Settings
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.telemetry import Happening, WorkBuried
-from holdfast.store.shapes import Address, StoredMessage
-from holdfast.testing import ManualEngine
+from standfast import Saga, SagaDefinition, Settings
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.telemetry import Happening, WorkBuried
+from standfast.store.shapes import Address, StoredMessage
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin
 from support.samples import Puppet
@@ -119,14 +119,14 @@ def test_timers_and_effects_are_no_exception(place: Place, kind: str, saga: Saga
 
 
 def test_a_misspelt_command_from_sql_is_found(postgres_dsn: str) -> None:
-    """`holdfast.submit` takes any name; one that nobody knows does not hold up the next one."""
+    """`standfast.submit` takes any name; one that nobody knows does not hold up the next one."""
     engine = ManualEngine(postgres_dsn).register(SAGA)
     instance = engine.start("s").id
     engine.drain()
     with psycopg.connect(postgres_dsn) as connection:
         for name in ("Signal", "SendSignal"):
             connection.execute(
-                "select holdfast.submit('s', %s, '{\"name\": \"go\"}', instance => %s)", [name, instance]
+                "select standfast.submit('s', %s, '{\"name\": \"go\"}', instance => %s)", [name, instance]
             )
     engine.advance(minutes=2)
     assert engine.run(instance).describe().status == "completed"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import (
+from standfast import (
     ConfigurationError,
     Decider,
     Decision,
@@ -23,8 +23,8 @@ from holdfast import (
     Saga,
     Settings,
 )
-from holdfast.store.shapes import Address, Snapshot
-from holdfast.testing import ManualEngine
+from standfast.store.shapes import Address, Snapshot
+from standfast.testing import ManualEngine
 from support.batching import ONE_COMMITTER
 from support.engines import Live, Place
 from support.samples import Add, Answer, Counter, Do, Noted, Puppet, act, done

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from holdfast import Decider, Decision, Instance, MessagePackCodec, Moment, NotFoundError, Settings
-from holdfast.testing import ManualEngine
+from standfast import Decider, Decision, Instance, MessagePackCodec, Moment, NotFoundError, Settings
+from standfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Place
 from support.samples import Add, Counter, Do, Order, Puppet, Shop

@@ -20,14 +20,13 @@ from django.db.utils import ConnectionHandler
 from psycopg.rows import dict_row
 from sqlalchemy.orm import Session
 
-from holdfast import (
+from standfast import (
     Actor,
     ConfigurationError,
     Decision,
     Engine,
     ForbiddenError,
     HeldError,
-    HoldfastError,
     Moment,
     NotFoundError,
     RejectedError,
@@ -35,10 +34,11 @@ from holdfast import (
     RequestContext,
     ReusedIdError,
     Saga,
+    StandfastError,
     StoppedError,
 )
-from holdfast.store.opening import open_store
-from holdfast.testing import ManualEngine
+from standfast.store.opening import open_store
+from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.inside import lanes_of
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act, done
@@ -505,7 +505,7 @@ class SessionForCoroutines:
 @pytest.mark.filterwarnings("error")
 def test_a_session_for_coroutines_is_told_what_to_do_instead(place: Place, shop: Any) -> None:
     """It is not even asked for its connection, which nobody would wait for."""
-    with pytest.raises(ConfigurationError, match=r"for coroutines.*holdfast\.submit"):
+    with pytest.raises(ConfigurationError, match=r"for coroutines.*standfast\.submit"):
         tell(place.engine().register(Puppet()), SessionForCoroutines(), "p-1", "x")
 
 
@@ -541,7 +541,7 @@ def test_the_transaction_begins_as_the_caller_has_set_it(live: Live) -> None:
         assert shop.execute("select current_setting('transaction_isolation')").fetchone() == ("serializable",)
         shop.rollback()
         shop.read_only = True
-        with pytest.raises(HoldfastError):
+        with pytest.raises(StandfastError):
             tell(engine, shop, "p-1", "x")
         shop.rollback()
 
@@ -589,11 +589,11 @@ def test_a_refusal_for_want_of_rights_leaves_the_transaction_usable(live: Live) 
     engine = live.engine().register(Puppet())
     with closing(psycopg.connect(live.url)) as shop:
         shop.execute("create table mine (id int)")
-        shop.execute("drop role if exists holdfast_stranger")
-        shop.execute("create role holdfast_stranger")
-        shop.execute("grant all on mine to holdfast_stranger")
-        shop.execute("set local role holdfast_stranger")
-        with pytest.raises(ConfigurationError, match="holdfast_engine"):
+        shop.execute("drop role if exists standfast_stranger")
+        shop.execute("create role standfast_stranger")
+        shop.execute("grant all on mine to standfast_stranger")
+        shop.execute("set local role standfast_stranger")
+        with pytest.raises(ConfigurationError, match="standfast_engine"):
             tell(engine, shop, "p-1", "x")
         shop.execute("insert into mine values (1)")
         assert shop.execute("select id from mine").fetchall() == [(1,)]

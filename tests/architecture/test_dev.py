@@ -59,6 +59,6 @@ def test_an_environment_that_was_half_made_is_made_anew(tmp_path: Path, monkeypa
 def test_compiled_modules_are_kept_for_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the shell that starts the tests does not want its own to be kept; the rest of what it says is left as it is."""
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    monkeypatch.setenv("HOLDFAST_SEED", "7")
+    monkeypatch.setenv("STANDFAST_SEED", "7")
     told = dev.surroundings()
-    assert ("PYTHONDONTWRITEBYTECODE" in told, told["HOLDFAST_SEED"]) == (False, "7")
+    assert ("PYTHONDONTWRITEBYTECODE" in told, told["STANDFAST_SEED"]) == (False, "7")

@@ -12,12 +12,12 @@ from typing import get_type_hints
 import msgspec
 import pytest
 
-import holdfast
-from holdfast.app.calls.faces import FutureEngineCalls
-from holdfast.app.calls.run import FutureRun
-from holdfast.app.faces import awaitable, blocking
-from holdfast.app.handles import Handle
-from holdfast.runtime.replies import Reply
+import standfast
+from standfast.app.calls.faces import FutureEngineCalls
+from standfast.app.calls.run import FutureRun
+from standfast.app.faces import awaitable, blocking
+from standfast.app.handles import Handle
+from standfast.runtime.replies import Reply
 from support.repository import ROOT
 
 FACES = {"blocking": (blocking, ""), "awaitable": (awaitable, "Async")}
@@ -126,21 +126,21 @@ def test_no_public_signature_mentions_a_record_of_the_store() -> None:
                     f"{each.__name__}.{name}: {part}"
                     for hint in hints
                     for part in shown(hint, set())
-                    if str(getattr(part, "__module__", "")).startswith("holdfast.store")
+                    if str(getattr(part, "__module__", "")).startswith("standfast.store")
                 }
     assert not found
 
 
 def test_no_public_name_is_of_the_store() -> None:
     """The package exports no record of the store."""
-    exported = {name: getattr(holdfast, name) for name in holdfast.__all__}
-    assert not [name for name, value in exported.items() if str(value.__module__).startswith("holdfast.store")]
+    exported = {name: getattr(standfast, name) for name in standfast.__all__}
+    assert not [name for name, value in exported.items() if str(value.__module__).startswith("standfast.store")]
 
 
 def test_namespaces_are_plain_attributes() -> None:
     """They are made once, when somebody asks for one: from then on to look it up costs nothing, and there are no others."""
     whole = get_type_hints(FutureEngineCalls)
-    engine = holdfast.Engine("sqlite://", threads=False)
+    engine = standfast.Engine("sqlite://", threads=False)
     try:
         for face in (engine, engine.futures, engine.aio):
             for name in whole:
@@ -154,4 +154,4 @@ def test_namespaces_are_plain_attributes() -> None:
 def test_runs_of_all_faces_are_handles_and_replies_are_replies() -> None:
     """A run is known by its id, of whichever face it is."""
     assert all(issubclass(each, Handle) for each in (FutureRun, blocking.Run, awaitable.AsyncRun))
-    assert issubclass(holdfast.Reply, Reply)
+    assert issubclass(standfast.Reply, Reply)

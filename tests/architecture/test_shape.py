@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import standfast
 from support.repository import ROOT, SOURCE, load_generator
 
 LONGEST_MODULE = 800
 LONGEST_BODY = 50
 LONG_MODULES: dict[str, int] = {}
-"""Modules that may be longer, as path below src/holdfast and number of lines; the number may only shrink."""
+"""Modules that may be longer, as path below src/standfast and number of lines; the number may only shrink."""
 
 ANY_PER_THOUSAND_LINES = 5
 PACKAGES_WITHOUT_ANY = {"diagrams", "kernel", "machine"}
@@ -43,7 +43,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    """Every module of the package as path below src/holdfast, and its file."""
+    """Every module of the package as path below src/standfast, and its file."""
     for file in sorted(SOURCE.rglob("*.py")):
         yield file.relative_to(SOURCE).as_posix(), file
 
@@ -157,7 +157,7 @@ def imported(file: Path) -> set[str]:
             found |= {each.name for each in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module)
-    return {name.partition(".")[0] for name in found} - {"holdfast", *sys.stdlib_module_names}
+    return {name.partition(".")[0] for name in found} - {"standfast", *sys.stdlib_module_names}
 
 
 def test_what_is_imported_is_declared() -> None:
@@ -199,18 +199,18 @@ def ceiling(package: str, lines: int) -> int:
 def test_public_names_are_loaded_from_where_checkers_see_them() -> None:
     """What the package loads on demand is what it tells those who check types, name by name, and all that it exports."""
     seen = {
-        name.name: f"{node.module}".removeprefix("holdfast.")
+        name.name: f"{node.module}".removeprefix("standfast.")
         for node in ast.walk(parsed(SOURCE / "__init__.py"))
-        if isinstance(node, ast.ImportFrom) and f"{node.module}".startswith("holdfast.")
+        if isinstance(node, ast.ImportFrom) and f"{node.module}".startswith("standfast.")
         for name in node.names
     }
-    assert seen == vars(holdfast)["_HOME_OF"]
-    assert sorted(seen) == sorted(holdfast.__all__)
+    assert seen == vars(standfast)["_HOME_OF"]
+    assert sorted(seen) == sorted(standfast.__all__)
 
 
 def test_public_names_are_documented() -> None:
-    """Every class, function and module that `holdfast` offers has a docstring of its own."""
-    public = {name: getattr(holdfast, name) for name in getattr(holdfast, "__all__", ())}
+    """Every class, function and module that `standfast` offers has a docstring of its own."""
+    public = {name: getattr(standfast, name) for name in getattr(standfast, "__all__", ())}
     silent = [name for name, value in public.items() if can_be_documented(value) and not own_docstring(value)]
     assert not silent
 

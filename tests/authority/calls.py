@@ -12,12 +12,12 @@ from api.world import BODY, CONTRACT
 from app.documents.acting import GIVEN
 from app.processes.acting import INPUT
 from app.test_partitions import MADE, OF_ONE, Things, furnished, opened
-from holdfast import Calls, Capabilities, ForbiddenError
-from holdfast.app.calls import faces
-from holdfast.app.calls.faces import FutureCalls
-from holdfast.app.calls.run import FutureRun
-from holdfast.app.task_views import TaskOutcome
-from holdfast.testing import ManualEngine
+from standfast import Calls, Capabilities, ForbiddenError
+from standfast.app.calls import faces
+from standfast.app.calls.faces import FutureCalls
+from standfast.app.calls.run import FutureRun
+from standfast.app.task_views import TaskOutcome
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 Takes = Literal["right", "asked", "open", "own"]

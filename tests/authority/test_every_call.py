@@ -28,9 +28,9 @@ from authority.calls import (
     every_call,
     takes,
 )  # fmt: skip
-from holdfast import Actor, ForbiddenError, HoldfastError, NotFoundError, RequestContext
-from holdfast.runtime.commit.joint import Joints
-from holdfast.runtime.service import Service
+from standfast import Actor, ForbiddenError, NotFoundError, RequestContext, StandfastError
+from standfast.runtime.commit.joint import Joints
+from standfast.runtime.service import Service
 from support.engines import Place
 from support.samples import Do, Doll
 
@@ -133,7 +133,7 @@ def said(call: Callable[[], object]) -> str:
         call()
     except ForbiddenError as error:
         return f"refused: {error.reason}"
-    except HoldfastError as error:
+    except StandfastError as error:
         return f"accepted, but {type(error).__name__} {error}"
     return "accepted"
 
@@ -157,7 +157,7 @@ def rows(place: Place) -> dict[str, set[str]]:
     """All rows of the database, by table, but for those that say who is at work and what was refused."""
     listed = "select name from sqlite_master where type = 'table'", ""
     if not place.url.startswith("sqlite"):
-        listed = "select tablename from pg_tables where schemaname = 'holdfast'", "holdfast."
+        listed = "select tablename from pg_tables where schemaname = 'standfast'", "standfast."
     with lent(place) as connection:
         names = [name for (name,) in connection.execute(listed[0]).fetchall()]
         return {

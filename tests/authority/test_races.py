@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
-from holdfast import Actor, Calls, Capabilities, Engine, ForbiddenError, RequestContext, Saga
-from holdfast.app.fact_source import EngineFacts
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.commit.facts import Asking, Authorised
+from standfast import Actor, Calls, Capabilities, Engine, ForbiddenError, RequestContext, Saga
+from standfast.app.fact_source import EngineFacts
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.commit.facts import Asking, Authorised
 from support.campaigns import RACES
 from support.engines import Live, Place
 from support.waiting import eventually, together

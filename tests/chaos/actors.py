@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Protocol, cast
 
 from chaos.plot import Mood, draw, mood
-from holdfast import (
+from standfast import (
     Decider,
     Decision,
     EffectContext,

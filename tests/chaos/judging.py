@@ -14,8 +14,8 @@ from chaos.actors import Account, AlarmSet, Moved, Rang, ReceiptPrinted
 from chaos.player import ACCOUNTS, SPOKEN_WITHIN, Operation, Sample, unknown
 from chaos.plot import draw
 from chaos.stage import Stage
-from holdfast import InstanceInfo
-from holdfast.app.views import Recorded
+from standfast import InstanceInfo
+from standfast.app.views import Recorded
 
 HEALTH_BOUND = timedelta(seconds=5)
 """After so much trouble an engine with these settings says that it is not well."""
@@ -165,7 +165,7 @@ def seen(scene: Stage) -> list[tuple[object, ...]]:
 
 def happened(scene: Stage) -> list[tuple[object, ...]]:
     """The events that there are."""
-    schema = "" if scene.url.startswith("sqlite") else "holdfast."
+    schema = "" if scene.url.startswith("sqlite") else "standfast."
     found = rows(scene, f"select instance, sequence from {schema}events")
     return sorted((str(instance), sequence) for instance, sequence in found)
 

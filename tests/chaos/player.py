@@ -22,7 +22,15 @@ import msgspec
 
 from chaos.actors import SETTINGS, Account, Break, Command, Deposit, Send, SetAlarm, cast_of
 from chaos.plot import RAISED, draw
-from holdfast import CommandError, Engine, HeldError, HoldfastError, RejectedError, StoppedError, StoreUnavailableError
+from standfast import (
+    CommandError,
+    Engine,
+    HeldError,
+    RejectedError,
+    StandfastError,
+    StoppedError,
+    StoreUnavailableError,
+)
 from support.campaigns import SEED
 from support.laborer import Book
 from support.repository import PYTHONPATH
@@ -140,7 +148,7 @@ class Caller:
             except CommandError as error:
                 self._log.write(json.dumps({"refused": operation.name, "why": str(error)}))
                 return
-            except HoldfastError as error:
+            except StandfastError as error:
                 self._log.write(json.dumps({"failed": operation.name, "why": f"{type(error).__name__}: {error}"}))
                 return
             self._log.write(json.dumps({"acked": operation.name}))
@@ -204,7 +212,7 @@ def opened(url: str, book: Book, *, is_worker: bool) -> Engine:
 def player(part: str, url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that plays a part; what is left of it is killed when the block is left."""
     command = [sys.executable, __file__, part, url, str(folder)]
-    environment = os.environ | {"PYTHONPATH": PYTHONPATH, "HOLDFAST_SEED": SEED, "PYTHONHASHSEED": "0"}
+    environment = os.environ | {"PYTHONPATH": PYTHONPATH, "STANDFAST_SEED": SEED, "PYTHONHASHSEED": "0"}
     with (folder / f"said-by-{part}s").open("ab") as said:
         process = subprocess.Popen(command, env=environment, stderr=said)
     try:

@@ -12,9 +12,9 @@ from typing import Literal, get_args
 
 from support.campaigns import SEED
 
-SECONDS = float(os.environ.get("HOLDFAST_CHAOS_SECONDS", "60"))
+SECONDS = float(os.environ.get("STANDFAST_CHAOS_SECONDS", "60"))
 """How long things go wrong on each store; the curtain falls a while later."""
-LONG_SECONDS = float(os.environ.get("HOLDFAST_CHAOS_LONG_SECONDS", "900"))
+LONG_SECONDS = float(os.environ.get("STANDFAST_CHAOS_LONG_SECONDS", "900"))
 
 Mood = Literal[
     "well",

@@ -17,7 +17,7 @@ import psycopg
 
 from chaos.actors import SETTINGS, cast_of
 from chaos.player import player
-from holdfast import Engine, Reply, StoreUnavailableError
+from standfast import Engine, Reply, StoreUnavailableError
 from support.campaigns import SEED
 from support.laborer import Book
 from support.proxy import MODES, Link, Proxy, proxied

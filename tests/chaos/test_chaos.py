@@ -1,7 +1,7 @@
 """Everything at once: two workers and an API process, whose handlers, deciders, connections and machines fail in every way at random.
 
 At the end nothing is lost, nothing is doubled, nothing is stuck, everything verifies, and every engine that was not well had said so. The seed is
-printed; `HOLDFAST_SEED` makes the same choices again, though not the same timing.
+printed; `STANDFAST_SEED` makes the same choices again, though not the same timing.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from holdfast.cli import main
+from standfast.cli import main
 
 
-class Holdfast:
+class Standfast:
     """The command, called in this process with the database of the test."""
 
     def __init__(self, url: str = "") -> None:
@@ -18,7 +18,7 @@ class Holdfast:
 
     def __call__(self, *arguments: str, code: int = 0, stdin: str | bytes | None = None) -> Result:
         """Call it, and see that it ends with this exit code."""
-        environment = {"HOLDFAST_DATABASE": self.url} if self.url else {}
+        environment = {"STANDFAST_DATABASE": self.url} if self.url else {}
         result = CliRunner(env=environment).invoke(main, list(arguments), input=stdin)
         assert result.exit_code == code, result.output
         assert "Traceback" not in result.output

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Holdfast
+from cli.calling import Standfast
 from cli.stage import stage
-from holdfast.store.opening import open_store
+from standfast.store.opening import open_store
 from support.engines import Live, live
 
 __all__ = ["live", "stage"]
@@ -21,13 +21,13 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def holdfast() -> Holdfast:
+def standfast() -> Standfast:
     """The command without a database."""
-    return Holdfast()
+    return Standfast()
 
 
 @pytest.fixture
-def based(live: Live) -> Holdfast:
+def based(live: Live) -> Standfast:
     """The command with a database of its own that has the schema; on both stores."""
     open_store(live.url).close()
-    return Holdfast(live.url)
+    return Standfast(live.url)

@@ -80,9 +80,9 @@ class Program:
 
 
 @contextmanager
-def holdfast_program(*words: str, **environment: str) -> Iterator[Program]:
+def standfast_program(*words: str, **environment: str) -> Iterator[Program]:
     """The command as a process of its own."""
-    program = Program(sys.executable, "-m", "holdfast.cli", *words, environment=environment)
+    program = Program(sys.executable, "-m", "standfast.cli", *words, environment=environment)
     try:
         yield program
     finally:

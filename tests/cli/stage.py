@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.calling import Holdfast
+from cli.calling import Standfast
 from cli.flows import ORDERS
-from holdfast import Fail, Saga, load_processes
-from holdfast.testing import ManualEngine
+from standfast import Fail, Saga, load_processes
+from standfast.testing import ManualEngine
 
 
 class Stage:
     """The command, and an engine on the same database that works when it is driven."""
 
-    def __init__(self, holdfast: Holdfast) -> None:
-        self.holdfast = holdfast
-        self.engine = ManualEngine(holdfast.url, is_alone=False)
+    def __init__(self, standfast: Standfast) -> None:
+        self.standfast = standfast
+        self.engine = ManualEngine(standfast.url, is_alone=False)
         self.is_bank_open = False
         self.engine.register(
             Saga("order")
@@ -68,7 +68,7 @@ class Stage:
 
 
 @pytest.fixture
-def stage(based: Holdfast) -> Iterator[Stage]:
+def stage(based: Standfast) -> Iterator[Stage]:
     """Both stores."""
     made = Stage(based)
     yield made

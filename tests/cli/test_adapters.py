@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from api.addresses import GHOST
-from holdfast.app.invariants.views import Violation
-from holdfast.authoring.document import contract_names, ready_contract
-from holdfast.cli import remote
-from holdfast.client import Client
-from holdfast.client.shapes import Listing
-from holdfast.errors import HoldfastError
+from standfast.app.invariants.views import Violation
+from standfast.authoring.document import contract_names, ready_contract
+from standfast.cli import remote
+from standfast.client import Client
+from standfast.client.shapes import Listing
+from standfast.errors import StandfastError
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 LOCAL = {
@@ -164,7 +164,7 @@ def is_item(parameter: inspect.Parameter) -> bool:
 def asked(recorder: Recorder, method: Any, given: dict[str, Any]) -> list[tuple[str, str, bytes, str]]:
     """What a call asks."""
     recorder.asked.clear()
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         method(**given)
     return list(recorder.asked)
 

@@ -1,4 +1,4 @@
-"""`holdfast config`: every value, and where it came from."""
+"""`standfast config`: every value, and where it came from."""
 
 from __future__ import annotations
 
@@ -6,54 +6,56 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Holdfast
-from holdfast import Settings
-from holdfast.app.configuration import Configuration, configured
-from holdfast.cli.exits import Exit
-from holdfast.runtime.environment import fields_of, text_of, variable_of
+from cli.calling import Standfast
+from standfast import Settings
+from standfast.app.configuration import Configuration, configured
+from standfast.cli.exits import Exit
+from standfast.runtime.environment import fields_of, text_of, variable_of
 from support.repository import ROOT
 
 
-def values(holdfast: Holdfast, *arguments: str) -> dict[str, tuple[str, str]]:
+def values(standfast: Standfast, *arguments: str) -> dict[str, tuple[str, str]]:
     """Values and origins by name."""
-    items = holdfast.json("config", *arguments)["items"]
+    items = standfast.json("config", *arguments)["items"]
     assert isinstance(items, list)
     return {each["name"]: (each["value"], each["origin"]) for each in items}
 
 
-def test_every_value_is_shown_with_its_origin(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_value_is_shown_with_its_origin(standfast: Standfast, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flags before variables, these before the file, that before the defaults."""
-    Path("holdfast.toml").write_text('tenant = "file"\nactor = "file"\n[settings]\nlease = "1m30s"\n', encoding="utf-8")
-    monkeypatch.setenv("HOLDFAST_ACTOR", "variable")
-    monkeypatch.setenv("HOLDFAST_CONCURRENCY", "5")
-    told = values(holdfast, "--as", "flag", "--role", "it", "--role", "hr")
+    Path("standfast.toml").write_text(
+        'tenant = "file"\nactor = "file"\n[settings]\nlease = "1m30s"\n', encoding="utf-8"
+    )
+    monkeypatch.setenv("STANDFAST_ACTOR", "variable")
+    monkeypatch.setenv("STANDFAST_CONCURRENCY", "5")
+    told = values(standfast, "--as", "flag", "--role", "it", "--role", "hr")
     assert set(told) == {".".join(path) for path in fields_of(Configuration)}
-    assert told["tenant"] == ("file", "holdfast.toml")
+    assert told["tenant"] == ("file", "standfast.toml")
     assert told["actor"] == ("flag", "--as")
     assert told["roles"] == ("it,hr", "--role")
-    assert told["settings.lease"] == ("1m30s", "holdfast.toml")
-    assert told["settings.concurrency"] == ("5", "HOLDFAST_CONCURRENCY")
+    assert told["settings.lease"] == ("1m30s", "standfast.toml")
+    assert told["settings.concurrency"] == ("5", "STANDFAST_CONCURRENCY")
     assert told["settings.threads"] == (str(Settings().threads), "default")
-    assert set(values(holdfast, "--said")) == {"tenant", "actor", "settings.lease", "settings.concurrency"}
-    lines = holdfast("config", "--said").stdout.splitlines()
+    assert set(values(standfast, "--said")) == {"tenant", "actor", "settings.lease", "settings.concurrency"}
+    lines = standfast("config", "--said").stdout.splitlines()
     assert lines[0].split() == ["NAME", "VALUE", "FROM", "VARIABLE"]
-    assert ["settings.lease", "1m30s", "holdfast.toml", "HOLDFAST_LEASE"] in [line.split() for line in lines]
+    assert ["settings.lease", "1m30s", "standfast.toml", "STANDFAST_LEASE"] in [line.split() for line in lines]
 
 
-def test_what_is_shown_can_be_said(holdfast: Holdfast) -> None:
+def test_what_is_shown_can_be_said(standfast: Standfast) -> None:
     """Every default, written as it is shown into its variable, is what it was."""
-    items = holdfast.json("config")["items"]
+    items = standfast.json("config")["items"]
     assert isinstance(items, list)
     said = {each["variable"]: each["value"] for each in items}
     assert configured({}, said).configuration == Configuration()
 
 
-def test_a_value_is_asked_for_by_name(holdfast: Holdfast) -> None:
+def test_a_value_is_asked_for_by_name(standfast: Standfast) -> None:
     """Or by what its name begins with; a name that is not there is answered with one that is."""
-    assert values(holdfast, "settings.lease") == {"settings.lease": ("6s", "default")}
-    assert all(name.startswith("settings.retry.") for name in values(holdfast, "settings.retry"))
-    assert "did you mean 'settings.lease'?" in holdfast("config", "settings.leese", code=Exit.NOT_FOUND).stderr
-    assert "did you mean 'settings.lease'?" in holdfast("config", "lease", code=Exit.NOT_FOUND).stderr
+    assert values(standfast, "settings.lease") == {"settings.lease": ("6s", "default")}
+    assert all(name.startswith("settings.retry.") for name in values(standfast, "settings.retry"))
+    assert "did you mean 'settings.lease'?" in standfast("config", "settings.leese", code=Exit.NOT_FOUND).stderr
+    assert "did you mean 'settings.lease'?" in standfast("config", "lease", code=Exit.NOT_FOUND).stderr
 
 
 def test_every_value_is_on_the_page_of_settings() -> None:
@@ -69,38 +71,38 @@ def test_every_value_is_on_the_page_of_settings() -> None:
         )
 
 
-def test_passwords_are_not_shown(holdfast: Holdfast) -> None:
+def test_passwords_are_not_shown(standfast: Standfast) -> None:
     """Of an address only the rest is."""
-    told = holdfast("config", "database", "--database", "postgresql://ann:hun@ter2@host/db").stdout
+    told = standfast("config", "database", "--database", "postgresql://ann:hun@ter2@host/db").stdout
     assert "ter2" not in told
     assert "postgresql://ann:***@host/db" in told
-    told = holdfast("config", "database", "--database", "postgresql://host/db?password=hunter2&user=ann").stdout
+    told = standfast("config", "database", "--database", "postgresql://host/db?password=hunter2&user=ann").stdout
     assert "postgresql://host/db?password=***&user=ann" in told
-    told = holdfast("config", "database", "--database", "postgresql://ann:hun/ter2@host/db").stdout
+    told = standfast("config", "database", "--database", "postgresql://ann:hun/ter2@host/db").stdout
     assert "postgresql://ann:***@host/db" in told
 
 
 def test_what_is_refused_is_told_without_what_may_be_a_secret(
-    holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch
+    standfast: Standfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A misspelt name or a wrong type says nothing of the value: it is what a key or a password was meant to be."""
     for text in ("api_key = ['hunter2']", "database = ['postgresql://ann:hunter2@host/db']"):
-        Path("holdfast.toml").write_text(text, encoding="utf-8")
-        told = holdfast("config", code=Exit.WRONG).stderr
+        Path("standfast.toml").write_text(text, encoding="utf-8")
+        told = standfast("config", code=Exit.WRONG).stderr
         assert "give a text" in told
         assert "hunter2" not in told
-    Path("holdfast.toml").unlink()
-    monkeypatch.setenv("HOLDFAST_APIKEY", "hunter2")
-    told = holdfast("config", code=Exit.WRONG).stderr
-    assert "did you mean HOLDFAST_API_KEY?" in told
+    Path("standfast.toml").unlink()
+    monkeypatch.setenv("STANDFAST_APIKEY", "hunter2")
+    told = standfast("config", code=Exit.WRONG).stderr
+    assert "did you mean STANDFAST_API_KEY?" in told
     assert "hunter2" not in told
 
 
-def test_a_wrong_configuration_stops_every_command(holdfast: Holdfast) -> None:
+def test_a_wrong_configuration_stops_every_command(standfast: Standfast) -> None:
     """With the file, the key and one that is alike."""
-    Path("holdfast.toml").write_text("databse = 'x'", encoding="utf-8")
+    Path("standfast.toml").write_text("databse = 'x'", encoding="utf-8")
     for command in (["config"], ["list"], ["migrate"], ["worker"]):
-        assert "did you mean 'database'?" in holdfast(*command, code=Exit.WRONG).stderr
-    assert holdfast("template", "list").exit_code == Exit.DONE
+        assert "did you mean 'database'?" in standfast(*command, code=Exit.WRONG).stderr
+    assert standfast("template", "list").exit_code == Exit.DONE
     Path("other.toml").write_text("tenant = 'x'", encoding="utf-8-sig")  # As some editors write it, with a mark.
-    assert values(holdfast, "--config", "other.toml")["tenant"] == ("x", "other.toml")
+    assert values(standfast, "--config", "other.toml")["tenant"] == ("x", "other.toml")

@@ -9,11 +9,11 @@ import pytest
 
 from app.documents.blueprints import BODY, SCENARIOS
 from app.documents.test_rows import submitted
-from cli.calling import Holdfast
-from holdfast.authoring.definition import Definition
-from holdfast.cli.exits import Exit
-from holdfast.machine.graphs.graph import Node, Task, Work
-from holdfast.testing import ManualEngine
+from cli.calling import Standfast
+from standfast.authoring.definition import Definition
+from standfast.cli.exits import Exit
+from standfast.machine.graphs.graph import Node, Task, Work
+from standfast.testing import ManualEngine
 from support.envelopes import APPROVE_SLOT, approval, both, invoice
 
 ACME = ("--tenant", "acme")
@@ -29,15 +29,15 @@ LARGE = """    entry: branch
 CLERK = (*ACME, "--as", "bob", "--can", "invoice.*")
 
 
-def saved(holdfast: Holdfast, tmp_path: Path, text: str = BODY) -> str:
+def saved(standfast: Standfast, tmp_path: Path, text: str = BODY) -> str:
     """The id of a draft."""
     file = tmp_path / "body.yaml"
     file.write_text(text, encoding="utf-8")
-    return str(holdfast.json("bodies", "draft", str(file), *ACME)["id"])
+    return str(standfast.json("bodies", "draft", str(file), *ACME)["id"])
 
 
 @pytest.mark.row("E-861")
-def test_bodies_from_a_file_to_what_is_in_force(based: Holdfast, tmp_path: Path) -> None:
+def test_bodies_from_a_file_to_what_is_in_force(based: Standfast, tmp_path: Path) -> None:
     """A contract is published, a body is validated, drafted, published, compared, rolled back and archived, all at the command line."""
     ready = {each["entity_type"] for each in based.json("contracts", "ready")["items"]}
     assert {"invoice", "purchase_order", "sales_order"} <= ready
@@ -84,7 +84,7 @@ def test_bodies_from_a_file_to_what_is_in_force(based: Holdfast, tmp_path: Path)
 
 
 @pytest.mark.row("EO-11", "EO-12")
-def test_workflows_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
+def test_workflows_at_the_command_line(based: Standfast, tmp_path: Path) -> None:
     """Taken out of use and put back, with those under way; and documents are moved, or it is told why not."""
     based("contracts", "publish", "--ready", "invoice")
     based("bodies", "publish", saved(based, tmp_path), *ACME)
@@ -103,7 +103,7 @@ def test_workflows_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     assert based.json("docs", "show", "invoice", "I-1", *ACME)["workflow_version"] == "2-org"
 
 
-def test_two_people_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
+def test_two_people_at_the_command_line(based: Standfast, tmp_path: Path) -> None:
     """The rule is in the database, so that it holds for whoever comes with whatever tool."""
     based("contracts", "publish", "--ready", "invoice")
     assert based.json("bodies", "rules", *ACME)["two_person"] is False
@@ -119,7 +119,7 @@ def test_two_people_at_the_command_line(based: Holdfast, tmp_path: Path) -> None
 
 
 @pytest.mark.row("E-861")
-def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
+def test_documents_at_the_command_line(based: Standfast, tmp_path: Path) -> None:
     """Created, edited, submitted, amended, compared; with the window, and who may do what."""
     based("contracts", "publish", "--ready", "invoice")
     based("bodies", "publish", saved(based, tmp_path), *ACME)
@@ -159,7 +159,7 @@ def test_documents_at_the_command_line(based: Holdfast, tmp_path: Path) -> None:
     assert "? manager → approved" in based("bodies", "dry-run", "invoice", json.dumps(DATA), *ACME).stdout
 
 
-def test_a_document_that_another_system_keeps(based: Holdfast, tmp_path: Path) -> None:
+def test_a_document_that_another_system_keeps(based: Standfast, tmp_path: Path) -> None:
     """One that was there before is adopted, its keeper asks before it writes and tells what it wrote, and the trail tells all of it."""
     based("contracts", "publish", "--ready", "invoice")
     based("bodies", "publish", saved(based, tmp_path, BODY + LARGE), *ACME)
@@ -189,7 +189,7 @@ def test_a_document_that_another_system_keeps(based: Holdfast, tmp_path: Path) -
         assert based("docs", words[0], "invoice", "NONE", *words[1:], *CLERK, code=Exit.NOT_FOUND).stderr
 
 
-def test_a_branch_of_a_document_is_ended(based: Holdfast) -> None:
+def test_a_branch_of_a_document_is_ended(based: Standfast) -> None:
     """By the document's own name, as by that of its run; one with an approval ahead is kept."""
     check = Node(id="check", op=Task(work=Work(handler="check")))
     engine = ManualEngine(based.url, is_alone=False)
@@ -210,8 +210,8 @@ def test_a_branch_of_a_document_is_ended(based: Holdfast) -> None:
 
 def test_what_is_typed_wrong(tmp_path: Path) -> None:
     """Neither a type nor a draft, a pair without a value, a file that is not there: a sentence, and nothing is done."""
-    holdfast = Holdfast(f"sqlite:///{tmp_path}/a.db")
-    holdfast("migrate", holdfast.url)
+    standfast = Standfast(f"sqlite:///{tmp_path}/a.db")
+    standfast("migrate", standfast.url)
     wrong = [
         ("bodies", "export"),
         ("bodies", "scenarios", "invoice", "--draft", "x"),
@@ -224,11 +224,11 @@ def test_what_is_typed_wrong(tmp_path: Path) -> None:
         ("docs", "create", "invoice", "{}", "--app", "nowhere"),
     ]
     for words in wrong:
-        assert holdfast(*words, code=Exit.WRONG).stderr
-    assert "`holdfast contracts list`" in holdfast("bodies", "take", "fast_track", code=Exit.NOT_FOUND).stderr
-    assert "there are" in holdfast("contracts", "publish", "--ready", "bill", code=Exit.NOT_FOUND).stderr
-    assert "--ready invoice" in holdfast("contracts", "publish", "invoice", code=Exit.WRONG).stderr
+        assert standfast(*words, code=Exit.WRONG).stderr
+    assert "`standfast contracts list`" in standfast("bodies", "take", "fast_track", code=Exit.NOT_FOUND).stderr
+    assert "there are" in standfast("contracts", "publish", "--ready", "bill", code=Exit.NOT_FOUND).stderr
+    assert "--ready invoice" in standfast("contracts", "publish", "invoice", code=Exit.WRONG).stderr
     file = tmp_path / "body.yaml"
     file.write_text(BODY, encoding="utf-8")
-    missing = holdfast("bodies", "validate", str(file), code=Exit.NO).stdout
-    assert "no contract 'invoice' is published; `holdfast contracts publish` does that" in missing
+    missing = standfast("bodies", "validate", str(file), code=Exit.NO).stdout
+    assert "no contract 'invoice' is published; `standfast contracts publish` does that" in missing

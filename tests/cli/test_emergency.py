@@ -6,10 +6,10 @@ import shlex
 
 import pytest
 
-from cli.calling import Holdfast
-from holdfast import Saga
-from holdfast.cli.exits import Exit
-from holdfast.testing import ManualEngine
+from cli.calling import Standfast
+from standfast import Saga
+from standfast.cli.exits import Exit
+from standfast.testing import ManualEngine
 from support.repository import ROOT
 
 _PAGE = ROOT / "docs" / "how-to" / "when-something-is-wrong.md"
@@ -19,12 +19,12 @@ def typed() -> list[list[str]]:
     """The commands of the page, in order."""
     _, _, part = _PAGE.read_text().partition("## A bad definition was published\n")
     part, _, _ = part.partition("\n## ")
-    return [shlex.split(line)[1:] for line in part.splitlines() if line.startswith("    holdfast ")]
+    return [shlex.split(line)[1:] for line in part.splitlines() if line.startswith("    standfast ")]
 
 
 @pytest.mark.row("F-004", "F-062")
 @pytest.mark.parametrize("versions", [(7,), (7, 8)])
-def test_the_page_for_a_bad_definition_works_typed_in(based: Holdfast, versions: tuple[int, ...]) -> None:
+def test_the_page_for_a_bad_definition_works_typed_in(based: Standfast, versions: tuple[int, ...]) -> None:
     """Each command is accepted, whether another version is in use or not: nothing begins, nothing goes on, and then all is undone, once."""
     engine, calls = ManualEngine(based.url, is_alone=False), list[str]()
     engine.register(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.cli import main
+from standfast.cli import main
 
 ORDER = {"entity": {"grand_total": 25000, "due": "2026-03-31"}, "actor": {"roles": ["finance_manager"]}}
 
@@ -16,7 +16,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs `holdfast expr` over an order; other data can be given as text for standard input."""
+    """Runs `standfast expr` over an order; other data can be given as text for standard input."""
     file = tmp_path / "order.json"
     file.write_text(json.dumps(ORDER), encoding="utf-8")
 

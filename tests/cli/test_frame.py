@@ -17,16 +17,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cli.calling import Holdfast
-from holdfast.cli import frame, main
-from holdfast.cli.exits import OF_ERRORS, Exit, exit_of
-from holdfast.cli.logs import begin_logs
-from holdfast.cli.place import Place, configuration_of
-from holdfast.errors import ConfigurationError, ConflictError, NotFoundError, ReusedIdError
+from cli.calling import Standfast
+from standfast.cli import frame, main
+from standfast.cli.exits import OF_ERRORS, Exit, exit_of
+from standfast.cli.logs import begin_logs
+from standfast.cli.place import Place, configuration_of
+from standfast.errors import ConfigurationError, ConflictError, NotFoundError, ReusedIdError
 from support.repository import ROOT, load_generator
 
 
-def commands(group: click.Group = main, path: str = "holdfast") -> Iterator[tuple[str, click.Command]]:
+def commands(group: click.Group = main, path: str = "standfast") -> Iterator[tuple[str, click.Command]]:
     """Every command by the words that call it; groups are no commands."""
     for name, each in sorted(group.commands.items()):
         if isinstance(each, click.Group):
@@ -57,7 +57,7 @@ def test_what_the_table_does_not_name_has_the_code_of_its_parent() -> None:
 
 
 @pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[path for path, _ in COMMANDS])
-def test_every_command_helps_with_an_example(holdfast: Holdfast, path: str, command: click.Command) -> None:
+def test_every_command_helps_with_an_example(standfast: Standfast, path: str, command: click.Command) -> None:
     """Help says what a command does, what each option is for, and shows a call that names the command."""
     assert isinstance(command, frame.Verb)
     assert command.help
@@ -65,7 +65,7 @@ def test_every_command_helps_with_an_example(holdfast: Holdfast, path: str, comm
     assert all(path in example for example in command.examples)
     silent = [each.name for each in command.params if isinstance(each, click.Option) and not each.help]
     assert silent == []
-    told = holdfast(*path.split()[1:], "--help").stdout
+    told = standfast(*path.split()[1:], "--help").stdout
     assert "Examples:" in told
     assert "--debug" in told
 
@@ -84,22 +84,22 @@ def test_examples_can_be_typed(path: str, command: click.Command) -> None:
         command.make_context(path, words[depth:]).close()
 
 
-def test_a_command_that_is_not_there_is_answered_with_one_that_is(holdfast: Holdfast) -> None:
+def test_a_command_that_is_not_there_is_answered_with_one_that_is(standfast: Standfast) -> None:
     """Also inside a group."""
-    assert "did you mean 'validate'?" in holdfast("valdate", code=2).stderr
-    assert "did you mean 'show'?" in holdfast("template", "shw", code=2).stderr
-    assert "`holdfast --help` lists" in holdfast("zzzzz", code=2).stderr
+    assert "did you mean 'validate'?" in standfast("valdate", code=2).stderr
+    assert "did you mean 'show'?" in standfast("template", "shw", code=2).stderr
+    assert "`standfast --help` lists" in standfast("zzzzz", code=2).stderr
 
 
-def test_an_option_before_its_command_is_told_where_it_belongs(holdfast: Holdfast) -> None:
+def test_an_option_before_its_command_is_told_where_it_belongs(standfast: Standfast) -> None:
     """As other programs take it there; what no command has is no option."""
-    told = "--database stands behind the command, as in: holdfast list --database …"
-    assert told in holdfast("--database", "sqlite:///x.db", "list", code=2).stderr
-    assert "No such option" in holdfast("--databse", "sqlite:///x.db", "list", code=2).stderr
+    told = "--database stands behind the command, as in: standfast list --database …"
+    assert told in standfast("--database", "sqlite:///x.db", "list", code=2).stderr
+    assert "No such option" in standfast("--databse", "sqlite:///x.db", "list", code=2).stderr
 
 
 def test_the_table_of_commands_says_what_the_commands_say() -> None:
-    """`holdfast --help` is made from a table, so that nothing is loaded for it: each name, and each sentence, is that of the command itself."""
+    """`standfast --help` is made from a table, so that nothing is loaded for it: each name, and each sentence, is that of the command itself."""
     for name, entry in main.shelf.entries.items():
         assert (main.commands[name].name, main.commands[name].get_short_help_str(1000)) == (name, entry.told)
 
@@ -107,18 +107,18 @@ def test_the_table_of_commands_says_what_the_commands_say() -> None:
 _LOADED = """
 import sys
 from click.testing import CliRunner
-from holdfast.cli import main
+from standfast.cli import main
 for words in (["--help"], ["--version"]):
     assert CliRunner().invoke(main, words).exit_code == 0
-asked = {"_HOLDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "holdfast ", "COMP_CWORD": "1"}
+asked = {"_STANDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "standfast ", "COMP_CWORD": "1"}
 assert "plain,dlq" in CliRunner(env=asked).invoke(main, []).output
-print([each for each in sys.modules if each.startswith(("holdfast.app", "holdfast.kernel", "holdfast.expressions"))])
+print([each for each in sys.modules if each.startswith(("standfast.app", "standfast.kernel", "standfast.expressions"))])
 assert CliRunner().invoke(main, ["completion", "bash"]).exit_code == 0
-print([each for each in sys.modules if each.startswith("holdfast.app")])
-import holdfast
-assert holdfast.errors.ConflictError is holdfast.ConflictError
-assert set(holdfast.__all__) <= set(dir(holdfast))
-print(hasattr(holdfast, "Nothing"), hasattr(holdfast, "__wrapped__"))
+print([each for each in sys.modules if each.startswith("standfast.app")])
+import standfast
+assert standfast.errors.ConflictError is standfast.ConflictError
+assert set(standfast.__all__) <= set(dir(standfast))
+print(hasattr(standfast, "Nothing"), hasattr(standfast, "__wrapped__"))
 """
 
 
@@ -134,35 +134,35 @@ def test_help_version_and_completion_load_no_engine() -> None:
     assert said.stdout.splitlines() == ["[]", "[]", "False False"], said.stderr
 
 
-def test_the_version_is_told(holdfast: Holdfast) -> None:
+def test_the_version_is_told(standfast: Standfast) -> None:
     """By the name of the program and a number."""
-    assert holdfast("--version").stdout.startswith("holdfast 0.")
+    assert standfast("--version").stdout.startswith("standfast 0.")
 
 
 RUN = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb"
 MISTYPED = [
-    (("show",), "Missing argument 'RUN'", "holdfast show [OPTIONS] RUN"),
-    (("retry", RUN, "charge"), "Missing option '--reason'", "holdfast retry [OPTIONS] RUN STEP"),
-    (("list", "--limit", "x"), "'x' is no whole number", "`holdfast list --help`"),
-    (("list", "--limit", "0"), "0 is not in the range", "`holdfast list --help`"),
-    (("dlq", "show", "x"), "'x' is no whole number", "holdfast dlq show [OPTIONS] LETTER"),
-    (("list", "--definitio", "x"), "Did you mean '--definition'?", "`holdfast list --help`"),
-    (("list", "extra"), "unexpected extra argument", "`holdfast list --help`"),
-    (("list", "--since", "yesterday"), "2026-03-31T12:00:00Z", "`holdfast list --help`"),
-    (("start", "order", "--input", "@nofile"), "nofile cannot be read", "`holdfast start --help`"),
-    (("batch", "begin", "explode"), "'explode' is not one of", "`holdfast batch begin --help`"),
-    (("completion",), "Choose from: bash, zsh, fish", "`holdfast completion --help`"),
-    (("--colour",), "No such option '--colour'", "`holdfast --help`"),
-    (("template", "shw"), "did you mean 'show'?", "`holdfast template --help`"),
+    (("show",), "Missing argument 'RUN'", "standfast show [OPTIONS] RUN"),
+    (("retry", RUN, "charge"), "Missing option '--reason'", "standfast retry [OPTIONS] RUN STEP"),
+    (("list", "--limit", "x"), "'x' is no whole number", "`standfast list --help`"),
+    (("list", "--limit", "0"), "0 is not in the range", "`standfast list --help`"),
+    (("dlq", "show", "x"), "'x' is no whole number", "standfast dlq show [OPTIONS] LETTER"),
+    (("list", "--definitio", "x"), "Did you mean '--definition'?", "`standfast list --help`"),
+    (("list", "extra"), "unexpected extra argument", "`standfast list --help`"),
+    (("list", "--since", "yesterday"), "2026-03-31T12:00:00Z", "`standfast list --help`"),
+    (("start", "order", "--input", "@nofile"), "nofile cannot be read", "`standfast start --help`"),
+    (("batch", "begin", "explode"), "'explode' is not one of", "`standfast batch begin --help`"),
+    (("completion",), "Choose from: bash, zsh, fish", "`standfast completion --help`"),
+    (("--colour",), "No such option '--colour'", "`standfast --help`"),
+    (("template", "shw"), "did you mean 'show'?", "`standfast template --help`"),
 ]
 
 
 @pytest.mark.parametrize(("words", "told", "remedy"), MISTYPED, ids=[" ".join(each[0]) for each in MISTYPED])
 def test_what_is_mistyped_is_one_sentence_with_a_next_step(
-    holdfast: Holdfast, words: tuple[str, ...], told: str, remedy: str
+    standfast: Standfast, words: tuple[str, ...], told: str, remedy: str
 ) -> None:
     """As for any other error: what is wrong with its code, and how the command is called; exit code 2, and nothing on standard output."""
-    said = holdfast(*words, code=Exit.WRONG)
+    said = standfast(*words, code=Exit.WRONG)
     sentence, step = said.stderr.splitlines()
     assert told in sentence
     assert sentence.endswith("[bad_configuration]")
@@ -172,76 +172,76 @@ def test_what_is_mistyped_is_one_sentence_with_a_next_step(
 
 
 UNKNOWN = [
-    (("batch", "show", "x"), Exit.NOT_FOUND, "`holdfast batch list`"),
-    (("schedules", "show", "x"), Exit.NOT_FOUND, "`holdfast schedules list`"),
-    (("sessions", "end", "x"), Exit.NOT_FOUND, "`holdfast sessions list`"),
-    (("keys", "show", "x"), Exit.NOT_FOUND, "`holdfast keys list`"),
-    (("notifications", "read", "7"), Exit.NOT_FOUND, "`holdfast notifications list`"),
-    (("projections", "drop", "x"), Exit.NOT_FOUND, "`holdfast projections list`"),
-    (("inbox", "bury", "7"), Exit.NOT_FOUND, "`holdfast inbox list`"),
-    (("instances", "delete", RUN), Exit.NOT_FOUND, "`holdfast instances list`"),
-    (("definitions", "archive", "x", "1"), Exit.NOT_FOUND, "`holdfast definitions list`"),
+    (("batch", "show", "x"), Exit.NOT_FOUND, "`standfast batch list`"),
+    (("schedules", "show", "x"), Exit.NOT_FOUND, "`standfast schedules list`"),
+    (("sessions", "end", "x"), Exit.NOT_FOUND, "`standfast sessions list`"),
+    (("keys", "show", "x"), Exit.NOT_FOUND, "`standfast keys list`"),
+    (("notifications", "read", "7"), Exit.NOT_FOUND, "`standfast notifications list`"),
+    (("projections", "drop", "x"), Exit.NOT_FOUND, "`standfast projections list`"),
+    (("inbox", "bury", "7"), Exit.NOT_FOUND, "`standfast inbox list`"),
+    (("instances", "delete", RUN), Exit.NOT_FOUND, "`standfast instances list`"),
+    (("definitions", "archive", "x", "1"), Exit.NOT_FOUND, "`standfast definitions list`"),
     (("report", "x"), Exit.NOT_FOUND, "nothing of this name is published"),
-    (("charters", "show", "rules:x"), Exit.NOT_FOUND, "`holdfast charters list`"),
-    (("show", "x"), Exit.WRONG, "`holdfast list`"),
-    (("decide", "x", "yes"), Exit.WRONG, "`holdfast tasks list`"),
+    (("charters", "show", "rules:x"), Exit.NOT_FOUND, "`standfast charters list`"),
+    (("show", "x"), Exit.WRONG, "`standfast list`"),
+    (("decide", "x", "yes"), Exit.WRONG, "`standfast tasks list`"),
     (("list", "--config", "no.toml"), Exit.WRONG, "--config"),
     (("list", "--server", ""), Exit.WRONG, "--server names no server"),
     (("init", "/dev/null/x"), Exit.WRONG, "name a folder"),
 ]
 
 
-def test_what_is_not_there_is_told_with_where_to_look(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_what_is_not_there_is_told_with_where_to_look(standfast: Standfast, tmp_path: Path) -> None:
     """Each names a command, or what to write instead, and no call of the engine."""
     url = f"sqlite:///{tmp_path / 'a.db'}"
-    holdfast("migrate", url)
+    standfast("migrate", url)
     for words, code, remedy in UNKNOWN:
-        said = Holdfast(url)(*words, code=code).stderr
+        said = Standfast(url)(*words, code=code).stderr
         assert remedy in said, words
         assert "engine." not in said
         assert len(said.splitlines()) <= 2
 
 
-def test_a_database_that_is_not_there_is_not_made(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_database_that_is_not_there_is_not_made(standfast: Standfast, tmp_path: Path) -> None:
     """A misspelt name of a file makes no file; the sentence says how one is made."""
-    result = holdfast("definitions", "list", "--database", "sqlite:///nope.db", code=Exit.NOT_FOUND)
-    told = "`holdfast migrate sqlite:///nope.db` makes it, and --database or HOLDFAST_DATABASE names another one [not_found]"
+    result = standfast("definitions", "list", "--database", "sqlite:///nope.db", code=Exit.NOT_FOUND)
+    told = "`standfast migrate sqlite:///nope.db` makes it, and --database or STANDFAST_DATABASE names another one [not_found]"
     assert told in result.stderr
     assert not (tmp_path / "nope.db").exists()
 
 
-def test_an_old_database_is_told_with_the_next_step(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_an_old_database_is_told_with_the_next_step(standfast: Standfast, tmp_path: Path) -> None:
     """A file without the schema is none that this code was written for."""
     (tmp_path / "empty.db").touch()
-    result = holdfast("definitions", "list", "--database", "sqlite:///empty.db", code=Exit.UNFIT)
+    result = standfast("definitions", "list", "--database", "sqlite:///empty.db", code=Exit.UNFIT)
     assert "[schema_mismatch]" in result.stderr
-    assert "→ `holdfast migrate` brings" in result.stderr
+    assert "→ `standfast migrate` brings" in result.stderr
 
 
-def test_a_database_of_newer_code_is_not_told_to_be_migrated(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_database_of_newer_code_is_not_told_to_be_migrated(standfast: Standfast, tmp_path: Path) -> None:
     """Nothing that this code could do would help: the next step is another one than for an older database."""
-    holdfast("migrate", "--database", f"sqlite:///{tmp_path / 'newer.db'}")
+    standfast("migrate", "--database", f"sqlite:///{tmp_path / 'newer.db'}")
     with closing(sqlite3.connect(tmp_path / "newer.db")) as database:
         database.execute("pragma user_version = 99")
     for words in (["list"], ["doctor"], ["migrate"]):
-        told = holdfast(*words, "--database", f"sqlite:///{tmp_path / 'newer.db'}", code=Exit.UNFIT).stderr
-        assert "upgrade Holdfast before opening it [schema_mismatch]" in told
-        assert "holdfast migrate" not in told
+        told = standfast(*words, "--database", f"sqlite:///{tmp_path / 'newer.db'}", code=Exit.UNFIT).stderr
+        assert "upgrade Standfast before opening it [schema_mismatch]" in told
+        assert "standfast migrate" not in told
 
 
-def test_an_unreachable_server_is_told_without_its_password(holdfast: Holdfast) -> None:
+def test_an_unreachable_server_is_told_without_its_password(standfast: Standfast) -> None:
     """Exit code 7, one sentence, a next step, and nothing of the secret."""
     url = "postgresql://ann:hunter2@127.0.0.1:1/nowhere"
-    result = holdfast("definitions", "list", "--database", url, code=Exit.UNAVAILABLE)
+    result = standfast("definitions", "list", "--database", url, code=Exit.UNAVAILABLE)
     assert "[store_unavailable]" in result.stderr
     assert "→ see whether the database is up" in result.stderr
     assert "hunter2" not in result.output
 
 
 @pytest.mark.parametrize("url", ["mysql://x", "orders.db", "sqlite:/x.db", "http://127.0.0.1:8080"])
-def test_what_is_no_database_is_refused(holdfast: Holdfast, url: str) -> None:
+def test_what_is_no_database_is_refused(standfast: Standfast, url: str) -> None:
     """The sentence says how one is written."""
-    assert "sqlite:///file.db" in holdfast("definitions", "list", "--database", url, code=Exit.WRONG).stderr
+    assert "sqlite:///file.db" in standfast("definitions", "list", "--database", url, code=Exit.WRONG).stderr
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_what_is_no_database_is_refused(holdfast: Holdfast, url: str) -> None:
         "postgresql://ann:x/y?hunter2=z@127.0.0.1/db",
     ],
 )
-def test_an_address_that_cannot_be_read_is_told_without_its_password(holdfast: Holdfast, url: str) -> None:
+def test_an_address_that_cannot_be_read_is_told_without_its_password(standfast: Standfast, url: str) -> None:
     """What is wrong with it is often the password: letters that an address takes for its own, or another program's way to write it."""
     for words in (
         ["list", "--database", url],
@@ -264,21 +264,21 @@ def test_an_address_that_cannot_be_read_is_told_without_its_password(holdfast: H
         ["drop", url, "--yes"],
         ["copy", url, "sqlite:///b.db"],
     ):
-        told = holdfast(*words, code=Exit.WRONG)
+        told = standfast(*words, code=Exit.WRONG)
         assert "postgresql://user" in told.stderr
         assert "hunter2" not in told.output
 
 
-def test_an_impossible_tenant_is_refused(based: Holdfast) -> None:
+def test_an_impossible_tenant_is_refused(based: Standfast) -> None:
     """Before anything is asked of the database on its behalf."""
     for tenant in ("*", "a\0b"):
         assert "tenant" in based("definitions", "list", "--tenant", tenant, code=Exit.WRONG).stderr
 
 
-def test_a_traceback_is_shown_only_when_it_is_wanted(holdfast: Holdfast) -> None:
+def test_a_traceback_is_shown_only_when_it_is_wanted(standfast: Standfast) -> None:
     """With `--debug`; the sentence is there all the same."""
     said = subprocess.run(
-        [sys.executable, "-m", "holdfast.cli", "validate", "nope.yaml", "--debug"],
+        [sys.executable, "-m", "standfast.cli", "validate", "nope.yaml", "--debug"],
         capture_output=True,
         text=True,
         check=False,
@@ -287,17 +287,17 @@ def test_a_traceback_is_shown_only_when_it_is_wanted(holdfast: Holdfast) -> None
     assert said.returncode == Exit.WRONG
     assert "Traceback" in said.stderr
     assert "nope.yaml cannot be read: No such file or directory" in said.stderr
-    assert "Traceback" not in holdfast("validate", "nope.yaml", code=Exit.WRONG).stderr
+    assert "Traceback" not in standfast("validate", "nope.yaml", code=Exit.WRONG).stderr
 
 
-def test_a_mistake_of_our_own_is_told_as_one(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_our_own_is_told_as_one(standfast: Standfast, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a command raises is a sentence that asks for a report, with an exit code of its own."""
 
     def broken(*_arguments: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("holdfast.cli.authoring.read_file", broken)
-    result = holdfast("validate", "x.yaml", code=Exit.BROKEN)
+    monkeypatch.setattr("standfast.cli.authoring.read_file", broken)
+    result = standfast("validate", "x.yaml", code=Exit.BROKEN)
     assert "ZeroDivisionError: division by zero [unexpected]" in result.stderr
     assert "call it again with --debug" in result.stderr
 
@@ -324,17 +324,17 @@ def test_every_list_has_pages_and_all_that_is_shown_is_json_too() -> None:
     endless = {
         path for path, known in options.items() if path.split()[-1] in lists and not {"--limit", "--after"} <= known
     }
-    assert endless == {"holdfast template list"}  # They come with the package.
+    assert endless == {"standfast template list"}  # They come with the package.
 
 
-def test_an_interruption_has_a_code_of_its_own(holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_has_a_code_of_its_own(standfast: Standfast, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C is no mistake."""
 
     def interrupted(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.cli.authoring.read_file", interrupted)
-    assert holdfast("validate", "x.yaml", code=Exit.INTERRUPTED).stderr.strip() == "interrupted"
+    monkeypatch.setattr("standfast.cli.authoring.read_file", interrupted)
+    assert standfast("validate", "x.yaml", code=Exit.INTERRUPTED).stderr.strip() == "interrupted"
 
 
 def test_whoever_reads_a_pipe_may_stop_at_any_line() -> None:
@@ -342,7 +342,7 @@ def test_whoever_reads_a_pipe_may_stop_at_any_line() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     said = subprocess.run(
-        [sys.executable, "-m", "holdfast.cli", "template", "show", "settlement"],
+        [sys.executable, "-m", "standfast.cli", "template", "show", "settlement"],
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
@@ -357,13 +357,13 @@ def test_whoever_reads_a_pipe_may_stop_at_any_line() -> None:
     ("options", "variable", "told"),
     [
         (["--as", ""], {}, "--as names nobody"),
-        ([], {"HOLDFAST_ACTOR": ""}, "HOLDFAST_ACTOR names nobody"),
+        ([], {"STANDFAST_ACTOR": ""}, "STANDFAST_ACTOR names nobody"),
         (["--role", "boss"], {}, "may do everything (a role of a key's bearer is told by --with-role)"),
         (["--can", "execution:read"], {}, "--can is about whoever acts"),
     ],
 )
 def test_nobody_becomes_the_engine_by_accident(
-    based: Holdfast, monkeypatch: pytest.MonkeyPatch, *, options: list[str], variable: dict[str, str], told: str
+    based: Standfast, monkeypatch: pytest.MonkeyPatch, *, options: list[str], variable: dict[str, str], told: str
 ) -> None:
     """An empty name in a script, or rights without a name, would be all the rights there are."""
     for name, value in variable.items():
@@ -374,26 +374,26 @@ def test_nobody_becomes_the_engine_by_accident(
 def test_the_shell_completes_commands() -> None:
     """By click's own way: the shell asks the command what could stand next."""
     said = subprocess.run(
-        [sys.executable, "-m", "holdfast.cli"],
+        [sys.executable, "-m", "standfast.cli"],
         capture_output=True,
         text=True,
         check=False,
         env={
             **os.environ,
             "PYTHONPATH": str(ROOT / "src"),
-            "_HOLDFAST_COMPLETE": "bash_complete",
-            "COMP_WORDS": "holdfast vali",
+            "_STANDFAST_COMPLETE": "bash_complete",
+            "COMP_WORDS": "standfast vali",
             "COMP_CWORD": "1",
         },
     )
     assert said.stdout.split() == ["plain,validate"]
 
 
-def test_shells_complete_commands(holdfast: Holdfast) -> None:
+def test_shells_complete_commands(standfast: Standfast) -> None:
     """What is printed for a shell asks the command itself, which knows its words."""
     for shell in ("bash", "zsh", "fish"):
-        assert f"_HOLDFAST_COMPLETE={shell}_complete" in holdfast("completion", shell).stdout
-    asked = {"_HOLDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "holdfast sched", "COMP_CWORD": "1"}
+        assert f"_STANDFAST_COMPLETE={shell}_complete" in standfast("completion", shell).stdout
+    asked = {"_STANDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "standfast sched", "COMP_CWORD": "1"}
     assert CliRunner(env=asked).invoke(main, []).output == "plain,schedules\n"
 
 
@@ -411,13 +411,13 @@ def test_shells_complete_the_names_of_files() -> None:
         assert [item.type for item in each.shell_complete(context, "or")] == ["file"], (path, each.name)
 
 
-def test_a_database_is_measured(holdfast: Holdfast, tmp_path: Path) -> None:
+def test_a_database_is_measured(standfast: Standfast, tmp_path: Path) -> None:
     """Sagas that do nothing run to their ends, on a file that goes afterwards; on a database of one's own they are a tenant's of their own."""
-    told = holdfast.json("bench", "--runs", "3", "--steps", "2")
+    told = standfast.json("bench", "--runs", "3", "--steps", "2")
     assert (told["runs"], told["steps"], told["database"]) == (3, 6, "a new SQLite file")
     assert told["steps_per_second"] > 0
     assert list(tmp_path.iterdir()) == []
-    holdfast("bench", "--database", "sqlite:///none.db", code=Exit.NOT_FOUND)
+    standfast("bench", "--database", "sqlite:///none.db", code=Exit.NOT_FOUND)
 
 
 def test_logs_are_lines_for_people_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,6 +436,6 @@ def test_logs_are_lines_for_people_or_json(monkeypatch: pytest.MonkeyPatch) -> N
     failed = logging.makeLogRecord(fields)
     first, *rest = root.handlers[0].format(failed).split("\n")
     assert (first.endswith("ERROR shop no"), all(each.startswith("  ") for each in rest)) == (True, True)
-    monkeypatch.setenv("HOLDFAST_LOG_FORMAT", "xml")
+    monkeypatch.setenv("STANDFAST_LOG_FORMAT", "xml")
     with pytest.raises(ConfigurationError, match="text, json"):
         configuration_of({}, None)

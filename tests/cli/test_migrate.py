@@ -1,4 +1,4 @@
-"""The `holdfast migrate` command, as an operator runs it."""
+"""The `standfast migrate` command, as an operator runs it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import main
-from holdfast.errors import SchemaMismatchError
-from holdfast.store.opening import open_store
+from standfast.cli import main
+from standfast.errors import SchemaMismatchError
+from standfast.store.opening import open_store
 from support.databases import Databases
 
 
@@ -25,7 +25,7 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_a_new_file_gets_the_schema(tmp_path: Path) -> None:
     """After the command an engine that may not migrate can open the file; a second run changes nothing."""
     url = f"sqlite:///{tmp_path / 'new.db'}"
-    with pytest.raises(SchemaMismatchError, match="run `holdfast migrate"):
+    with pytest.raises(SchemaMismatchError, match="run `standfast migrate"):
         open_store(url, may_migrate=False)
 
     assert run(url) == (0, f"{url} has the schema of this code\n")

@@ -15,9 +15,9 @@ import pytest
 
 from cli.flows import ORDERS
 from cli.stage import Stage
-from holdfast.cli import main
-from holdfast.cli.exits import Exit
-from holdfast.cli.output import aligned, cell, coloured
+from standfast.cli import main
+from standfast.cli.exits import Exit
+from standfast.cli.output import aligned, cell, coloured
 from support.repository import ROOT
 
 
@@ -27,7 +27,7 @@ def seen(*arguments: str, code: int = 0, **variables: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm-256color", "COLUMNS": "200"}
     environment.pop("NO_COLOR", None)
     environment.update(variables)
-    done = subprocess.Popen([sys.executable, "-m", "holdfast.cli", *arguments], stdout=theirs, env=environment)
+    done = subprocess.Popen([sys.executable, "-m", "standfast.cli", *arguments], stdout=theirs, env=environment)
     os.close(theirs)
     told = b""
     try:
@@ -50,7 +50,7 @@ def test_a_terminal_gets_a_table_in_colours() -> None:
 def test_how_something_stands_has_its_colour_for_who_looks_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has failed is red on a terminal; other words, and all of them in a pipe, are as they are."""
     assert coloured("failed") == "failed"
-    monkeypatch.setattr("holdfast.cli.output.is_terminal", lambda: True)
+    monkeypatch.setattr("standfast.cli.output.is_terminal", lambda: True)
     assert [coloured(each) for each in ("failed", "holidays")] == ["\x1b[31mfailed\x1b[0m", "holidays"]
 
 
@@ -116,7 +116,7 @@ def test_the_terminal_is_safe_from_stored_data(stage: Stage) -> None:
         ["dlq", "list"],
         ["watch", run, "--timeout", "0s"],
     ):
-        told = stage.holdfast(*command, code=Exit.UNAVAILABLE if command[0] == "watch" else Exit.DONE).output
+        told = stage.standfast(*command, code=Exit.UNAVAILABLE if command[0] == "watch" else Exit.DONE).output
         assert not set("\x1b\u202e\x9b") & set(told)
 
 

@@ -1,4 +1,4 @@
-"""`holdfast publish`, `diff` and `definitions`, on both stores."""
+"""`standfast publish`, `diff` and `definitions`, on both stores."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Holdfast
+from cli.calling import Standfast
 from cli.flows import ORDERS, REFUNDS, RULES
-from holdfast.cli.exits import Exit
+from standfast.cli.exits import Exit
 from support.engines import Live
 
 SECOND = ORDERS.replace("version: 1", "version: 2").replace("timeout: 2d", "timeout: 3d")
@@ -20,14 +20,14 @@ def written(text: str, name: str = "orders.yaml") -> str:
     return name
 
 
-def listed(holdfast: Holdfast, *options: str) -> list[tuple[str, str, str]]:
+def listed(standfast: Standfast, *options: str) -> list[tuple[str, str, str]]:
     """What is published: name, version and tenant."""
-    items = holdfast.json("definitions", "list", *options)["items"]
+    items = standfast.json("definitions", "list", *options)["items"]
     assert isinstance(items, list)
     return [(each["name"], each["version"], each["tenant"]) for each in items]
 
 
-def test_a_file_is_published_whole(based: Holdfast) -> None:
+def test_a_file_is_published_whole(based: Standfast) -> None:
     """Every workflow of it, for all tenants; again it changes nothing."""
     result = based("publish", written(ORDERS + REFUNDS))
     assert [line.split()[:3] for line in result.stdout.splitlines()[1:]] == [
@@ -48,7 +48,7 @@ def _workflows(told: dict[str, object]) -> list[dict[str, object]]:
 ODD = ORDERS.replace("      - {from: confirm, event: completed, to: approved}\n", "")
 
 
-def test_what_is_odd_about_a_file_is_told_when_it_is_published(based: Holdfast) -> None:
+def test_what_is_odd_about_a_file_is_told_when_it_is_published(based: Standfast) -> None:
     """Warnings are told as `validate` tells them, on standard error; a program finds them in the answer. They refuse nothing."""
     told = [line for line in based("validate", written(ODD)).stdout.splitlines() if ": warning: " in line]
     assert len(told) == 3
@@ -59,14 +59,14 @@ def test_what_is_odd_about_a_file_is_told_when_it_is_published(based: Holdfast) 
     assert [f"orders.yaml:{each['position']}: warning: {each['message']} [{each['code']}]" for each in found] == told
 
 
-def test_a_tenant_has_workflows_of_its_own(based: Holdfast) -> None:
+def test_a_tenant_has_workflows_of_its_own(based: Standfast) -> None:
     """What is published for a tenant is that tenant's alone."""
     based("publish", written(ORDERS), "--tenant", "acme")
     assert listed(based, "--tenant", "acme") == [("orders.approval", "1", "acme")]
     assert listed(based) == []
 
 
-def test_another_content_under_a_published_version_is_refused(based: Holdfast) -> None:
+def test_another_content_under_a_published_version_is_refused(based: Standfast) -> None:
     """Exit code 1, nothing of the file is published, and the next step is told."""
     based("publish", written(ORDERS))
     result = based("publish", written(ORDERS.replace("timeout: 2d", "timeout: 3d") + REFUNDS), code=Exit.NO)
@@ -76,7 +76,7 @@ def test_another_content_under_a_published_version_is_refused(based: Holdfast) -
     assert based.json("publish", "orders.yaml", code=Exit.NO)["is_published"] is False
 
 
-def test_a_check_tells_what_would_happen_to_live_runs(based: Holdfast, live: Live) -> None:
+def test_a_check_tells_what_would_happen_to_live_runs(based: Standfast, live: Live) -> None:
     """New, unchanged or refused, and how many runs of each version are alive; and nothing is done."""
     assert [each["what"] for each in _workflows(based.json("publish", written(ORDERS), "--check"))] == ["new"]
     assert listed(based) == []
@@ -100,11 +100,11 @@ def test_a_check_tells_what_would_happen_to_live_runs(based: Holdfast, live: Liv
 
 
 def test_more_live_runs_than_are_counted_are_told_so(
-    based: Holdfast, live: Live, monkeypatch: pytest.MonkeyPatch
+    based: Standfast, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counting has a bound."""
-    monkeypatch.setattr("holdfast.app.definition_files._COUNTED", 2)
-    monkeypatch.setattr("holdfast.app.definition_files._PAGE", 1)
+    monkeypatch.setattr("standfast.app.definition_files._COUNTED", 2)
+    monkeypatch.setattr("standfast.app.definition_files._PAGE", 1)
     based("publish", written(ORDERS))
     engine = live.engine()
     for _ in range(3):
@@ -112,7 +112,7 @@ def test_more_live_runs_than_are_counted_are_told_so(
     assert "2 or more of version 1" in based("publish", "orders.yaml", "--check").stdout
 
 
-def test_who_changed_a_title_alone_is_told_that_it_was_not_taken(based: Holdfast) -> None:
+def test_who_changed_a_title_alone_is_told_that_it_was_not_taken(based: Standfast) -> None:
     """A published version never changes, not even in what it is called: that is said in words, with what to do, and `diff` shows what is another."""
     titled = ORDERS.replace("version: 1", "version: 1\n    title: Orders\n    description: Who may buy")
     based("publish", written(titled))
@@ -136,14 +136,14 @@ def test_who_changed_a_title_alone_is_told_that_it_was_not_taken(based: Holdfast
     assert "its name is not taken" in based("publish", written(RULES.replace("Limits", "Bounds"), "rules.json")).stderr
 
 
-def test_a_file_with_mistakes_is_not_published(based: Holdfast) -> None:
+def test_a_file_with_mistakes_is_not_published(based: Standfast) -> None:
     """They are told, and nothing is done."""
     result = based("publish", written(ORDERS.replace("to: confirm}", "to: confrim}")), code=Exit.NO)
     assert "did you mean 'confirm'?" in result.stderr
     assert listed(based) == []
 
 
-def test_a_diff_names_steps_and_transitions(based: Holdfast) -> None:
+def test_a_diff_names_steps_and_transitions(based: Standfast) -> None:
     """What is new, gone and changed, by name; exit code 1 if anything is."""
     based("publish", written(ORDERS))
     assert "says the same" in based("diff", "orders.yaml").stdout
@@ -163,7 +163,7 @@ def test_a_diff_names_steps_and_transitions(based: Holdfast) -> None:
     assert "+ transition review --declined→ rejected" in lines
 
 
-def test_a_diff_tells_expressions_as_they_are_written(based: Holdfast) -> None:
+def test_a_diff_tells_expressions_as_they_are_written(based: Standfast) -> None:
     """A condition that is another, new or gone is its text, and nothing of what was compiled from it."""
     asked = ORDERS.replace("to: confirm}", "to: confirm, condition: workflow.total < 100}")
     based("publish", written(asked))
@@ -176,7 +176,7 @@ def test_a_diff_tells_expressions_as_they_are_written(based: Holdfast) -> None:
     assert gone == [f'{way}: "workflow.total < 100" → nothing']
 
 
-def test_a_diff_is_told_to_programs(based: Holdfast) -> None:
+def test_a_diff_is_told_to_programs(based: Standfast) -> None:
     """As a list of changes, each with what it is about and how it was and is."""
     based("publish", written(ORDERS))
     based("publish", written(SECOND))
@@ -195,7 +195,7 @@ def test_a_diff_is_told_to_programs(based: Holdfast) -> None:
     ]
 
 
-def test_what_is_not_published_cannot_be_compared(based: Holdfast) -> None:
+def test_what_is_not_published_cannot_be_compared(based: Standfast) -> None:
     """The sentence names what is, and one that is alike."""
     assert "nothing of this name is published" in based("diff", written(ORDERS), code=Exit.NOT_FOUND).stderr
     based("publish", "orders.yaml")
@@ -205,7 +205,7 @@ def test_what_is_not_published_cannot_be_compared(based: Holdfast) -> None:
     assert "published are 1" in version.stderr
 
 
-def test_published_workflows_are_shown(based: Holdfast) -> None:
+def test_published_workflows_are_shown(based: Standfast) -> None:
     """Step by step, as data that can be published again, or as a drawing; listed page by page."""
     based("publish", written(ORDERS + REFUNDS))
     told = based("definitions", "show", "orders.approval").stdout

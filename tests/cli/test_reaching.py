@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 from cli.flows import ORDERS
 from cli.test_frame import COMMANDS
-from holdfast.app.configuration import Configuration
-from holdfast.app.engine import Engine
-from holdfast.cli import frame, main
-from holdfast.cli.place import Place
-from holdfast.client import Client
+from standfast.app.configuration import Configuration
+from standfast.app.engine import Engine
+from standfast.cli import frame, main
+from standfast.cli.place import Place
+from standfast.client import Client
 from support.recording import FULL, SOME, STYLES, Recorder, Style
 
 OWN = {
@@ -50,27 +50,27 @@ LOCAL = {"database", "tenant", "actor", "roles", "capabilities"}
 """Options of whoever works on a database; a server is told them by its key, and refuses them."""
 REFUSED = {"app", "of", "all_tenants"}
 """Options that servers refuse, of which a command says so."""
-RUN = "holdfast {} " + str(SOME)
+RUN = "standfast {} " + str(SOME)
 ALSO: dict[str, list[str]] = {
-    "audit": ["holdfast audit", f"holdfast audit {SOME}", "holdfast audit --subject text"],
-    "bodies export": ["holdfast bodies export --draft one"],
+    "audit": ["standfast audit", f"standfast audit {SOME}", "standfast audit --subject text"],
+    "bodies export": ["standfast bodies export --draft one"],
     "complete": [f"{RUN.format('complete')} text --reason x"],
-    "definitions pauses": ["holdfast definitions pauses text"],
-    "definitions show": ["holdfast definitions show text"],
-    "diff": ["holdfast diff text.yaml"],
-    "doctor": ["holdfast doctor --invariants"],
-    "dry-run": ["holdfast dry-run both.yaml"],
-    "keys rotate": [f"holdfast keys rotate {SOME}"],
-    "list": ["holdfast list --paused"],
-    "notifications read": ["holdfast notifications read"],
-    "pauses pause": ["holdfast pauses pause"],
-    "pauses resume": ["holdfast pauses resume --definition text --version text --step text"],
+    "definitions pauses": ["standfast definitions pauses text"],
+    "definitions show": ["standfast definitions show text"],
+    "diff": ["standfast diff text.yaml"],
+    "doctor": ["standfast doctor --invariants"],
+    "dry-run": ["standfast dry-run both.yaml"],
+    "keys rotate": [f"standfast keys rotate {SOME}"],
+    "list": ["standfast list --paused"],
+    "notifications read": ["standfast notifications read"],
+    "pauses pause": ["standfast pauses pause"],
+    "pauses resume": ["standfast pauses resume --definition text --version text --step text"],
     "reenqueue": [f"{RUN.format('reenqueue')} text --reason x"],
-    "requeue": ["holdfast requeue --cause 5c1e0b7a9d3f2e64"],
+    "requeue": ["standfast requeue --cause 5c1e0b7a9d3f2e64"],
     "retry": [f"{RUN.format('retry')} text --reason x"],
-    "schedules backfill": ["holdfast schedules backfill nightly"],
+    "schedules backfill": ["standfast schedules backfill nightly"],
     "skip": [f"{RUN.format('skip')} text --reason x"],
-    "verify": ["holdfast verify"],
+    "verify": ["standfast verify"],
     "watch": [f"{RUN.format('watch')} --interval 1h"],
 }
 """Lines besides the examples of a command, for options that count only together with others."""
@@ -143,7 +143,7 @@ class Typist:
 
         monkeypatch.setattr(Place, "engine", engine)
         monkeypatch.setattr(Place, "open", opened)
-        monkeypatch.setattr("holdfast.cli.place._client", client)
+        monkeypatch.setattr("standfast.cli.place._client", client)
         monkeypatch.setattr(time, "sleep", self._sleep)
         monkeypatch.setattr(time, "monotonic", self._monotonic)
 
@@ -157,7 +157,7 @@ class Typist:
 
     def typed(self, path: Sequence[str], words: Sequence[str], style: Style = FULL) -> Seen:
         """What comes of a line, if the engine answers in this style."""
-        modules = ("holdfast.app.faces.", "holdfast.app.engine", "holdfast.client.")
+        modules = ("standfast.app.faces.", "standfast.app.engine", "standfast.client.")
         self.recorder = Recorder(*modules, style=style)
         result = CliRunner().invoke(main, [*path, *self._before, *words])
         return Seen(self.recorder.calls, result.output, result.exit_code)
@@ -249,7 +249,7 @@ def _files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
 
-ASKING = [each for each in COMMANDS if each[0].removeprefix("holdfast ") not in OWN]
+ASKING = [each for each in COMMANDS if each[0].removeprefix("standfast ") not in OWN]
 
 
 @pytest.mark.usefixtures("_files")

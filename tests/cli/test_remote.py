@@ -14,12 +14,12 @@ from click.testing import Result
 from api.addresses import GHOST
 from api.serving import served
 from app.documents.blueprints import BODY, SCENARIOS
-from cli.calling import Holdfast
+from cli.calling import Standfast
 from cli.flows import ORDERS
 from cli.stage import Stage
-from holdfast import Engine, cli
-from holdfast.app.faces import blocking
-from holdfast.cli import (
+from standfast import Engine, cli
+from standfast.app.faces import blocking
+from standfast.cli import (
     remote,
     remote_access,
     remote_directory,
@@ -30,10 +30,10 @@ from holdfast.cli import (
     remote_proofs,
     remote_publishing,
 )
-from holdfast.cli.exits import Exit
-from holdfast.client import Client
-from holdfast.http import HttpOptions
-from holdfast.store.opening import open_store
+from standfast.cli.exits import Exit
+from standfast.client import Client
+from standfast.http import HttpOptions
+from standfast.store.opening import open_store
 from support.samples import Add, Counter
 
 FEW = HttpOptions(max_page=2)
@@ -45,12 +45,12 @@ class Remote:
 
     def __init__(self, stage: Stage, address: str, secret: str) -> None:
         self.stage = stage
-        self.here = stage.holdfast
+        self.here = stage.standfast
         self.place = ("--server", address, "--api-key", secret)
 
     def there(self, *words: str, code: int = 0) -> Result:
         """Ask the server."""
-        return Holdfast()(*words, *self.place, code=code)
+        return Standfast()(*words, *self.place, code=code)
 
     def same(self, *words: str, code: int = 0) -> str:
         """What a command prints, which is the same on the database and against the server."""
@@ -62,9 +62,9 @@ class Remote:
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
     """One server for all tests of the module; which store it is on makes no difference to who asks it."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('remote') / 'holdfast.db'}"
+    url = f"sqlite:///{tmp_path_factory.mktemp('remote') / 'standfast.db'}"
     open_store(url).close()
-    stage = Stage(Holdfast(url))
+    stage = Stage(Standfast(url))
     stage.engine.register(Counter())
     engine = Engine(url, migrate=False)
     try:
@@ -430,7 +430,7 @@ def test_who_came_and_what_they_were_told(asked: Remote) -> None:
     assert opened[0] not in same("sessions", "list", "--of", "nobody", "--json")
     assert there("sessions", "end", opened[0]).stdout == f"session {opened[0]} has ended\n"
     weak = asked.stage.engine.keys.create("weak", actor="weak", capabilities=["execution:read"]).secret
-    Holdfast()("keys", "list", *asked.place[:2], "--api-key", weak, code=Exit.FORBIDDEN)
+    Standfast()("keys", "list", *asked.place[:2], "--api-key", weak, code=Exit.FORBIDDEN)
     assert "not_permitted" in same("refusals")
     assert same("refusals", "--limit", "1", "--json")
     assert "weak" in same("audit", "--subject", "key")
@@ -498,15 +498,15 @@ def test_keys_are_made_shown_once_rotated_and_revoked(asked: Remote) -> None:
     assert secret not in asked.same("keys", "list", "--json")
     assert key in asked.same("keys", "list", "--limit", "1", "--after", key[:-1])
     turned = asked.there("keys", "rotate", key)
-    assert turned.stdout.startswith("hf_")
+    assert turned.stdout.startswith("sf_")
     assert asked.here.json("keys", "show", key)["revoked_at"] is not None
     refused = asked.there("keys", "rotate", key, code=Exit.REFUSED)
     assert "is revoked" in refused.stderr
     new = turned.stdout.split("_")[1]
     asked.there("keys", "revoke", new)
-    outside = Holdfast()("list", *asked.place[:2], "--api-key", turned.stdout.strip(), code=Exit.FORBIDDEN)
+    outside = Standfast()("list", *asked.place[:2], "--api-key", turned.stdout.strip(), code=Exit.FORBIDDEN)
     assert outside.stdout == ""
-    assert "→ say a key that holds by HOLDFAST_API_KEY" in outside.stderr
+    assert "→ say a key that holds by STANDFAST_API_KEY" in outside.stderr
     assert re.search(r"\(trace [0-9a-f]{32}\)", outside.stderr)
 
 
@@ -530,7 +530,7 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
     near = asked.there("start", "ordre", code=Exit.NOT_FOUND).stderr
     assert "did you mean 'order'?" in near
     assert "the key says for whom" in near
-    away = Holdfast()("list", "--server", "http://127.0.0.1:1", code=Exit.UNAVAILABLE).stderr
+    away = Standfast()("list", "--server", "http://127.0.0.1:1", code=Exit.UNAVAILABLE).stderr
     assert "http://127.0.0.1:1 does not answer" in away
     assert "Bearer" not in away
 
@@ -541,7 +541,7 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
         (("list", "--server", "http://h", "--database", "sqlite:///x.db"), "leave one of them out"),
         (("list", "--server", "http://h", "--as", "ann"), "is asked, not --as; leave"),
         (("list", "--server", "http://h", "--tenant", "acme"), "the key says for whom"),
-        (("list", "--server", "holdfast.example.org"), "is no address of a server"),
+        (("list", "--server", "standfast.example.org"), "is no address of a server"),
         (("list", "--server", "http://[::1"), "is no address of a server"),
         (("list", "--server", "https://"), "is no address of a server"),
         (("list", "--server", "https://ann:hunter2@h"), "the address of a server has no name and no password in it"),
@@ -549,9 +549,9 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
         (("docs", "create", "x", "{}", "--app", "shop:app", "--server", "http://h"), "leave out --app"),
     ],
 )
-def test_what_cannot_be_asked_of_a_server_is_refused(holdfast: Holdfast, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_asked_of_a_server_is_refused(standfast: Standfast, words: tuple[str, ...], told: str) -> None:
     """In a sentence, before anything is sent."""
-    assert told in holdfast(*words, code=Exit.WRONG).stderr
+    assert told in standfast(*words, code=Exit.WRONG).stderr
 
 
 def test_what_is_said_nearer_to_the_command_counts(
@@ -559,12 +559,12 @@ def test_what_is_said_nearer_to_the_command_counts(
 ) -> None:
     """A variable that names a server overrules a database of the file, and a flag that names a database overrules both."""
     _, address, _, secret = asked.place
-    Path("holdfast.toml").write_text('database = "sqlite:///nowhere.db"\n', encoding="utf-8")
-    monkeypatch.setenv("HOLDFAST_SERVER", address)
-    monkeypatch.setenv("HOLDFAST_API_KEY", secret)
-    assert Holdfast()("list").stdout == asked.here("list").stdout
-    assert secret not in Holdfast()("config").stdout
-    Holdfast()("list", "--database", f"sqlite:///{tmp_path}/none.db", code=Exit.NOT_FOUND)
+    Path("standfast.toml").write_text('database = "sqlite:///nowhere.db"\n', encoding="utf-8")
+    monkeypatch.setenv("STANDFAST_SERVER", address)
+    monkeypatch.setenv("STANDFAST_API_KEY", secret)
+    assert Standfast()("list").stdout == asked.here("list").stdout
+    assert secret not in Standfast()("config").stdout
+    Standfast()("list", "--database", f"sqlite:///{tmp_path}/none.db", code=Exit.NOT_FOUND)
 
 
 def asked_for() -> set[str]:

@@ -1,4 +1,4 @@
-"""`holdfast template`: what comes with the package, listed, shown, played and copied."""
+"""`standfast template`: what comes with the package, listed, shown, played and copied."""
 
 from __future__ import annotations
 
@@ -9,54 +9,56 @@ from pathlib import Path
 
 import pytest
 
-from cli.calling import Holdfast
-from holdfast.cli import main
-from holdfast.cli.exits import Exit
-from holdfast.cli.templates import names
+from cli.calling import Standfast
+from standfast.cli import main
+from standfast.cli.exits import Exit
+from standfast.cli.templates import names
 
 
-def test_all_templates_are_listed(holdfast: Holdfast) -> None:
+def test_all_templates_are_listed(standfast: Standfast) -> None:
     """With the workflow, and what a program has to do for it."""
-    items = holdfast.json("template", "list")["items"]
+    items = standfast.json("template", "list")["items"]
     assert isinstance(items, list)
     assert [each["name"] for each in items] == names()
     assert {each["name"] for each in items} >= {"order_approval", "settlement", "user_onboarding"}
     assert all(each["operations"] and each["description"] for each in items)
-    assert "orders.approval" in holdfast("template", "list").stdout
+    assert "orders.approval" in standfast("template", "list").stdout
 
 
-def test_a_template_is_shown_as_it_is(holdfast: Holdfast) -> None:
+def test_a_template_is_shown_as_it_is(standfast: Standfast) -> None:
     """Its text, which is valid; and with what is known of it for programs."""
-    text = holdfast("template", "show", "order_approval").stdout
-    assert holdfast("validate", "-", stdin=text).stdout == "standard input is valid: 1 workflow\n"
-    assert holdfast.json("template", "show", "order_approval")["text"] == text
+    text = standfast("template", "show", "order_approval").stdout
+    assert standfast("validate", "-", stdin=text).stdout == "standard input is valid: 1 workflow\n"
+    assert standfast.json("template", "show", "order_approval")["text"] == text
 
 
-def test_a_template_is_copied_to_begin_from(holdfast: Holdfast) -> None:
+def test_a_template_is_copied_to_begin_from(standfast: Standfast) -> None:
     """A file that is there is not written over unless one says so."""
-    holdfast("template", "copy", "settlement")
-    holdfast("template", "copy", "settlement", "pay.yaml")
+    standfast("template", "copy", "settlement")
+    standfast("template", "copy", "settlement", "pay.yaml")
     assert Path("settlement.yaml").read_text() == Path("pay.yaml").read_text()
     Path("pay.yaml").write_text("mine")
-    assert "give --force" in holdfast("template", "copy", "settlement", "pay.yaml", code=Exit.WRONG).stderr
+    assert "give --force" in standfast("template", "copy", "settlement", "pay.yaml", code=Exit.WRONG).stderr
     assert Path("pay.yaml").read_text() == "mine"
-    holdfast("template", "copy", "settlement", "pay.yaml", "--force")
-    assert holdfast("validate", "pay.yaml").exit_code == Exit.DONE
-    assert "cannot be written" in holdfast("template", "copy", "settlement", "no/such.yaml", code=Exit.WRONG).stderr
+    standfast("template", "copy", "settlement", "pay.yaml", "--force")
+    assert standfast("validate", "pay.yaml").exit_code == Exit.DONE
+    assert "cannot be written" in standfast("template", "copy", "settlement", "no/such.yaml", code=Exit.WRONG).stderr
 
 
 @pytest.mark.parametrize("command", ["show", "run", "copy"])
 @pytest.mark.parametrize("name", ["setlement", "../settlement", "", "zzz"])
-def test_an_unknown_template_is_answered_with_those_that_there_are(holdfast: Holdfast, command: str, name: str) -> None:
+def test_an_unknown_template_is_answered_with_those_that_there_are(
+    standfast: Standfast, command: str, name: str
+) -> None:
     """And nothing outside of the package is read."""
-    told = holdfast("template", command, name, code=Exit.NOT_FOUND).stderr
+    told = standfast("template", command, name, code=Exit.NOT_FOUND).stderr
     assert "settlement" in told
     assert name != "setlement" or "did you mean 'settlement'?" in told
 
 
-def test_a_template_is_played(holdfast: Holdfast) -> None:
+def test_a_template_is_played(standfast: Standfast) -> None:
     """What happens is said by options: events with their input, time, and what operations answer."""
-    told = holdfast.json(
+    told = standfast.json(
         "template", "run", "settlement", "--do", "approved", "--do", "+6d", "--do", "resolved",
         "--answer", 'settlement.compute={"total_cents": 5, "payments": 1}',
     )  # fmt: skip
@@ -67,24 +69,24 @@ def test_a_template_is_played(holdfast: Holdfast) -> None:
     assert [each["event"] for each in trail if each["step_id"] == "await_bank"] == ["step_entered", "timeout", "step_completed"]  # fmt: skip
 
 
-def test_a_play_says_how_things_stand(holdfast: Holdfast) -> None:
+def test_a_play_says_how_things_stand(standfast: Standfast) -> None:
     """The trail, and what would bring it on: events of the step, or what it waits for."""
-    lines = holdfast("template", "run", "order_approval", "--input", '{"order_id": "o-1"}').stdout.splitlines()
+    lines = standfast("template", "run", "order_approval", "--input", '{"order_id": "o-1"}').stdout.splitlines()
     assert lines[0].split() == ["AT", "STEP", "EVENT", "BY", "DATA", "COMMENT"]
     assert lines[-1] == "orders.approval is active at review; it goes on by approved, rejected"
-    waiting = holdfast("template", "run", "dispute_resolution", "--do", 'investigate={"priority": "high"}').stdout
+    waiting = standfast("template", "run", "dispute_resolution", "--do", 'investigate={"priority": "high"}').stdout
     assert "it goes on by evidence.received" in waiting.splitlines()[-1]
-    done = holdfast(
+    done = standfast(
         "template", "run", "dispute_resolution", "--do", 'investigate={"priority": "high"}',
         "--do", "evidence.received", "--do", "rejected",
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "disputes.resolution is completed: upheld"
 
 
-def test_a_play_can_be_kept(holdfast: Holdfast) -> None:
+def test_a_play_can_be_kept(standfast: Standfast) -> None:
     """In a file that the other commands can look at."""
-    holdfast("template", "run", "order_approval", "--keep", "play.db")
-    assert "orders.approval" in holdfast("definitions", "list", "--database", "sqlite:///play.db").stdout
+    standfast("template", "run", "order_approval", "--keep", "play.db")
+    assert "orders.approval" in standfast("definitions", "list", "--database", "sqlite:///play.db").stdout
 
 
 @pytest.mark.parametrize(
@@ -101,9 +103,9 @@ def test_a_play_can_be_kept(holdfast: Holdfast) -> None:
         (["--input", "@nope.json"], Exit.WRONG, "nope.json cannot be read"),
     ],
 )
-def test_what_cannot_happen_is_told(holdfast: Holdfast, options: list[str], code: Exit, told: str) -> None:
+def test_what_cannot_happen_is_told(standfast: Standfast, options: list[str], code: Exit, told: str) -> None:
     """One sentence, and an exit code that tells whose mistake it is."""
-    assert told in holdfast("template", "run", "order_approval", *options, code=code).stderr
+    assert told in standfast("template", "run", "order_approval", *options, code=code).stderr
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, text: str, *words: str) -> None:

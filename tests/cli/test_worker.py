@@ -1,4 +1,4 @@
-"""`holdfast worker`, as real processes: they work, are drained when they are asked to end, and are started again when they die."""
+"""`standfast worker`, as real processes: they work, are drained when they are asked to end, and are started again when they die."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from typing import IO
 
 import pytest
 
-from cli.calling import Holdfast
-from holdfast import Engine, Saga
-from holdfast.cli.applications import equip
-from holdfast.cli.exits import Exit
-from holdfast.cli.programs import Program
-from holdfast.cli.supervising import _Seat
-from holdfast.errors import ConfigurationError
-from holdfast.store.opening import open_store
+from cli.calling import Standfast
+from standfast import Engine, Saga
+from standfast.cli.applications import equip
+from standfast.cli.exits import Exit
+from standfast.cli.programs import Program
+from standfast.cli.supervising import _Seat
+from standfast.errors import ConfigurationError
+from standfast.store.opening import open_store
 from support.repository import ROOT
 
 SHOP = """
 import os
 import pathlib
 
-from holdfast import Saga
+from standfast import Saga
 
 
 def pack():
@@ -59,8 +59,8 @@ class Worker:
     """A worker that a test has started; what it says is read line by line."""
 
     def __init__(self, url: str, *options: str) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "HOLDFAST_DATABASE": url}
-        command = [sys.executable, "-m", "holdfast.cli", "worker", "--app", "shop:register", *options]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "STANDFAST_DATABASE": url}
+        command = [sys.executable, "-m", "standfast.cli", "worker", "--app", "shop:register", *options]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         self._kept: list[int] = []
         """The processes that it has started, as far as it was heard."""
@@ -111,22 +111,22 @@ def workers(tmp_path: Path) -> Iterator[list[Worker]]:
 
 
 @pytest.fixture
-def filed() -> Holdfast:
+def filed() -> Standfast:
     """The command with a database in a file, for what has nothing to do with databases."""
-    open_store("sqlite:///holdfast.db").close()
-    return Holdfast("sqlite:///holdfast.db")
+    open_store("sqlite:///standfast.db").close()
+    return Standfast("sqlite:///standfast.db")
 
 
-def done(holdfast: Holdfast, *options: str) -> int:
+def done(standfast: Standfast, *options: str) -> int:
     """Start an order and wait for it; the process that packed it."""
-    told = holdfast.json("start", "order", "--wait", "60s", *options)["result"]
+    told = standfast.json("start", "order", "--wait", "60s", *options)["result"]
     assert isinstance(told, dict)
     return int(told["parcel"])
 
 
 @pytest.mark.row("EH-12", "G-43")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_works_until_it_is_asked_to_end(based: Holdfast, workers: list[Worker], number: int) -> None:
+def test_a_worker_works_until_it_is_asked_to_end(based: Standfast, workers: list[Worker], number: int) -> None:
     """Then it leaves with exit code 0."""
     worker = Worker(based.url)
     workers.append(worker)
@@ -135,7 +135,7 @@ def test_a_worker_works_until_it_is_asked_to_end(based: Holdfast, workers: list[
     assert worker.end(number) == Exit.DONE
 
 
-def test_a_call_that_runs_is_finished_before_a_worker_leaves(based: Holdfast, workers: list[Worker]) -> None:
+def test_a_call_that_runs_is_finished_before_a_worker_leaves(based: Standfast, workers: list[Worker]) -> None:
     """What it did is stored: no other call follows."""
     os.mkfifo("begun")
     os.mkfifo("gate")
@@ -152,7 +152,7 @@ def test_a_call_that_runs_is_finished_before_a_worker_leaves(based: Holdfast, wo
     assert based("watch", run).stdout.splitlines()[-1] == f"{run} is completed"
 
 
-def test_a_worker_that_dies_is_started_again(based: Holdfast, workers: list[Worker]) -> None:
+def test_a_worker_that_dies_is_started_again(based: Standfast, workers: list[Worker]) -> None:
     """Several processes are kept alive, and all of them end when the one that keeps them is asked to."""
     supervisor = Worker(based.url, "--processes", "2")
     workers.append(supervisor)
@@ -168,7 +168,7 @@ def test_a_worker_that_dies_is_started_again(based: Holdfast, workers: list[Work
         os.kill(second, 0)
 
 
-def test_no_worker_outlives_whoever_keeps_it(filed: Holdfast, workers: list[Worker]) -> None:
+def test_no_worker_outlives_whoever_keeps_it(filed: Standfast, workers: list[Worker]) -> None:
     """A supervisor that is killed leaves no process behind."""
     supervisor = Worker(filed.url, "--processes", "2")
     workers.append(supervisor)
@@ -189,7 +189,7 @@ def test_a_machine_without_room_is_waited_for(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "a worker cannot be started: no room; the next one begins in 1 s\n"
 
 
-def test_what_another_start_cannot_mend_is_not_started_again(filed: Holdfast, workers: list[Worker]) -> None:
+def test_what_another_start_cannot_mend_is_not_started_again(filed: Standfast, workers: list[Worker]) -> None:
     """A wrong application ends the supervisor with the code of its processes."""
     supervisor = Worker(filed.url, "--processes", "2", "--app", "shop:nope")
     workers.append(supervisor)
@@ -211,7 +211,7 @@ def test_what_another_start_cannot_mend_is_not_started_again(filed: Holdfast, wo
     ],
 )
 @pytest.mark.usefixtures("workers")
-def test_a_wrong_application_is_told(filed: Holdfast, monkeypatch: pytest.MonkeyPatch, *, app: str, told: str) -> None:
+def test_a_wrong_application_is_told(filed: Standfast, monkeypatch: pytest.MonkeyPatch, *, app: str, told: str) -> None:
     """With what is wrong about it, and exit code 2."""
     Path("bad.py").write_text("1 / 0")
     Path("missing.py").write_text("import nowhere")
@@ -222,10 +222,10 @@ def test_a_wrong_application_is_told(filed: Holdfast, monkeypatch: pytest.Monkey
     assert told in filed("worker", *options, code=Exit.WRONG).stderr
 
 
-def test_a_worker_makes_no_database(holdfast: Holdfast) -> None:
+def test_a_worker_makes_no_database(standfast: Standfast) -> None:
     """One that is not there is told, as everywhere."""
-    result = holdfast("worker", "--app", "x:y", "--database", "sqlite:///nope.db", code=Exit.NOT_FOUND)
-    assert "`holdfast migrate" in result.stderr
+    result = standfast("worker", "--app", "x:y", "--database", "sqlite:///nope.db", code=Exit.NOT_FOUND)
+    assert "`standfast migrate" in result.stderr
     assert not Path("nope.db").exists()
 
 

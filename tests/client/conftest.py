@@ -10,9 +10,9 @@ import pytest
 
 from api.serving import served
 from api.world import registered
-from holdfast import Engine
-from holdfast.client import Client, Retries
-from holdfast.http import HttpOptions
+from standfast import Engine
+from standfast.client import Client, Retries
+from standfast.http import HttpOptions
 
 OPTIONS = HttpOptions(
     stream_interval=timedelta(milliseconds=20), stream_lifetime=timedelta(milliseconds=200), heartbeat=timedelta(milliseconds=50), longest_wait=timedelta(seconds=2)

@@ -12,10 +12,10 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from holdfast.client import AsyncClient, Client, shapes
-from holdfast.client.requests import Request
-from holdfast.http.openapi import document_of
-from holdfast.http.routes import ROUTES
+from standfast.client import AsyncClient, Client, shapes
+from standfast.client.requests import Request
+from standfast.http.openapi import document_of
+from standfast.http.routes import ROUTES
 from support.repository import ROOT
 
 DOCUMENT = json.loads(document_of(ROUTES))
@@ -59,7 +59,7 @@ def test_every_operation_of_the_document_is_a_call(kind: type) -> None:
             "Last-Event-ID": "last",
             "last_event_id": "last",  # The same, for those who cannot send headers.
         }
-        of_all = {"Holdfast-Partition"}  # Said once, when the client is made.
+        of_all = {"Standfast-Partition"}  # Said once, when the client is made.
         wanted = {headers.get(each["name"], each["name"]) for each in operation["parameters"]} - of_all
         wanted |= fields(operation)
         assert taken == wanted, name

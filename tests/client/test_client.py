@@ -13,14 +13,14 @@ import msgspec
 import pytest
 
 from client.conftest import HASTY, Scene
-from holdfast import Actor, RequestContext
-from holdfast import errors as e
-from holdfast.app.workflow_views import HistoryEntry, WorkflowInstance
-from holdfast.client import AsyncClient, Client, Retries, StreamEvent
-from holdfast.client.refusals import _OF_ENGINE, error_of
-from holdfast.client.retries import Turns
-from holdfast.http import create_app
-from holdfast.http.problems import EdgeCode, EdgeError, problem_of
+from standfast import Actor, RequestContext
+from standfast import errors as e
+from standfast.app.workflow_views import HistoryEntry, WorkflowInstance
+from standfast.client import AsyncClient, Client, Retries, StreamEvent
+from standfast.client.refusals import _OF_ENGINE, error_of
+from standfast.client.retries import Turns
+from standfast.http import create_app
+from standfast.http.problems import EdgeCode, EdgeError, problem_of
 from support.repository import load_generator
 from support.waiting import eventually
 
@@ -92,7 +92,7 @@ def test_a_run_that_fails_raises_and_one_that_lasts_times_out(scene: Scene) -> N
 
 def test_refusals_are_the_errors_of_the_library(scene: Scene) -> None:
     """Whoever calls from afar catches what they would catch beside the engine, with the same words; notes say what to do."""
-    with scene.client() as client, Client(scene.address, "hf_no_key", retries=HASTY) as stranger:
+    with scene.client() as client, Client(scene.address, "sf_no_key", retries=HASTY) as stranger:
         run = client.start_execution(definition="paid").id
         for call, beside in (
             (lambda: client.get_execution(NOBODY), lambda: scene.engine.run(NOBODY).describe()),
@@ -111,15 +111,15 @@ def test_refusals_are_the_errors_of_the_library(scene: Scene) -> None:
         assert refused.reason == "unauthenticated"
 
 
-def raised(call: Callable[[], object]) -> e.HoldfastError:
+def raised(call: Callable[[], object]) -> e.StandfastError:
     """What a call raises."""
-    with pytest.raises(e.HoldfastError) as caught:
+    with pytest.raises(e.StandfastError) as caught:
         call()
     return caught.value
 
 
-SAMPLES: list[e.HoldfastError] = [
-    e.HoldfastError("x"),
+SAMPLES: list[e.StandfastError] = [
+    e.StandfastError("x"),
     e.DefinitionError("order", [e.Diagnostic("unknown_step", "there is no step", "steps.a")]),
     e.ExpressionError("wrong", reason="syntax"),
     e.RejectedError(reason="not_started", message="it has not begun"),
@@ -137,7 +137,7 @@ SAMPLES: list[e.HoldfastError] = [
 
 
 @pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
-def test_an_error_is_the_same_after_its_way_over_the_wire(error: e.HoldfastError) -> None:
+def test_an_error_is_the_same_after_its_way_over_the_wire(error: e.StandfastError) -> None:
     """Its class and its words; those of the server's own faults are kept from clients, who are told that it failed."""
     problem = problem_of(error, trace_id="t")
     made = error_of(problem.status, msgspec.json.encode(problem), key="k-1")
@@ -154,7 +154,7 @@ def test_no_error_is_forgotten() -> None:
             problem = problem_of(EdgeError(code, "no"), trace_id="t", is_of_processes=is_of_processes)
             made = error_of(problem.status, msgspec.json.encode(problem))
             assert "no" in str(made)
-            assert type(made) is not e.HoldfastError or code is EdgeCode.INTERNAL
+            assert type(made) is not e.StandfastError or code is EdgeCode.INTERNAL
 
 
 @pytest.mark.parametrize("problem", [b'{"status": 418, "detail": "tea", "code": "teapot"}', b"<html>", b""])
@@ -197,7 +197,7 @@ def test_a_server_that_is_not_there_is_told_in_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "key"), [("holdfast.example.org", ""), ("http://h", "a\nb"), ("http://h", "schlüssel")]
+    ("address", "key"), [("standfast.example.org", ""), ("http://h", "a\nb"), ("http://h", "schlüssel")]
 )
 def test_what_is_no_address_and_no_key_is_refused(address: str, key: str) -> None:
     """Before anything is sent."""
@@ -335,7 +335,7 @@ def test_the_same_for_coroutines(scene: Scene) -> None:
 
     async def story() -> list[StreamEvent[HistoryEntry]]:
         transport = httpx.ASGITransport(app=create_app(scene.engine))
-        async with AsyncClient("http://holdfast", scene.secret, retries=HASTY, transport=transport) as client:
+        async with AsyncClient("http://standfast", scene.secret, retries=HASTY, transport=transport) as client:
             run = (await client.start_execution(definition="order", input={"sku": "lamp"})).id
             assert await client.result(run, timeout=20) == {"sku": "lamp", "parcel": 77}
             with pytest.raises(e.NotFoundError):

@@ -1,4 +1,4 @@
-"""Holdfast in a real project of Django, with a real server and `manage.py` in processes of their own."""
+"""Standfast in a real project of Django, with a real server and `manage.py` in processes of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SETTINGS = """
     ALLOWED_HOSTS = ["*"]
     INSTALLED_APPS = [
         "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes", "django.contrib.messages",
-        "django.contrib.sessions", "holdfast.contrib.django", "shop",
+        "django.contrib.sessions", "standfast.contrib.django", "shop",
     ]
     DATABASES = {
         "default": DATABASE,
@@ -23,7 +23,7 @@ SETTINGS = """
     USE_TZ = True
     MIDDLEWARE = [
         "django.contrib.sessions.middleware.SessionMiddleware", "django.contrib.auth.middleware.AuthenticationMiddleware",
-        "django.contrib.messages.middleware.MessageMiddleware", "holdfast.contrib.django.middleware.AnswerErrors",
+        "django.contrib.messages.middleware.MessageMiddleware", "standfast.contrib.django.middleware.AnswerErrors",
     ]
     TEMPLATES = [{
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -37,7 +37,7 @@ SETTINGS = """
     STATIC_URL = "/static/"
     ROOT_URLCONF = "shop.urls"
     DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-    HOLDFAST = {"tenant": "acme", "settings": {"poll_interval": "0.1s", "threads": 1}, "run_url": "https://ops.test/runs/{run}"}
+    STANDFAST = {"tenant": "acme", "settings": {"poll_interval": "0.1s", "threads": 1}, "run_url": "https://ops.test/runs/{run}"}
 """
 MODELS = """
     from django.db import models
@@ -50,7 +50,7 @@ WORKFLOWS = """
     from asgiref.sync import sync_to_async
     from django.db import connection
 
-    from holdfast import Saga
+    from standfast import Saga
 
     def look():
         from shop.models import Order
@@ -71,12 +71,12 @@ WORKFLOWS = """
 ADMIN = """
     from django.contrib import admin
 
-    from holdfast.contrib.django import RunLinks
+    from standfast.contrib.django import RunLinks
     from shop.models import Order
 
     @admin.register(Order)
     class OrderAdmin(RunLinks, admin.ModelAdmin):
-        list_display = ("sku", "holdfast_run")
+        list_display = ("sku", "standfast_run")
 """
 URLS = """
     from django.contrib import admin
@@ -84,8 +84,8 @@ URLS = """
     from django.http import JsonResponse
     from django.urls import path
 
-    from holdfast import ConfigurationError
-    from holdfast.contrib.django import atomic, get_engine, on_commit
+    from standfast import ConfigurationError
+    from standfast.contrib.django import atomic, get_engine, on_commit
     from shop.models import Order
 
     def order(request, sku):
@@ -148,7 +148,7 @@ CASES = [
     ({"database": "odd"}, "takes Postgres or SQLite"),
     ({"database": 5}, "an alias of DATABASES or a URL"),
     ({"database": "memory"}, "is in memory"),
-    ([], "settings.HOLDFAST is a dict"),
+    ([], "settings.STANDFAST is a dict"),
 ]
 STORY = """
     import json
@@ -170,13 +170,13 @@ STORY = """
     from django.core.wsgi import get_wsgi_application
     from django.test import Client
 
-    from holdfast.contrib.django import get_engine
-    from holdfast.contrib.django.apps import check_settings
+    from standfast.contrib.django import get_engine
+    from standfast.contrib.django.apps import check_settings
     from shop.models import Order
 
-    def holdfast(*words):
+    def standfast(*words):
         try:
-            call_command("holdfast", *words)
+            call_command("standfast", *words)
         except SystemExit as ended:
             return ended.code
 
@@ -184,15 +184,15 @@ STORY = """
         def log_message(self, *arguments):
             pass
 
-    said = settings.HOLDFAST
+    said = settings.STANDFAST
     for wrong, told in CASES:
-        settings.HOLDFAST = wrong
+        settings.STANDFAST = wrong
         found = [each.msg for each in check_settings(None)]
         assert len(found) == 1 and told in found[0], (wrong, found)
-    settings.HOLDFAST = said
+    settings.STANDFAST = said
     call_command("check")
     call_command("migrate", run_syncdb=True, verbosity=0)
-    assert holdfast("migrate") == 0
+    assert standfast("migrate") == 0
     server = make_server("127.0.0.1", 0, get_wsgi_application(), handler_class=Quiet)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
@@ -220,8 +220,8 @@ STORY = """
     ask("/later/sofa?fail=1")
     assert sorted(Order.objects.values_list("sku", flat=True)) == ["lamp", "table"]
     assert [each.tenant for each in get_engine().instances.list()] == ["acme", "acme"]
-    assert holdfast("doctor") == 1, "work waits, and nobody works"
-    worker = subprocess.Popen([sys.executable, "manage.py", "holdfast", "worker"]) if "process" in sys.argv else None
+    assert standfast("doctor") == 1, "work waits, and nobody works"
+    worker = subprocess.Popen([sys.executable, "manage.py", "standfast", "worker"]) if "process" in sys.argv else None
     if worker is None:
         get_engine().start_worker()
     try:

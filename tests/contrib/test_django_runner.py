@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Engine
+from standfast import Engine
 from support.engines import Live
 from support.projects import database, run, write
 
 SETTINGS = """
     SECRET_KEY = "x"
-    INSTALLED_APPS = ["holdfast.contrib.django", "shop"]
+    INSTALLED_APPS = ["standfast.contrib.django", "shop"]
     DATABASES = {"default": DATABASE}
     ROOT_URLCONF = "shop.urls"
     USE_TZ = True
     DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-    HOLDFAST = {"tenant": "acme", "settings": {"retry": {"max_attempts": 1}}}
+    STANDFAST = {"tenant": "acme", "settings": {"retry": {"max_attempts": 1}}}
 """
 FILES = {
     "manage.py": """
@@ -38,8 +38,8 @@ FILES = {
 
             def ready(self):
                 from django.conf import settings
-                from holdfast.contrib.django import get_engine
-                if "early" in settings.HOLDFAST.get("run_url", ""):
+                from standfast.contrib.django import get_engine
+                if "early" in settings.STANDFAST.get("run_url", ""):
                     get_engine()  # Too early: a test runner has not come yet.
     """,
     "shop/models.py": """
@@ -49,7 +49,7 @@ FILES = {
             sku = models.TextField(unique=True)
     """,
     "shop/workflows.py": """
-        from holdfast import Saga
+        from standfast import Saga
 
         def ship(sku):
             from shop.models import Order
@@ -62,7 +62,7 @@ FILES = {
         from django.http import JsonResponse
         from django.urls import path
 
-        from holdfast.contrib.django import atomic, get_engine
+        from standfast.contrib.django import atomic, get_engine
         from shop.models import Order
 
         def plain(request, sku):
@@ -80,7 +80,7 @@ FILES = {
 ROLLED_BACK = """
     from django.test import TestCase
 
-    from holdfast.contrib.django.testing import manual_engine
+    from standfast.contrib.django.testing import manual_engine
     from shop.models import Order
 
     class Tests(TestCase):
@@ -96,7 +96,7 @@ ROLLED_BACK = """
 COMMITTED = """
     from django.test import TransactionTestCase
 
-    from holdfast.contrib.django.testing import manual_engine
+    from standfast.contrib.django.testing import manual_engine
 
     class Tests(TransactionTestCase):
         def setUp(self):
@@ -123,7 +123,7 @@ WITH_PYTEST = """
 
     django.setup()
     from django.db import transaction
-    from holdfast import ConfigurationError
+    from standfast import ConfigurationError
 
     @pytest.fixture(scope="module")
     def databases():  # As pytest-django makes them.
@@ -140,24 +140,24 @@ WITH_PYTEST = """
 
     def test_without_a_database_of_a_runner(request):
         with pytest.raises(ConfigurationError, match="none of a test runner"):
-            request.getfixturevalue("holdfast_django_engine")
+            request.getfixturevalue("standfast_django_engine")
 
-    def test_that_commits(databases, holdfast_django_engine):
+    def test_that_commits(databases, standfast_django_engine):
         run = Client().get("/order/lamp").json()["run"]
-        holdfast_django_engine.drain()
-        assert holdfast_django_engine.run(run).result()["known"] == 1
+        standfast_django_engine.drain()
+        assert standfast_django_engine.run(run).result()["known"] == 1
 
-    def test_that_does_not(in_transaction, holdfast_django_engine):
+    def test_that_does_not(in_transaction, standfast_django_engine):
         run = Client().get("/plain/chair").json()["run"]
-        holdfast_django_engine.drain()
-        assert holdfast_django_engine.run(run).result()["known"] == 1
+        standfast_django_engine.drain()
+        assert standfast_django_engine.run(run).result()["known"] == 1
 """
 EARLY = """
     from django.db import connection
     from django.test import TransactionTestCase
 
-    from holdfast import ConfigurationError
-    from holdfast.contrib.django import get_engine, use
+    from standfast import ConfigurationError
+    from standfast.contrib.django import get_engine, use
 
     class Tests(TransactionTestCase):
         def test_the_engine_is_that_of_the_test(self):
@@ -180,7 +180,7 @@ BEHIND = """
     from django.core.management import call_command
     from django.db import transaction
 
-    from holdfast.contrib.django import atomic, get_engine, use
+    from standfast.contrib.django import atomic, get_engine, use
     from shop.models import Order
 
     call_command("migrate", run_syncdb=True, verbosity=0)
@@ -245,7 +245,7 @@ def test_the_plugin_of_pytest_has_an_engine_for_projects(
     project(tmp_path, within_reach(live, tmp_path), "")
     write(tmp_path, {"test_shop.py": WITH_PYTEST})
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    words = ["-m", "pytest", "-q", "-p", "pytest_holdfast", "-p", "no:cacheprovider", "test_shop.py"]
+    words = ["-m", "pytest", "-q", "-p", "pytest_standfast", "-p", "no:cacheprovider", "test_shop.py"]
     check(tmp_path, *words, said="3 passed")
 
 

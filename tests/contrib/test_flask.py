@@ -1,4 +1,4 @@
-"""Holdfast in an application of Flask: with a factory, on a real server, with the command line of Flask in a process of its own."""
+"""Standfast in an application of Flask: with a factory, on a real server, with the command line of Flask in a process of its own."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from flask import Flask, Response, current_app, jsonify
 from sqlalchemy.orm import Session
 from werkzeug.serving import make_server
 
-from holdfast import ConfigurationError, Engine, HoldfastError, Saga
-from holdfast.contrib.flask import Holdfast, answer_error, told
-from holdfast.contrib.flask import register as register_of_worker
-from holdfast.contrib.programs import configuration_of
-from holdfast.testing import ManualEngine
+from standfast import ConfigurationError, Engine, Saga, StandfastError
+from standfast.contrib.flask import Standfast, answer_error, told
+from standfast.contrib.flask import register as register_of_worker
+from standfast.contrib.programs import configuration_of
+from standfast.testing import ManualEngine
 from support.engines import Live
 from support.repository import ROOT
 
@@ -33,21 +33,21 @@ FACTORY = """
 
     from flask import Flask, current_app
 
-    from holdfast import Saga
-    from holdfast.contrib.flask import Holdfast
+    from standfast import Saga
+    from standfast.contrib.flask import Standfast
 
 
     def ship(sku):
         return {"parcel": f"a box with {sku}", "by": current_app.name}
 
 
-    holdfast = Holdfast(lambda engine: engine.register(Saga("order").step("ship", ship).build()))
+    standfast = Standfast(lambda engine: engine.register(Saga("order").step("ship", ship).build()))
 
 
     def create_app():
         app = Flask(__name__)
-        app.config.update(HOLDFAST_DATABASE=os.environ["SHOP"], HOLDFAST_TENANT="acme", HOLDFAST_SETTINGS={"poll_interval": "0.1s"})
-        holdfast.init_app(app)
+        app.config.update(STANDFAST_DATABASE=os.environ["SHOP"], STANDFAST_TENANT="acme", STANDFAST_SETTINGS={"poll_interval": "0.1s"})
+        standfast.init_app(app)
         return app
 """
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -79,9 +79,9 @@ def serving(app: Flask) -> Iterator[httpx.Client]:
 
 def test_a_run_begins_with_the_rows_of_a_session_of_sqlalchemy(live: Live) -> None:
     """What a request writes and what it starts are committed together, or neither; each application of a factory has an engine of its own."""
-    extension = Holdfast(register)
+    extension = Standfast(register)
     app = Flask("shop")
-    app.config.update(HOLDFAST_DATABASE=live.url, HOLDFAST_SETTINGS={"poll_interval": "0.1s"})
+    app.config.update(STANDFAST_DATABASE=live.url, STANDFAST_SETTINGS={"poll_interval": "0.1s"})
     extension.init_app(app)
     alchemy = sqlalchemy.create_engine(live.url.replace("postgresql://", "postgresql+psycopg://"))
 
@@ -116,13 +116,13 @@ def test_a_run_begins_with_the_rows_of_a_session_of_sqlalchemy(live: Live) -> No
         alchemy.dispose()
 
 
-def test_the_command_line_of_flask_has_that_of_holdfast(tmp_path: Path) -> None:
-    """`flask holdfast worker` works for the application that Flask has found, in its context, until it is asked to end."""
+def test_the_command_line_of_flask_has_that_of_standfast(tmp_path: Path) -> None:
+    """`flask standfast worker` works for the application that Flask has found, in its context, until it is asked to end."""
     (tmp_path / "shop.py").write_text(textwrap.dedent(FACTORY), encoding="utf-8")
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     engine = Engine(url, tenant="acme")  # It takes commands, and does not work.
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "SHOP": url}
-    command = [sys.executable, "-m", "flask", "--app", "shop", "holdfast", "worker"]
+    command = [sys.executable, "-m", "flask", "--app", "shop", "standfast", "worker"]
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as worker:
         try:
             assert worker.stderr is not None
@@ -141,7 +141,7 @@ def test_the_command_line_of_flask_has_that_of_holdfast(tmp_path: Path) -> None:
 def test_one_of_several_workers_finds_the_application_by_what_flask_was_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`flask --app shop holdfast worker --processes 2` begins processes that have only the variable FLASK_APP."""
+    """`flask --app shop standfast worker --processes 2` begins processes that have only the variable FLASK_APP."""
     (tmp_path / "shop_of_two.py").write_text(textwrap.dedent(FACTORY), encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("SHOP", f"sqlite:///{tmp_path / 'shop.db'}")
@@ -155,17 +155,17 @@ def test_one_of_several_workers_finds_the_application_by_what_flask_was_told(
 def test_what_is_wrong_is_told_by_the_factory() -> None:
     """An unknown setting, a value that cannot be, an application without the extension, and one that has it twice."""
     for key, value, words in [
-        ("HOLDFAST_SETTINGS", {"concurency": 1}, "no setting 'settings.concurency'; did you mean 'concurrency'"),
-        ("HOLDFAST_SETTINGS", {"concurrency": "many"}, "the setting 'settings.concurrency' is 'many'"),
+        ("STANDFAST_SETTINGS", {"concurency": 1}, "no setting 'settings.concurency'; did you mean 'concurrency'"),
+        ("STANDFAST_SETTINGS", {"concurrency": "many"}, "the setting 'settings.concurrency' is 'many'"),
     ]:
         app = Flask("shop")
         app.config[key] = value
         with pytest.raises(ConfigurationError, match=words):
-            Holdfast(register, app)
+            Standfast(register, app)
     with Flask("other").app_context(), pytest.raises(ConfigurationError, match="has no engine"):
-        _ = Holdfast(register).engine
+        _ = Standfast(register).engine
     app = Flask("shop")
-    extension = Holdfast(register, app)
+    extension = Standfast(register, app)
     with pytest.raises(ConfigurationError, match="already"):
         extension.init_app(app)
 
@@ -173,13 +173,13 @@ def test_what_is_wrong_is_told_by_the_factory() -> None:
 def test_settings_are_values_of_python() -> None:
     """A duration, a list and nothing at all are taken as they are written in Python, not only as texts."""
     app = Flask("shop")
-    app.config["HOLDFAST_SETTINGS"] = {
+    app.config["STANDFAST_SETTINGS"] = {
         "lease": timedelta(seconds=90),
         "outbound_allow": ["127.0.0.1", "intern.example"],
         "keep_finished": None,
     }
     with app.app_context():
-        Holdfast(register, app)
+        Standfast(register, app)
         found = configuration_of(told(app)).settings
     assert (found.lease, found.keep_finished) == (timedelta(seconds=90), None)
     assert found.outbound_allow == ("127.0.0.1", "intern.example")
@@ -188,7 +188,7 @@ def test_settings_are_values_of_python() -> None:
 def test_a_test_gives_the_application_an_engine_of_its_own() -> None:
     """With a clock that the test moves; nothing is opened for it."""
     app = Flask("shop")
-    extension = Holdfast(register, app)
+    extension = Standfast(register, app)
     engine = ManualEngine().register(Saga("order").step("ship", lambda: {"by": current_app.name}).build())
     with app.app_context():
         extension.use(engine)
@@ -201,9 +201,9 @@ def test_a_test_gives_the_application_an_engine_of_its_own() -> None:
 def test_what_the_engine_refuses_is_answered_as_the_http_api_would() -> None:
     """With its status, a stable code and a remedy; what is the application's own fault stays an exception, for Flask to report."""
     app = Flask("shop")
-    app.config["HOLDFAST_DATABASE"] = "sqlite://"
-    extension = Holdfast(register, app)
-    app.register_error_handler(HoldfastError, answer_error)
+    app.config["STANDFAST_DATABASE"] = "sqlite://"
+    extension = Standfast(register, app)
+    app.register_error_handler(StandfastError, answer_error)
 
     @app.get("/runs/<run>")
     def status(run: str) -> Response:
@@ -228,7 +228,7 @@ def test_what_the_engine_refuses_is_answered_as_the_http_api_would() -> None:
 def test_nothing_of_the_server_is_needed_where_nothing_is_served(name: str) -> None:
     """Adapters are loaded where neither Starlette nor the driver of Postgres is installed."""
     missing = ["starlette", "uvicorn", "jwt", "anyio", "psycopg", "httpx"]
-    program = f"import sys; sys.modules.update(dict.fromkeys({missing!r})); import holdfast.contrib.{name}"
+    program = f"import sys; sys.modules.update(dict.fromkeys({missing!r})); import standfast.contrib.{name}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
 
@@ -236,12 +236,12 @@ def test_nothing_of_the_server_is_needed_where_nothing_is_served(name: str) -> N
 def test_an_engine_is_opened_behind_a_transaction_that_has_written(tmp_path: Path) -> None:
     """The first request of each new process writes its rows first, and on SQLite has the one writer when it asks for the engine."""
     url = f"sqlite:///{tmp_path / 'shop.db'}"
-    with Engine(url) as engine:  # As `flask holdfast migrate` and a worker do.
+    with Engine(url) as engine:  # As `flask standfast migrate` and a worker do.
         register(engine)
     database = sqlalchemy.create_engine(url)
     app = Flask("shop")
-    app.config["HOLDFAST_DATABASE"] = url
-    extension = Holdfast(register, app)
+    app.config["STANDFAST_DATABASE"] = url
+    extension = Standfast(register, app)
     with database.begin() as connection:
         connection.execute(sqlalchemy.text("create table orders (sku text)"))
     with app.app_context(), Session(database) as session, session.begin():

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import Actor, Engine, Fail, RequestContext, Retry, Saga, StepContext
-from holdfast.contrib.logs import JsonFormatter, log_json
+from standfast import Actor, Engine, Fail, RequestContext, Retry, Saga, StepContext
+from standfast.contrib.logs import JsonFormatter, log_json
 from support.engines import Live, Place
 
 
@@ -56,7 +56,7 @@ def test_every_line_from_inside_a_call_says_whose_work_it_is(place: Place, writt
     inside = [each for each in written.lines if each["message"] in {"calling the bank", "the bank is slow"}]
     assert [{name: each[name] for name in named} for each in inside] == [named, named]
     assert (inside[0]["amount"], inside[0]["level"], inside[0]["logger"]) == (12, "info", "shop")
-    (failed,) = [each for each in written.lines if each["logger"] == "holdfast.handlers"]
+    (failed,) = [each for each in written.lines if each["logger"] == "standfast.handlers"]
     assert failed["message"] == f"the handler 'charge' failed for 'order', run {run.id}: LookupError: no such card"
     assert failed["step"] == "charge"
     assert "no such card" in failed["error"]
@@ -82,7 +82,7 @@ def test_what_a_handler_raises_is_in_the_log_with_its_place(place: Place, caplog
 
     engine = place.engine()
     handlers = (misspelt, sold_out, later, needs)
-    with caplog.at_level(logging.INFO, "holdfast.handlers"):
+    with caplog.at_level(logging.INFO, "standfast.handlers"):
         for each in handlers:
             engine.register(Saga(each.__name__).step("do", each, attempts=2).build())
             engine.start(each.__name__, {})
@@ -123,7 +123,7 @@ def test_a_log_that_fails_does_no_harm(place: Place) -> None:
             raise LookupError("no such card")
 
     engine = place.engine().register(Saga("order").step("charge", charge).build())
-    log = logging.getLogger("holdfast.handlers")
+    log = logging.getLogger("standfast.handlers")
     log.addFilter(broken)
     try:
         run = engine.start("order", {})

@@ -16,9 +16,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import StatusCode
 
-from holdfast import Actor, ConfigurationError, RejectedError, Rejection, RequestContext, Saga, StepContext
-from holdfast.contrib.opentelemetry import trace
-from holdfast.http import create_app
+from standfast import Actor, ConfigurationError, RejectedError, Rejection, RequestContext, Saga, StepContext
+from standfast.contrib.opentelemetry import trace
+from standfast.http import create_app
 from support.engines import Live, Place
 from support.samples import Act, Do, Puppet, act
 
@@ -72,13 +72,13 @@ def test_one_trace_leads_from_the_caller_through_commits_and_handlers_of_several
         run = shop.start("order", {"sku": "lamp"})
     other.drain()
 
-    asked = client.one("holdfast command StartWorkflow")
+    asked = client.one("standfast command StartWorkflow")
     assert is_below(asked, client.one("the shop"))
-    assert is_below(client.one("holdfast commit"), asked)
-    reserved, charged = worker.one("holdfast call reserve"), worker.one("holdfast call charge")
+    assert is_below(client.one("standfast commit"), asked)
+    reserved, charged = worker.one("standfast call reserve"), worker.one("standfast call charge")
     assert is_below(reserved, asked)
-    assert is_below(worker.named("holdfast claim")[0], asked)
-    first, second = worker.named("holdfast command CompleteStep")
+    assert is_below(worker.named("standfast claim")[0], asked)
+    first, second = worker.named("standfast command CompleteStep")
     assert is_below(first, reserved)
     assert is_below(charged, first)
     assert is_below(worker.one("at the bank"), charged)
@@ -89,8 +89,8 @@ def test_one_trace_leads_from_the_caller_through_commits_and_handlers_of_several
     assert charged.context is not None
     assert [each.split("-")[1:3] for each in traces] == [[trace_id, f"{charged.context.span_id:016x}"]]
     assert charged.attributes is not None
-    assert charged.attributes["holdfast.step"] == "charge"
-    assert charged.attributes["holdfast.instance"] == str(run.id)
+    assert charged.attributes["standfast.step"] == "charge"
+    assert charged.attributes["standfast.instance"] == str(run.id)
 
 
 def test_whoever_drives_an_engine_inside_a_span_does_not_draw_the_traces_of_others_into_it(place: Place) -> None:
@@ -106,8 +106,8 @@ def test_whoever_drives_an_engine_inside_a_span_does_not_draw_the_traces_of_othe
         engine.start("order", {})
     with tracer.start_as_current_span("the minder") as minder:
         engine.advance(minutes=2)
-    ours = [each for each in seen.all if each.name.startswith("holdfast ")]
-    assert len(seen.named("holdfast call reserve")) == 2
+    ours = [each for each in seen.all if each.name.startswith("standfast ")]
+    assert len(seen.named("standfast call reserve")) == 2
     assert {each.context.trace_id for each in ours if each.context} == {caller.get_span_context().trace_id}
     assert minder.get_span_context().trace_id != caller.get_span_context().trace_id
 
@@ -119,8 +119,8 @@ def test_what_is_accepted_for_later_and_what_follows_by_a_timer_goes_on_from_the
     with seen.provider.get_tracer("shop").start_as_current_span("the shop"):
         engine.deciders.submit(Puppet, Do("p-1", "x"))
     engine.drain()
-    assert is_below(seen.one("holdfast command Do"), seen.one("the shop"))
-    assert is_below(seen.one("holdfast call puppet"), seen.one("holdfast command Do"))
+    assert is_below(seen.one("standfast command Do"), seen.one("the shop"))
+    assert is_below(seen.one("standfast call puppet"), seen.one("standfast command Do"))
 
 
 def test_what_a_handler_raises_is_told_by_its_span_and_a_refusal_is_no_fault(place: Place) -> None:
@@ -138,12 +138,12 @@ def test_what_a_handler_raises_is_told_by_its_span_and_a_refusal_is_no_fault(pla
     with pytest.raises(RejectedError):
         engine.deciders.execute(Puppet, Do("p-1", "no"))
     engine.execute_next()
-    failed = seen.one("holdfast call puppet")
+    failed = seen.one("standfast call puppet")
     assert failed.status.status_code is StatusCode.ERROR
     assert [each.name for each in failed.events] == ["exception"]
-    refused = seen.named("holdfast command Do")[1]
+    refused = seen.named("standfast command Do")[1]
     assert refused.attributes is not None
-    assert (refused.attributes["holdfast.refusal"], refused.status.status_code) == ("not_today", StatusCode.UNSET)
+    assert (refused.attributes["standfast.refusal"], refused.status.status_code) == ("not_today", StatusCode.UNSET)
 
 
 def test_a_name_of_the_applications_own_stays_what_it_is(place: Place) -> None:
@@ -153,7 +153,7 @@ def test_a_name_of_the_applications_own_stays_what_it_is(place: Place) -> None:
     engine.acting(RequestContext(actor=Actor(id="ann"), trace="ticket 4711")).deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     assert [each.trace for each in engine.deciders.history(Puppet, "p-1")] == ["ticket 4711"]
-    assert {(each.attributes or {}).get("holdfast.trace") for each in seen.all if each.name != "holdfast commit"} == {
+    assert {(each.attributes or {}).get("standfast.trace") for each in seen.all if each.name != "standfast commit"} == {
         "ticket 4711"
     }
 
@@ -186,10 +186,10 @@ def test_coroutines_and_transactions_have_the_span_of_their_call(live: Live) -> 
     engine = trace(live.engine().register(saga), seen.provider)
     engine.start_worker()
     engine.start("order", {}).result(timeout=30)
-    assert inside == ["holdfast call wait", "holdfast call write"]
+    assert inside == ["standfast call wait", "standfast call write"]
     engine.stop()
-    ends = seen.named("holdfast command CompleteStep")
-    calls = [seen.one("holdfast call wait"), seen.one("holdfast call write")]
+    ends = seen.named("standfast command CompleteStep")
+    calls = [seen.one("standfast call wait"), seen.one("standfast call write")]
     assert [sum(is_below(each, call) for each in ends) for call in calls] == [1, 1]
 
 
@@ -215,7 +215,7 @@ def test_a_request_over_http_goes_on_from_its_client(live: Live) -> None:
     answers = [asyncio.run(ask(traceparent=sent)), asyncio.run(ask()), asyncio.run(within())]
     assert [each.status_code for each in answers] == [201, 201, 201]
     first, second = seen.named("POST /api/v1/executions")
-    commands = seen.named("holdfast command StartWorkflow")
+    commands = seen.named("standfast command StartWorkflow")
     assert [is_below(*pair) for pair in zip(commands, (first, second, seen.one("the middleware")), strict=True)] == [
         True
     ] * 3
@@ -237,9 +237,9 @@ def test_without_the_library_nothing_is_done() -> None:
         import sys
         sys.modules["opentelemetry"] = None
         sys.modules["sentry_sdk"] = None
-        from holdfast import Engine, Saga
-        from holdfast.contrib.opentelemetry import trace
-        from holdfast.contrib.sentry import report
+        from standfast import Engine, Saga
+        from standfast.contrib.opentelemetry import trace
+        from standfast.contrib.sentry import report
         engine = Engine("sqlite://", threads=False).register(Saga("s").step("a", lambda: {}).build())
         assert report(trace(engine)) is engine
         run = engine.start("s", {})
@@ -252,7 +252,7 @@ def test_without_the_library_nothing_is_done() -> None:
 
 def test_a_companion_that_raises_does_no_harm(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     """What goes along with work never keeps it from being done."""
-    from holdfast.runtime.companions import CallFacts, CommandFacts, Companion
+    from standfast.runtime.companions import CallFacts, CommandFacts, Companion
 
     class Broken(Companion):
         def command(self, facts: CommandFacts) -> None:

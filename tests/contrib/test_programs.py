@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import ConfigurationError
-from holdfast.contrib.programs import configuration_of
+from standfast import ConfigurationError
+from standfast.contrib.programs import configuration_of
 
 
 def test_lists_and_durations_are_said_as_python_has_them() -> None:

@@ -7,8 +7,8 @@ import re
 import httpx
 import pytest
 
-from holdfast import ConfigurationError, Saga
-from holdfast.contrib.prometheus import serve_metrics
+from standfast import ConfigurationError, Saga
+from standfast.contrib.prometheus import serve_metrics
 from support.engines import Place
 from support.samples import Do, Puppet, act
 
@@ -46,23 +46,23 @@ def test_a_scrape_tells_of_a_scenario(place: Place) -> None:
     text = answer.text
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     for line in (
-        'holdfast_instances_started_total{definition="order"} 1',
-        'holdfast_instances_ended_total{definition="order",status="completed"} 1',
-        'holdfast_instance_seconds_count{definition="order"} 1',
-        'holdfast_handler_calls_total{handler="flaky",outcome="failed"} 2',
-        'holdfast_handler_calls_total{handler="flaky",outcome="ok"} 1',
-        'holdfast_handler_seconds_count{handler="flaky"} 3',
-        'holdfast_queue_seconds_count{handler="flaky"} 3',
-        'holdfast_retries_total{definition="order"} 2',
-        'holdfast_dead_letters_total{source="step",definition="letters"} 1',
-        'holdfast_dead_letters_total{source="effect",definition="puppet"} 1',
-        "holdfast_healthy 1",
+        'standfast_instances_started_total{definition="order"} 1',
+        'standfast_instances_ended_total{definition="order",status="completed"} 1',
+        'standfast_instance_seconds_count{definition="order"} 1',
+        'standfast_handler_calls_total{handler="flaky",outcome="failed"} 2',
+        'standfast_handler_calls_total{handler="flaky",outcome="ok"} 1',
+        'standfast_handler_seconds_count{handler="flaky"} 3',
+        'standfast_queue_seconds_count{handler="flaky"} 3',
+        'standfast_retries_total{definition="order"} 2',
+        'standfast_dead_letters_total{source="step",definition="letters"} 1',
+        'standfast_dead_letters_total{source="effect",definition="puppet"} 1',
+        "standfast_healthy 1",
     ):
         assert line in text.splitlines()
-    commits = re.findall(r"holdfast_commit(?:s_total|_seconds_count) (\d+)", text)
+    commits = re.findall(r"standfast_commit(?:s_total|_seconds_count) (\d+)", text)
     assert len(commits) == 2
     assert commits[0] == commits[1] != "0"
-    works = re.findall(r'holdfast_work_seconds_count{work="([^"]+)"} (\d+)', text)
+    works = re.findall(r'standfast_work_seconds_count{work="([^"]+)"} (\d+)', text)
     assert ("RunStep", "4") in works
     assert str(engine.instances.list()[0].id) not in text
 
@@ -74,4 +74,4 @@ def test_each_of_several_processes_has_figures_of_its_own(place: Place) -> None:
         with serve_metrics(place.engine(), port=ports) as second:
             assert second.port in ports[1:]
             for each in (first, second):
-                assert "holdfast_healthy 1" in httpx.get(f"http://127.0.0.1:{each.port}/metrics").text
+                assert "standfast_healthy 1" in httpx.get(f"http://127.0.0.1:{each.port}/metrics").text

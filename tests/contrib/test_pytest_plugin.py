@@ -1,4 +1,4 @@
-"""The fixtures that pytest finds once Holdfast is installed."""
+"""The fixtures that pytest finds once Standfast is installed."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from support.repository import ROOT
 TESTS = """
     import pytest
     from datetime import timedelta
-    from holdfast import Saga, StoppedError
+    from standfast import Saga, StoppedError
 
     made = []
 
-    def test_time_goes_by_when_the_test_says_so(holdfast_engine):
+    def test_time_goes_by_when_the_test_says_so(standfast_engine):
         calls = []
         def flaky():
-            calls.append(holdfast_engine.clock.now())
+            calls.append(standfast_engine.clock.now())
             if len(calls) == 1:
                 raise ConnectionError
             return {}
-        holdfast_engine.register(Saga("order").step("ship", flaky, attempts=2, delay=3600).build())
-        run = holdfast_engine.start("order", {})
-        holdfast_engine.drain()
+        standfast_engine.register(Saga("order").step("ship", flaky, attempts=2, delay=3600).build())
+        run = standfast_engine.start("order", {})
+        standfast_engine.drain()
         assert len(calls) == 1
-        holdfast_engine.advance(hours=1)
+        standfast_engine.advance(hours=1)
         assert run.describe().status == "completed"
-        made.append(holdfast_engine)
+        made.append(standfast_engine)
 
-    def test_engines_end_with_their_test(make_holdfast_engine, tmp_path):
+    def test_engines_end_with_their_test(make_standfast_engine, tmp_path):
         with pytest.raises(StoppedError):
             made[0].drain()
-        assert make_holdfast_engine(f"sqlite:///{tmp_path / 'h.db'}").instances.list() == []
-        assert make_holdfast_engine(seed=7).instances.list() == []
+        assert make_standfast_engine(f"sqlite:///{tmp_path / 'h.db'}").instances.list() == []
+        assert make_standfast_engine(seed=7).instances.list() == []
 """
 
 
 def test_a_test_of_an_application_gets_an_engine_with_a_clock_of_its_own(tmp_path: Path) -> None:
     """A real run of pytest in another process, in which the plugin is found by its name."""
     (tmp_path / "test_shop.py").write_text(textwrap.dedent(TESTS), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_holdfast", "-p", "no:cacheprovider", str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_standfast", "-p", "no:cacheprovider", str(tmp_path)]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment, timeout=110
@@ -57,5 +57,5 @@ def test_the_package_tells_pytest_of_the_plugin() -> None:
     """The entry point names a module that is there, and that does not bring the engine along."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (name,) = project["project"]["entry-points"]["pytest11"].values()
-    assert {"holdfast_engine", "make_holdfast_engine"} <= set(vars(import_module(name)))
+    assert {"standfast_engine", "make_standfast_engine"} <= set(vars(import_module(name)))
     assert f"src/{name}" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]

@@ -15,19 +15,19 @@ from typing import Any
 import pytest
 import sentry_sdk
 
-from holdfast import (
+from standfast import (
     Actor,
     Engine,
-    HoldfastError,
     RequestContext,
     Retry,
     Saga,
+    StandfastError,
     StepContext,
     StoreUnavailableError,
     WorkflowFailedError,
 )
-from holdfast.contrib.sentry import report
-from holdfast.runtime.loop import Loop
+from standfast.contrib.sentry import report
+from standfast.runtime.loop import Loop
 from support.engines import Live, Place
 from support.waiting import eventually
 
@@ -99,11 +99,11 @@ def test_what_a_handler_raises_is_reported_with_run_step_and_trace(place: Place)
         sentry_sdk.flush(5)
         (event,) = receiver.events
     assert event["exception"]["values"][-1]["value"] == "no such card"
-    told = event["contexts"]["holdfast"]
+    told = event["contexts"]["standfast"]
     assert {name: told[name] for name in ("tenant", "definition", "run", "step", "attempt", "trace")} == {
         "tenant": "acme", "definition": "order", "run": str(run.id), "step": "charge", "attempt": 2, "trace": "t-1",
     }  # fmt: skip
-    assert event["tags"]["holdfast.handler"] == "pay"
+    assert event["tags"]["standfast.handler"] == "pay"
     messages = [each["message"] for each in event["breadcrumbs"]["values"]]
     assert messages[0].startswith("pay is called for charge")
     assert messages[1:] == ["the bank is called"]
@@ -122,7 +122,7 @@ def test_a_report_shows_no_values_in_frames_of_the_engine(place: Place) -> None:
         engine.drain()
         try:
             engine.start("ordre", {"password": secret})
-        except HoldfastError as error:
+        except StandfastError as error:
             sentry_sdk.capture_exception(error)  # As whoever answers requests does.
         sentry_sdk.flush(5)
         by_worker, by_caller = receiver.events
@@ -130,7 +130,7 @@ def test_a_report_shows_no_values_in_frames_of_the_engine(place: Place) -> None:
     assert frames[-1]["vars"]["password"] == "[Filtered]"
     assert secret not in json.dumps(by_worker)
     (told,) = by_caller["exception"]["values"]
-    assert [each.get("vars") for each in told["stacktrace"]["frames"] if each["module"].startswith("holdfast.")][
+    assert [each.get("vars") for each in told["stacktrace"]["frames"] if each["module"].startswith("standfast.")][
         -1
     ] is None
 
@@ -179,4 +179,4 @@ def test_what_a_loop_of_the_engine_raises_is_reported_once_for_each_failure(tmp_
         (event,) = receiver.events
     engine.stop()
     assert event["exception"]["values"][-1]["type"] == "ZeroDivisionError"
-    assert event["tags"]["holdfast.loop"] == "odd jobs"
+    assert event["tags"]["standfast.loop"] == "odd jobs"

@@ -19,8 +19,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from holdfast import Actor, Engine, HoldfastError, RequestContext, StepContext
-from holdfast.app.faces.blocking import Calls
+from standfast import Actor, Engine, RequestContext, StandfastError, StepContext
+from standfast.app.faces.blocking import Calls
 from support.engines import QUICK
 from support.laborer import Book
 from support.repository import PYTHONPATH
@@ -164,7 +164,7 @@ class Clerk:
         try:
             call()
             word, told = "acked", ""
-        except HoldfastError as error:
+        except StandfastError as error:
             word, told = ("unsure" if error.retryable else "refused"), f"{type(error).__name__}: {error}"
         except Exception as error:  # noqa: BLE001 - the judgement says what it was
             word, told = "failed", f"{type(error).__name__}: {error}"

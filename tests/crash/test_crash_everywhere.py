@@ -8,11 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Decision, EffectContext, Fail, Moment, RetryPolicy, Saga, Settings, event
-from holdfast.runtime.clock import ManualClock
-from holdfast.store.opening import open_store
-from holdfast.testing import ManualEngine, Scenario, crash_everywhere
-from holdfast.testing.crashing import _Boundary, _run, histories
+from standfast import Decision, EffectContext, Fail, Moment, RetryPolicy, Saga, Settings, event
+from standfast.runtime.clock import ManualClock
+from standfast.store.opening import open_store
+from standfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.testing.crashing import _Boundary, _run, histories
 from support.crashing import NewStore, checked, tried
 from support.inside import store_of
 from support.samples import (

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Actor, Engine, Escalation, Saga, StepContext
-from holdfast.app.faces.blocking import Run
-from holdfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast import Actor, Engine, Escalation, Saga, StepContext
+from standfast.app.faces.blocking import Run
+from standfast.testing import ManualEngine, Scenario, crash_everywhere
 from support.crashing import NewStore, checked, tried
 
 HOUR = timedelta(hours=1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.processes.acting import ANN, BOB, INPUT, ORDERS, asking, published
-from holdfast import RejectedError
-from holdfast.testing import ManualEngine, Scenario
+from standfast import RejectedError
+from standfast.testing import ManualEngine, Scenario
 from support.crashing import NewStore, tried
 
 

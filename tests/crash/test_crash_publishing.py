@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from holdfast import ConfigurationError, DefinitionError
-from holdfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast import ConfigurationError, DefinitionError
+from standfast.testing import ManualEngine, Scenario, crash_everywhere
 from support.crashing import NewStore, checked
 from support.engines import Live, Place
 
@@ -56,8 +56,8 @@ def test_a_process_that_dies_has_published_all_of_a_file_or_nothing(new_store: N
 
 _DIES = """
 import os, signal, sys
-from holdfast import Engine
-from holdfast.store.{driver} import definitions
+from standfast import Engine
+from standfast.store.{driver} import definitions
 
 inner, calls = definitions.publish_within, []
 
@@ -93,7 +93,7 @@ def test_a_file_that_clashes_with_what_another_process_publishes_leaves_nothing(
     other.definitions.publish_file(file("clerk", names=NAMES[2:]))
     with pytest.raises(DefinitionError, match=r"leave\.extend"):
         engine.definitions.publish_file(file())
-    monkeypatch.setattr("holdfast.app.calls.definitions.prospect_of", lambda *_: _Unseen)
+    monkeypatch.setattr("standfast.app.calls.definitions.prospect_of", lambda *_: _Unseen)
     with pytest.raises(ConfigurationError, match="another content"):
         engine.definitions.publish_file(file())
     assert published(engine) == published(other) == [NAMES[0], NAMES[2]]

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Saga
-from holdfast.authoring.definition import Definition
-from holdfast.testing import ManualEngine, Scenario
-from holdfast.testing.manual import START
+from standfast import Saga
+from standfast.authoring.definition import Definition
+from standfast.testing import ManualEngine, Scenario
+from standfast.testing.manual import START
 from support.crashing import NewStore, tried
 from support.envelopes import invoice
 

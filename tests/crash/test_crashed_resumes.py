@@ -8,8 +8,8 @@ import pytest
 
 from app.rules.test_resuming import ALLOW, BLOCK, CALL, PAID, rules
 from app.rules.test_runs import MANAGER
-from holdfast import StepContext, load_rules
-from holdfast.testing import ManualEngine, Scenario
+from standfast import StepContext, load_rules
+from standfast.testing import ManualEngine, Scenario
 from support.crashing import NewStore, tried
 
 GIVEN = {"order": {"total": 15000, "items": [1.5, "ü", None]}}

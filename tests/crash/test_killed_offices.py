@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from crash.clerks import BODY, CLERKS, CONTRACT, COVERED, DECIDERS, calls_of, employ, office
-from holdfast import Engine
-from holdfast.app.document_views import DocumentMutation
+from standfast import Engine
+from standfast.app.document_views import DocumentMutation
 from support.campaigns import SEED
 from support.engines import Live
 from support.laborer import Book

@@ -16,14 +16,14 @@ from uuid import UUID
 import pytest
 
 from cli.programs import Program
-from holdfast import Engine
-from holdfast.app.workflow_views import InstanceSummary
-from holdfast.client import Client, Retries
+from standfast import Engine
+from standfast.app.workflow_views import InstanceSummary
+from standfast.client import Client, Retries
 from support.engines import Live
 from support.waiting import eventually
 
 SHOP = """
-from holdfast import Saga
+from standfast import Saga
 
 order = (
     Saga("order")
@@ -45,19 +45,19 @@ class Plant:
         with socket.create_server(("127.0.0.1", 0)) as line:
             self.port = line.getsockname()[1]
         self._environment = {
-            "HOLDFAST_DATABASE": url,
-            "HOLDFAST_APP": "killed_shop:order",
-            "HOLDFAST_SERVE_PORT": str(self.port),
-            "HOLDFAST_SERVE_REQUESTS_PER_SECOND": "100000",
-            "HOLDFAST_LEASE": "1200ms",
-            "HOLDFAST_BEAT_INTERVAL": "200ms",
-            "HOLDFAST_POLL_INTERVAL": "100ms",
+            "STANDFAST_DATABASE": url,
+            "STANDFAST_APP": "killed_shop:order",
+            "STANDFAST_SERVE_PORT": str(self.port),
+            "STANDFAST_SERVE_REQUESTS_PER_SECOND": "100000",
+            "STANDFAST_LEASE": "1200ms",
+            "STANDFAST_BEAT_INTERVAL": "200ms",
+            "STANDFAST_POLL_INTERVAL": "100ms",
         }
         self._programs: dict[str, Program] = {}
 
     def begin(self, *words: str) -> None:
         """Start a server or a worker, by the words of its command."""
-        program = Program(sys.executable, "-m", "holdfast.cli", *words, environment=self._environment)
+        program = Program(sys.executable, "-m", "standfast.cli", *words, environment=self._environment)
         self._programs[words[0]] = program
         program.hear(r"serving at|working on")
         program.ignore()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Engine
+from standfast import Engine
 from support.engines import Live
 from support.laborer import Book, laborer
 from support.samples import Order

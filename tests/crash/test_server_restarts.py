@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from devserver.postgres import Server, temporary_server
-from holdfast import Engine, HoldfastError
-from holdfast.store.opening import open_store
+from standfast import Engine, StandfastError
+from standfast.store.opening import open_store
 from support.engines import QUICK, Live
 from support.samples import Act, Do, Ledger, Puppet, act
 from support.waiting import eventually
@@ -47,7 +47,7 @@ class Load:
             if error is None:
                 self.acknowledged.add(word)
             else:
-                assert isinstance(error, HoldfastError)
+                assert isinstance(error, StandfastError)
                 assert error.retryable
                 self.unknown.add(word)
 
@@ -107,7 +107,7 @@ def test_an_engine_stops_although_its_database_is_gone() -> None:
         server.stop("immediate")
         reply = engine.futures.deciders.execute(Puppet, Do("p-1", "y"))
         engine.stop(timedelta(seconds=1))
-        assert isinstance(reply.exception(timeout=30), HoldfastError)
+        assert isinstance(reply.exception(timeout=30), StandfastError)
 
 
 @pytest.mark.long

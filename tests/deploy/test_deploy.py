@@ -14,13 +14,13 @@ import click
 import pytest
 import yaml
 
-from holdfast.app.configuration import Configuration, Serving, configured
-from holdfast.cli import main
-from holdfast.cli.applications import found_in
-from holdfast.http.routes import ROUTES
-from holdfast.http.serving import _LEAVE_SECONDS
-from holdfast.runtime.environment import fields_of, read_variables
-from holdfast.runtime.settings import Settings
+from standfast.app.configuration import Configuration, Serving, configured
+from standfast.cli import main
+from standfast.cli.applications import found_in
+from standfast.http.routes import ROUTES
+from standfast.http.serving import _LEAVE_SECONDS
+from standfast.runtime.environment import fields_of, read_variables
+from standfast.runtime.settings import Settings
 from support.repository import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -66,12 +66,12 @@ def instructions(name: str) -> list[str]:
 
 
 def lines() -> Iterator[Line]:
-    """Every call of `holdfast` in the files, those in their comments included."""
+    """Every call of `standfast` in the files, those in their comments included."""
     [entry], [command] = instructions("ENTRYPOINT"), instructions("CMD")
-    assert json.loads(entry) == ["holdfast"]
+    assert json.loads(entry) == ["standfast"]
     yield Line("Dockerfile", json.loads(command))
     for name, service in COMPOSE["services"].items():
-        if service.get("image") == "holdfast":
+        if service.get("image") == "standfast":
             yield Line(f"compose.yaml: {name}", service["command"])
     for _, container in containers():
         yield Line(f"kubernetes.yaml: {container['name']}", container["args"])
@@ -79,9 +79,9 @@ def lines() -> Iterator[Line]:
         for key, value in unit(path)["Service"].items():
             if key.startswith("Exec"):
                 program, *words = shlex.split(value)
-                assert program.endswith("/holdfast")
+                assert program.endswith("/standfast")
                 yield Line(f"{path.name}: {key}", words)
-    for name in ("compose.yaml", "kubernetes.yaml", "systemd/holdfast-server.service"):
+    for name in ("compose.yaml", "kubernetes.yaml", "systemd/standfast-server.service"):
         text = (DEPLOY / name).read_text(encoding="utf-8")
         for words in re.findall(r"^#.*? (keys create .*)$", text, re.MULTILINE):
             yield Line(f"{name}: comment", shlex.split(words))
@@ -93,7 +93,7 @@ LINES = list(lines())
 def parsed(words: list[str]) -> click.Context:
     """A command line, as the command line understands it; click's own error if it does not."""
     command: click.Command = main
-    context = main.make_context("holdfast", list(words))
+    context = main.make_context("standfast", list(words))
     while isinstance(command, click.Group):
         name, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
         assert found is not None
@@ -111,7 +111,7 @@ def test_every_command_line_is_understood(line: Line) -> None:
 
 def test_all_of_it_is_there() -> None:
     """Each way to deploy runs the migrations, a server and workers."""
-    for place in ("compose", "kubernetes", "holdfast-"):
+    for place in ("compose", "kubernetes", "standfast-"):
         words = {line.words[0] for line in LINES if line.place.startswith(place)}
         assert {"migrate", "server", "worker"} <= words
 
@@ -137,7 +137,7 @@ def test_health_is_asked_where_it_is_told() -> None:
 
 
 def variables() -> Iterator[tuple[str, str]]:
-    """Every variable of Holdfast that the files set."""
+    """Every variable of Standfast that the files set."""
     for service in COMPOSE["services"].values():
         yield from service.get("environment", {}).items()
     for _, container in containers():
@@ -147,21 +147,21 @@ def variables() -> Iterator[tuple[str, str]]:
 def test_every_variable_is_one_of_the_program() -> None:
     """Those that are misspelt would be refused when it starts; the application that they name is there."""
     fields = fields_of(Configuration)
-    ours = [(name, value) for name, value in variables() if name.startswith("HOLDFAST_")]
+    ours = [(name, value) for name, value in variables() if name.startswith("STANDFAST_")]
     assert ours
     for name, value in ours:
         read_variables(fields, {name: value})
-        if name == "HOLDFAST_APP":
+        if name == "STANDFAST_APP":
             assert callable(found_in(re.sub(r"^\$\{\w+:-(.*)\}$", r"\1", value), ""))
 
 
 def test_the_configuration_file_is_understood() -> None:
     """By the reader of the program itself; it has no password."""
-    told = configured({}, {}, file=str(DEPLOY / "systemd" / "holdfast.toml")).configuration
+    told = configured({}, {}, file=str(DEPLOY / "systemd" / "standfast.toml")).configuration
     assert (told.serve.port, told.serve.host) == (Serving().port, "127.0.0.1")
     assert ":" not in told.database.partition("//")[2].partition("@")[0]
     for path in UNITS:
-        assert unit(path)["Service"]["Environment"] == "HOLDFAST_CONFIG=/etc/holdfast/holdfast.toml"
+        assert unit(path)["Service"]["Environment"] == "STANDFAST_CONFIG=/etc/standfast/standfast.toml"
 
 
 def test_there_is_time_to_drain() -> None:
@@ -186,12 +186,12 @@ def test_nothing_runs_as_root_or_has_a_secret_written_down() -> None:
         assert not container["image"].endswith(":latest")
         assert ":" in container["image"]
     for path in UNITS:
-        assert unit(path)["Service"]["User"] == "holdfast"
+        assert unit(path)["Service"]["User"] == "standfast"
     for name, value in variables():
         if name in {"POSTGRES_PASSWORD", "PGPASSWORD"}:
             assert value.startswith("${POSTGRES_PASSWORD:?")
-        if name == "HOLDFAST_DATABASE":  # An address with somebody's password in it holds only for some letters.
-            assert value in {"", "postgresql://holdfast@database/holdfast"}
+        if name == "STANDFAST_DATABASE":  # An address with somebody's password in it holds only for some letters.
+            assert value in {"", "postgresql://standfast@database/standfast"}
 
 
 def test_what_a_cluster_tells_its_containers_stops_nothing() -> None:
@@ -228,4 +228,4 @@ def test_the_image_installs_what_there_is() -> None:
     for each in instructions("COPY"):
         if not each.startswith("--from"):
             assert all((ROOT / name).exists() for name in each.split()[:-1])
-    assert {container["image"] for _, container in containers()} == {f"holdfast:{project['version']}"}
+    assert {container["image"] for _, container in containers()} == {f"standfast:{project['version']}"}

@@ -12,7 +12,7 @@ from support import databases
 from support.databases import VARIABLE, Databases, any_server
 
 LOOK = """
-select (select count(*) from holdfast.absences), (select count(*) from holdfast.events),
+select (select count(*) from standfast.absences), (select count(*) from standfast.events),
     (select string_agg(sequencename || ':' || coalesce(last_value, 0), ',' order by sequencename) from pg_sequences)
 """
 
@@ -54,7 +54,7 @@ def test_a_database_is_used_again_once_it_is_like_new(server_of_new_databases: D
         with psycopg.connect(dsn) as connection:
             before = connection.execute(LOOK).fetchone()
             connection.execute(
-                "insert into holdfast.absences (tenant, principal, reason, begins_at) values ('a', 'b', '', now())"
+                "insert into standfast.absences (tenant, principal, reason, begins_at) values ('a', 'b', '', now())"
             )
             connection.execute("select nextval(c.oid) from pg_class c where relkind = 'S'")
     with pytest.raises(psycopg.OperationalError):
@@ -70,11 +70,11 @@ def test_a_database_is_used_again_once_it_is_like_new(server_of_new_databases: D
     "change",
     [
         "create table public.marks ()",
-        "alter table holdfast.events add column mark int",
+        "alter table standfast.events add column mark int",
         "create function public.mark() returns int language sql as 'select 1'",
-        "alter table holdfast.events disable row level security",
-        "grant select on holdfast.events to public",
-        "update holdfast.meta set value = 'other' where name = 'identity'",
+        "alter table standfast.events disable row level security",
+        "grant select on standfast.events to public",
+        "update standfast.meta set value = 'other' where name = 'identity'",
     ],
 )
 def test_a_database_that_was_changed_is_not_used_again(postgres_server: Databases, change: str) -> None:
@@ -86,7 +86,7 @@ def test_a_database_that_was_changed_is_not_used_again(postgres_server: Database
 
 
 def test_another_server_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """HOLDFAST_TEST_DSN leads the tests to another server, and they leave nothing there."""
+    """STANDFAST_TEST_DSN leads the tests to another server, and they leave nothing there."""
     monkeypatch.setattr(databases, "prepare_template", mark_template)
     with temporary_server() as other:
         monkeypatch.setenv(VARIABLE, other.dsn())

@@ -18,7 +18,7 @@ import pytest
 
 from devserver import folders, postgres, programs
 from devserver.postgres import Server, temporary_server
-from holdfast.errors import ConfigurationError
+from standfast.errors import ConfigurationError
 from support.repository import ROOT
 
 PATIENCE_SECONDS = 20.0

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.diagrams.charts import (
+from kernel.orders import Order
+from standfast.diagrams.charts import (
     StateInfo,
     StateMachineDefinition,
     StateMachineView,
     TransitionInfo,
     observed_machine,
 )
-from kernel.orders import Order
 from support.untimed import untimed
 
 MACHINE = StateMachineDefinition(

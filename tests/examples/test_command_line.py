@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import main
+from standfast.cli import main
 from support.repository import ROOT
 
 PAGE = ROOT / "docs" / "how-to" / "command-line.md"
@@ -43,7 +43,7 @@ class Shell:
             self._variables[match[1]] = self.type(match[2]).strip()
             return ""
         name, *words = shlex.split(Template(line).safe_substitute(self._variables))
-        assert name == "holdfast"
+        assert name == "standfast"
         result = CliRunner().invoke(main, words)
         self._code = result.exit_code
         return result.output
@@ -67,7 +67,7 @@ def told(text: str) -> list[list[str]]:
 def test_the_page_shows_what_the_command_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block of it, typed in order, word for word; ids, times and blanks aside."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOLDFAST_DATABASE", "")  # So that what the page exports is gone afterwards.
+    monkeypatch.setenv("STANDFAST_DATABASE", "")  # So that what the page exports is gone afterwards.
     shell = Shell()
     said = [(line, told(shell.type(line))) for line, _ in steps()]
     assert said == [(line, told(expected)) for line, expected in steps()]
@@ -76,7 +76,7 @@ def test_the_page_shows_what_the_command_says(tmp_path: Path, monkeypatch: pytes
 def test_every_command_is_on_the_reference_page() -> None:
     """With its options; the page is made from the commands, so this only finds one that was never written."""
     text = REFERENCE.read_text(encoding="utf-8")
-    missing = [path for path in words(main, "holdfast") if f"### {path}\n" not in text]
+    missing = [path for path in words(main, "standfast") if f"### {path}\n" not in text]
     assert missing == []
 
 
@@ -90,10 +90,10 @@ def words(group: click.Group, path: str) -> Iterator[str]:
 
 PAGES = [
     ROOT / "README.md",
-    ROOT / "src/holdfast/templates/project/README.md",
+    ROOT / "src/standfast/templates/project/README.md",
     *(each for each in sorted((ROOT / "docs").rglob("*.md")) if each.name != "requirements.md"),
 ]
-CALLED = re.compile(r"(?:^(?:    )?(?:\$ )?|`|\$\(|&& )holdfast ((?!=)[^`\n|]+)", re.MULTILINE)
+CALLED = re.compile(r"(?:^(?:    )?(?:\$ )?|`|\$\(|&& )standfast ((?!=)[^`\n|]+)", re.MULTILINE)
 SPANS = {"call", "claim", "command", "commit"}
 """What begins with the name of the program, and is a span of a trace."""
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from holdfast import Decider, Decision, Effect, EffectContext, Failure, Message, Moment, Timer
-from holdfast.app.faces.blocking import Deciders
-from holdfast.testing.specification import Then
+from standfast import Decider, Decision, Effect, EffectContext, Failure, Message, Moment, Timer
+from standfast.app.faces.blocking import Deciders
+from standfast.testing.specification import Then
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "deciders.md").read_text(encoding="utf-8")

@@ -8,10 +8,10 @@ from typing import get_args
 import msgspec
 import pytest
 
-from holdfast.authoring.document import body_format as b
-from holdfast.authoring.document import contract_format as c
-from holdfast.authoring.document import contract_names, template_names
-from holdfast.authoring.document import scenario_format as s
+from standfast.authoring.document import body_format as b
+from standfast.authoring.document import contract_format as c
+from standfast.authoring.document import contract_names, template_names
+from standfast.authoring.document import scenario_format as s
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs/reference/document-format.md").read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def test_every_type_is_on_the_page() -> None:
 
 def test_every_code_of_the_validator_is_on_the_page() -> None:
     """An editor can look up what it shows."""
-    folder = ROOT / "src/holdfast/authoring/document"
+    folder = ROOT / "src/standfast/authoring/document"
     codes = {code for name in CHECKS for code in CODE.findall((folder / f"{name}.py").read_text(encoding="utf-8"))}
     assert codes
     assert codes <= NAMED

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from cli.programs import Program
-from holdfast import Engine
-from holdfast.client import Client
+from standfast import Engine
+from standfast.client import Client
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "holdfast"
+SOURCE = ROOT / "src" / "standfast"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
@@ -66,7 +66,7 @@ RUNNABLE = [
 ]
 
 
-QUIET = "import logging; logging.getLogger('holdfast.handlers').setLevel(logging.ERROR)"
+QUIET = "import logging; logging.getLogger('standfast.handlers').setLevel(logging.ERROR)"
 """Handlers of the pages fail on purpose, and the log tells so with a traceback; any other traceback is a mistake."""
 
 
@@ -119,7 +119,7 @@ def test_the_order_is_undone_and_the_first_run_stays_as_a_server(tmp_path: Path)
     """`dev.py run` tells the story that the README quotes, then serves samples of several kinds without a key, and keeps them when Ctrl-C ends it."""
     program = first_run(tmp_path / "data", "--port", "0")
     try:
-        address, told = program.heard(r"holdfast is at (http://127\.0\.0\.1:\d+)")
+        address, told = program.heard(r"standfast is at (http://127\.0\.0\.1:\d+)")
         check_story(told)
         with Client(address) as client:
             runs = client.list_executions().items
@@ -137,7 +137,7 @@ def test_the_order_is_undone_and_the_first_run_stays_as_a_server(tmp_path: Path)
     assert code == 0
     assert "everybody on this machine may do everything" in rest
     assert f"the data are kept in {tmp_path / 'data'}" in rest
-    engine = Engine(f"sqlite:///{tmp_path / 'data' / 'holdfast.db'}", migrate=False)
+    engine = Engine(f"sqlite:///{tmp_path / 'data' / 'standfast.db'}", migrate=False)
     assert engine.run(order).describe().status == "completed"
     assert [each.definition for each in engine.instances.list(definition="trial")] == ["trial"]
     engine.stop()

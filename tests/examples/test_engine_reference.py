@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import get_type_hints
 
-from holdfast import Engine, Run
-from holdfast.app.faces.blocking import Calls, EngineCalls
+from standfast import Engine, Run
+from standfast.app.faces.blocking import Calls, EngineCalls
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "engine.md").read_text(encoding="utf-8")

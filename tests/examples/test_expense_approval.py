@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from examples.test_documents import ROOT, played
-from holdfast import Actor, ForbiddenError, HumanTask, RejectedError, Run
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, HumanTask, RejectedError, Run
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 EXAMPLE = runpy.run_path(str(ROOT / "examples" / "expense_approval.py"))

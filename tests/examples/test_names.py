@@ -13,7 +13,7 @@ from typing import Any, get_origin, get_type_hints
 
 import pytest
 
-from holdfast.testing import ManualEngine
+from standfast.testing import ManualEngine
 from support.repository import ROOT, SOURCE
 
 NAME = re.compile(r"(?<![\w./])engine(?=\.[a-z_]+)(?!\.(?:md|py|sql)\b)")

@@ -8,9 +8,9 @@ from typing import get_args
 import msgspec
 import pytest
 
-from holdfast import ProcessCode
-from holdfast.app.process_views import StepType
-from holdfast.authoring.process import format as f
+from standfast import ProcessCode
+from standfast.app.process_views import StepType
+from standfast.authoring.process import format as f
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs/reference/process-format.md").read_text(encoding="utf-8")

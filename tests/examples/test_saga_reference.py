@@ -12,22 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Branch, DefinitionError, Escalation, Saga, event
-from holdfast.authoring.saga import StepOptions, words
-from holdfast.authoring.saga.builder import DEEPEST_WAYS
-from holdfast.authoring.saga.definition import STEP_TYPES
-from holdfast.kernel.history import DIRECTORY_ANSWERED, TIMER_CANCELLED, TIMER_REQUEUED
-from holdfast.kernel.vocabulary import wire_name
-from holdfast.machine.graphs.checks import POLICY_WORDS
-from holdfast.machine.graphs.findings import LONGEST_MS, LONGEST_NAME, MOST_BYTES
-from holdfast.machine.graphs.graph import Task
-from holdfast.machine.runs import events
-from holdfast.machine.runs.nodes.wait import MOST_KEPT
-from holdfast.machine.runs.refusals import Refusal
-from holdfast.runtime.commit.limits import LONGEST_COMMENT
+from standfast import Branch, DefinitionError, Escalation, Saga, event
+from standfast.authoring.saga import StepOptions, words
+from standfast.authoring.saga.builder import DEEPEST_WAYS
+from standfast.authoring.saga.definition import STEP_TYPES
+from standfast.kernel.history import DIRECTORY_ANSWERED, TIMER_CANCELLED, TIMER_REQUEUED
+from standfast.kernel.vocabulary import wire_name
+from standfast.machine.graphs.checks import POLICY_WORDS
+from standfast.machine.graphs.findings import LONGEST_MS, LONGEST_NAME, MOST_BYTES
+from standfast.machine.graphs.graph import Task
+from standfast.machine.runs import events
+from standfast.machine.runs.nodes.wait import MOST_KEPT
+from standfast.machine.runs.refusals import Refusal
+from standfast.runtime.commit.limits import LONGEST_COMMENT
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "holdfast"
+SOURCE = ROOT / "src" / "standfast"
 PAGE = (ROOT / "docs" / "reference" / "sagas.md").read_text(encoding="utf-8")
 
 CODE_PLACES = {

@@ -13,20 +13,20 @@ from types import FrameType
 
 import pytest
 
-from holdfast import Saga
+from standfast import Saga
 from support.engines import Live, live
 from support.samples import Add, Counter
 
 __all__ = ["live"]
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "holdfast"
+SOURCE = ROOT / "src" / "standfast"
 PAGES = [ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs" / "internals").glob("*.md"))]
 MODULE = re.compile(
     r"(?<![\w./-])(?:app|authoring|cli|diagrams|expressions|kernel|machine|runtime|store|testing)/[\w…/]+"
 )
 
-WORKING = re.compile(r"MainThread|holdfast-(committer|handler)")
+WORKING = re.compile(r"MainThread|standfast-(committer|handler)")
 
 
 def walk(title: str) -> str:
@@ -54,7 +54,7 @@ def test_modules_that_are_named_exist(page: Path) -> None:
 
 
 class Trace:
-    """The modules of Holdfast that were entered by a call and by whoever carries it out; not by the loops beside them."""
+    """The modules of Standfast that were entered by a call and by whoever carries it out; not by the loops beside them."""
 
     def __init__(self) -> None:
         self.modules: set[str] = set()

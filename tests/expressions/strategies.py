@@ -10,12 +10,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from holdfast.expressions import Limits, Options
-from holdfast.expressions.building import RESERVED, Builder
-from holdfast.expressions.characters import BLANK
-from holdfast.expressions.numerals import AnyNumber
-from holdfast.expressions.paths import path_text
-from holdfast.expressions.tree import Constant, Node, Number, Operator, Variable
+from standfast.expressions import Limits, Options
+from standfast.expressions.building import RESERVED, Builder
+from standfast.expressions.characters import BLANK
+from standfast.expressions.numerals import AnyNumber
+from standfast.expressions.paths import path_text
+from standfast.expressions.tree import Constant, Node, Number, Operator, Variable
 
 ROOMY = Options(limits=Limits(length=100_000, depth=40, dereferences=10_000, digits=400, json_length=100_000))
 """Limits that the drawn trees cannot reach."""

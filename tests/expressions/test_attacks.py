@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-import holdfast.expressions
+import standfast.expressions
 from expressions.trying import answer, failed, refused
-from holdfast.errors import ExpressionError
-from holdfast.expressions import Expression, Limits, Options, Spelling, parse, point
+from standfast.errors import ExpressionError
+from standfast.expressions import Expression, Limits, Options, Spelling, parse, point
 
-PACKAGE = Path(holdfast.expressions.__file__).parent
+PACKAGE = Path(standfast.expressions.__file__).parent
 
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "getattr", "setattr", "vars", "globals", "locals", "open", "__import__"}
 

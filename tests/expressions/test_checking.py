@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from expressions.trying import refused
-from holdfast.errors import ExpressionError
-from holdfast.expressions import Type, parse, schema_type
+from standfast.errors import ExpressionError
+from standfast.expressions import Type, parse, schema_type
 
 SCHEMA: dict[str, object] = {
     "entity": {

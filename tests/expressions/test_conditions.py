@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 
 from expressions.trying import failed, refused, value
-from holdfast.errors import ExpressionError
-from holdfast.expressions import Options, parse
+from standfast.errors import ExpressionError
+from standfast.expressions import Options, parse
 
 TOTAL: dict[str, object] = {"field": "order.total", "operator": "gte", "value": 10000}
 

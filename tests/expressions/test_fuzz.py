@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from expressions.strategies import ROOMY, plain_data, trees, untimed
 from expressions.trying import answer
-from holdfast.errors import ExpressionError
-from holdfast.expressions import Options, Reason, Spelling, parse, point
-from holdfast.expressions.characters import is_hidden
-from holdfast.expressions.compiling import compile_tree
-from holdfast.expressions.tree import Node
+from standfast.errors import ExpressionError
+from standfast.expressions import Options, Reason, Spelling, parse, point
+from standfast.expressions.characters import is_hidden
+from standfast.expressions.compiling import compile_tree
+from standfast.expressions.tree import Node
 
 WORDS: dict[Spelling, list[str]] = {
     "native": ["a", "b.c", "d?", "(", ")", "[", "]", ",", "!", "not ", " and ", "&&", "||", "==", "<", " in ", " contains ", " starts_with ", "['x-y']", "'x'", "1", "null", "true", " ", "'", "\\", "."],

@@ -5,7 +5,7 @@ import operator
 import pytest
 
 from expressions.trying import failed, refused, value
-from holdfast.expressions import Options, parse
+from standfast.expressions import Options, parse
 
 
 def go(source: str, data: dict[str, object]) -> object:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from expressions.trying import refused
-from holdfast.errors import ConfigurationError
-from holdfast.expressions import Limits, Options, parse
+from standfast.errors import ConfigurationError
+from standfast.expressions import Limits, Options, parse
 
 
 def limited(**limits: int) -> Options:

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from expressions.trying import DEFAULT, failed, refused, value
-from holdfast.errors import ExpressionError
-from holdfast.expressions import Expression, Options, parse, parse_fields
+from standfast.errors import ExpressionError
+from standfast.expressions import Expression, Options, parse, parse_fields
 
 DATA: dict[str, object] = {
     "workflow": {"order_id": "ord-123", "customer": {"email": "bob@example.com"}},

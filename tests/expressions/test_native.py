@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from expressions.trying import refused, value
-from holdfast.expressions import parse
+from standfast.expressions import parse
 
 DATA: dict[str, object] = {
     "entity": {"grand_total": 25000, "status": "open", "vendor_id": "v1", "lines": [], "note": None},

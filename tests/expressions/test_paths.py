@@ -7,7 +7,7 @@ import json
 import pytest
 
 from expressions.trying import refused, value
-from holdfast.expressions import Expression, Options, Spelling, parse
+from standfast.expressions import Expression, Options, Spelling, parse
 
 DATA: dict[str, object] = {"input": {"extract-source1": {"rows": 5, "über": "x"}, "a.b": 1, "a": {"b": 2}, "it's": 3}}
 ROOTED = Options(root="input", namespaces=frozenset({"input", "now"}))

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from expressions.trying import failed, refused
-from holdfast.errors import ExpressionError
-from holdfast.expressions import parse, point
+from standfast.errors import ExpressionError
+from standfast.expressions import parse, point
 
 
 def drawn(error: ExpressionError) -> tuple[str, str]:

@@ -11,19 +11,19 @@ import msgspec
 import pytest
 
 from expressions.trying import answer
-from holdfast.cli.exits import Exit
-from holdfast.errors import ExpressionError
-from holdfast.expressions import NAMESPACES, Explanation, Limits, Options, Reason, Spelling, parse
-from holdfast.expressions.building import RESERVED
-from holdfast.expressions.characters import ESCAPES, HIDDEN_CATEGORIES
-from holdfast.expressions.compiling import STAND_INS
-from holdfast.expressions.conditions import EXISTS, OPERATORS
-from holdfast.expressions.gotemplate import ARITY
-from holdfast.expressions.limits import DEEPEST
-from holdfast.expressions.schemas import TYPE_NAMES
-from holdfast.expressions.temporal import EXAMPLES
-from holdfast.expressions.tree import Operator
-from holdfast.expressions.values import EQUATED, ORDERED, Kind
+from standfast.cli.exits import Exit
+from standfast.errors import ExpressionError
+from standfast.expressions import NAMESPACES, Explanation, Limits, Options, Reason, Spelling, parse
+from standfast.expressions.building import RESERVED
+from standfast.expressions.characters import ESCAPES, HIDDEN_CATEGORIES
+from standfast.expressions.compiling import STAND_INS
+from standfast.expressions.conditions import EXISTS, OPERATORS
+from standfast.expressions.gotemplate import ARITY
+from standfast.expressions.limits import DEEPEST
+from standfast.expressions.schemas import TYPE_NAMES
+from standfast.expressions.temporal import EXAMPLES
+from standfast.expressions.tree import Operator
+from standfast.expressions.values import EQUATED, ORDERED, Kind
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "expressions.md").read_text(encoding="utf-8")

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expressions.strategies import BUILDER, ROOMY, names, numbers, paths, shown_texts, trees, untimed
-from holdfast.expressions import Options, parse
-from holdfast.expressions.building import Builder
-from holdfast.expressions.native import read_native
-from holdfast.expressions.paths import is_word
-from holdfast.expressions.printing import printed
-from holdfast.expressions.tree import And, Comparison, Constant, Node, Not, Number, Or, Variable, canonical
+from standfast.expressions import Options, parse
+from standfast.expressions.building import Builder
+from standfast.expressions.native import read_native
+from standfast.expressions.paths import is_word
+from standfast.expressions.printing import printed
+from standfast.expressions.tree import And, Comparison, Constant, Node, Not, Number, Or, Variable, canonical
 
 GO_NAMES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from expressions.strategies import ROOMY, plain_data, trees, untimed
 from expressions.trying import answer, failed
-from holdfast.errors import ExpressionError
-from holdfast.expressions import Expression, Limits, Options, Spelling, parse
-from holdfast.expressions.tree import Node, canonical, digest
+from standfast.errors import ExpressionError
+from standfast.expressions import Expression, Limits, Options, Spelling, parse
+from standfast.expressions.tree import Node, canonical, digest
 
 KNOWN = {
     "entity.grand_total > 10000 && actor.roles contains 'finance_manager'": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from expressions.trying import failed, refused, value
-from holdfast.expressions import Options, parse
+from standfast.expressions import Options, parse
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from hypothesis import given
 
 from expressions.strategies import plain_data, untimed
 from expressions.trying import answer
-from holdfast.errors import ExpressionError
-from holdfast.expressions import Failure, Spelling, parse
-from holdfast.expressions.tracing import MASK, TOO_DEEP
+from standfast.errors import ExpressionError
+from standfast.expressions import Failure, Spelling, parse
+from standfast.expressions.tracing import MASK, TOO_DEEP
 
 DATA: dict[str, object] = {
     "entity": {

@@ -12,11 +12,11 @@ from hypothesis import given
 
 from expressions.strategies import any_number, untimed
 from expressions.trying import failed, value
-from holdfast.errors import ExpressionError
-from holdfast.expressions import Reason, parse
-from holdfast.expressions.numerals import AnyNumber, as_decimal
-from holdfast.expressions.tree import Operator
-from holdfast.expressions.values import ORDERED, Kind, kind_of
+from standfast.errors import ExpressionError
+from standfast.expressions import Reason, parse
+from standfast.expressions.numerals import AnyNumber, as_decimal
+from standfast.expressions.tree import Operator
+from standfast.expressions.values import ORDERED, Kind, kind_of
 
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
 

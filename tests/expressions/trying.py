@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from holdfast.errors import ExpressionError
-from holdfast.expressions import Expression, Options, Spelling, parse
+from standfast.errors import ExpressionError
+from standfast.expressions import Expression, Options, Spelling, parse
 
 DEFAULT = Options()
 

@@ -14,19 +14,19 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import (
+from standfast import (
     Engine,
-    HoldfastError,
     Reply,
     Saga,
     SchemaMismatchError,
+    StandfastError,
     StoppedError,
     StoreError,
     StoreUnavailableError,
 )
-from holdfast.machine.graphs.compiler import graph_data
-from holdfast.store.sqlite.store import SQLiteStore
-from holdfast.testing import ManualEngine
+from standfast.machine.graphs.compiler import graph_data
+from standfast.store.sqlite.store import SQLiteStore
+from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.inside import service_of, store_of
 from support.samples import Add, Counter, Do, Ledger, Order, OrderState, Puppet, Shop, act
@@ -55,12 +55,12 @@ def trigger(url: str, code: str) -> Iterator[None]:
     """A server that answers every commit with an error code, for as long as the block lasts."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            f"create trigger fault before insert on holdfast.events execute function holdfast.refuse('{code}', 'no')"
+            f"create trigger fault before insert on standfast.events execute function standfast.refuse('{code}', 'no')"
         )
         try:
             yield
         finally:
-            connection.execute("drop trigger fault on holdfast.events")
+            connection.execute("drop trigger fault on standfast.events")
 
 
 def spoilt(live: Live, engine: Engine, fault: str) -> object:
@@ -85,8 +85,8 @@ def test_a_database_that_takes_no_writes_is_waited_for_and_then_told(live: Live,
         replies = [engine.futures.deciders.execute(Puppet, Do(f"p-{number}", fill)) for number in range(5)]
         errors = [reply.exception(timeout=30) for reply in replies]
     assert {type(error) for error in errors} == {StoreUnavailableError}
-    assert {error.code for error in errors if isinstance(error, HoldfastError)} == {"store_unavailable"}
-    assert all(isinstance(error, HoldfastError) and error.retryable for error in errors)
+    assert {error.code for error in errors if isinstance(error, StandfastError)} == {"store_unavailable"}
+    assert all(isinstance(error, StandfastError) and error.retryable for error in errors)
     assert "send it again with the same command id" in str(errors[0])
     eventually(lambda: engine.futures.deciders.execute(Puppet, Do("p-9", "after")).exception(timeout=30) is None)
     assert sorted(head.key for head in engine.instances.list()) == ["p-0", "p-9"]
@@ -134,7 +134,7 @@ def locked(live: Live) -> Iterator[None]:
             file.execute("rollback")
         return
     with psycopg.connect(live.url) as connection:
-        connection.execute("lock table holdfast.instances in exclusive mode")
+        connection.execute("lock table standfast.instances in exclusive mode")
         yield
 
 
@@ -267,12 +267,12 @@ def test_a_schema_that_becomes_newer_stops_a_process_that_runs(live: Live, caplo
     eventually(lambda: not engine.health().is_healthy)
     health = engine.health()
     assert health.problems == [
-        f"schema: the database is at schema 999, which is newer than this code ({NEWEST}); upgrade Holdfast in this process"
+        f"schema: the database is at schema 999, which is newer than this code ({NEWEST}); upgrade Standfast in this process"
     ]
     assert not health.needs_restart
-    with pytest.raises(StoppedError, match="upgrade Holdfast in this process"):
+    with pytest.raises(StoppedError, match="upgrade Standfast in this process"):
         engine.deciders.execute(Puppet, Do("p-1", "during"))
-    with pytest.raises(StoppedError, match="upgrade Holdfast in this process"):
+    with pytest.raises(StoppedError, match="upgrade Standfast in this process"):
         engine.definitions.publish(graph_data(Saga("late").step("a", "a").build().graph))
     assert "schema_newer schema=999" in caplog.text
     set_schema(live.url, 0)
@@ -298,7 +298,7 @@ def test_work_that_is_due_under_a_newer_schema_is_left_alone(tmp_path: Path) -> 
 
 def test_an_empty_database_is_refused_when_nobody_may_migrate(tmp_path: Path) -> None:
     """With `migrate=False` missing tables are an error that names the command."""
-    with pytest.raises(SchemaMismatchError, match="run `holdfast migrate"):
+    with pytest.raises(SchemaMismatchError, match="run `standfast migrate"):
         Engine(f"sqlite:///{tmp_path / 'empty.db'}", migrate=False)
 
 
@@ -307,12 +307,12 @@ def test_tables_that_vanish_are_named(postgres_dsn: str) -> None:
     live = Live(postgres_dsn)
     engine = live.engine().register(Order()).register(Counter())
     with psycopg.connect(postgres_dsn) as connection:
-        connection.execute("alter table holdfast.timers rename to gone")
+        connection.execute("alter table standfast.timers rename to gone")
     error = engine.futures.deciders.execute(Order, PlaceOrder("o-1", 5)).exception(timeout=30)
     assert isinstance(error, SchemaMismatchError)
-    assert 'relation "holdfast.timers" does not exist' in str(error)
+    assert 'relation "standfast.timers" does not exist' in str(error)
     with psycopg.connect(postgres_dsn) as connection:
-        connection.execute("alter table holdfast.gone rename to timers")
+        connection.execute("alter table standfast.gone rename to timers")
     eventually(lambda: engine.futures.deciders.execute(Counter, Add("c-1")).exception(timeout=30) is None)
     assert engine.deciders.state(Counter, "c-1") == 1
     live.close()
@@ -328,7 +328,7 @@ def test_tables_that_vanish_are_named(postgres_dsn: str) -> None:
 )
 def test_a_database_that_is_not_there_is_an_error_without_secrets(url: str, said: str) -> None:
     """Opening fails with a code, and the message does not repeat the password."""
-    with pytest.raises(HoldfastError, match=said) as caught:
+    with pytest.raises(StandfastError, match=said) as caught:
         Engine(url)
     assert caught.value.code in {"store_unavailable", "bad_configuration"}
     assert "hunter2" not in str(caught.value)
@@ -359,7 +359,7 @@ def test_a_gap_in_a_history_is_noticed(place: Place) -> None:
     ]
     for call in calls:
         error = call().exception()
-        assert isinstance(error, HoldfastError)
+        assert isinstance(error, StandfastError)
         assert error.code == "corrupt_history"
         assert "event 2 is missing" in str(error)
     other.deciders.execute(Counter, Add("c-2"))
@@ -377,9 +377,9 @@ def remove_event(place: Place, identity: object) -> None:
                 run(f"drop trigger {name}")
             run(f"delete from events where instance = '{identity}' and sequence = 2")
         else:
-            run("alter table holdfast.events disable trigger all")
-            run(f"delete from holdfast.events where instance = '{identity}' and sequence = 2")
-            run("alter table holdfast.events enable trigger all")
+            run("alter table standfast.events disable trigger all")
+            run(f"delete from standfast.events where instance = '{identity}' and sequence = 2")
+            run("alter table standfast.events enable trigger all")
 
 
 def test_an_engine_that_stops_in_an_outage_answers_everybody(live: Live) -> None:

@@ -12,24 +12,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import (
+from standfast import (
     CommandError,
     Decider,
     Decision,
     Effect,
-    HoldfastError,
     Ignored,
     Message,
     Moment,
     PayloadError,
     RejectedError,
     Rejection,
+    StandfastError,
     Status,
     Timer,
 )
-from holdfast.kernel.decider import Failure, StatusWord
-from holdfast.kernel.decision import Recall
-from holdfast.testing import given
+from standfast.kernel.decider import Failure, StatusWord
+from standfast.kernel.decision import Recall
+from standfast.testing import given
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import END, Act, Add, Added, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act, done, note
@@ -265,9 +265,9 @@ def test_a_misdeed_fails_alone_with_a_code_and_a_sentence(live: Live, name: str)
     for reply in good:
         reply.result(timeout=30)
     error = bad.exception(timeout=30)
-    assert isinstance(error, HoldfastError)
+    assert isinstance(error, StandfastError)
     assert error.code == code
-    with pytest.raises(HoldfastError, match=said):
+    with pytest.raises(StandfastError, match=said):
         bad.result()
     assert 6 in batching.sizes, "they shared a batch"
     assert engine.deciders.state(Puppet, "p-bad") == ("before", "after")
@@ -281,7 +281,7 @@ def test_a_misdeed_on_the_first_command_leaves_no_instance(live: Live, name: str
     misdeed, code, _ = MISDEEDS[name]
     engine = live.engine(SMALL).register(misbehaving(misdeed))
     error = engine.futures.deciders.execute(Puppet, Do("p-bad", BAD)).exception(timeout=30)
-    assert isinstance(error, HoldfastError)
+    assert isinstance(error, StandfastError)
     assert error.code == code
     assert engine.instances.list() == []
     engine.futures.deciders.execute(Puppet, Do("p-bad", "good")).result(timeout=30)
@@ -577,7 +577,7 @@ def test_a_comment_that_cannot_be_kept_fails_alone(live: Live, comment: str) -> 
     for reply in good:
         reply.result(timeout=30)
     error = bad.exception(timeout=30)
-    assert isinstance(error, HoldfastError)
+    assert isinstance(error, StandfastError)
     assert error.code == "bad_payload"
     assert engine.deciders.state(Counter, "c-1") == 2
 

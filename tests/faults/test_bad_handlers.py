@@ -12,13 +12,13 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import Decision, EffectContext, Moment, Retry, RetryPolicy, Settings
-from holdfast.kernel.decider import Failure
-from holdfast.kernel.retry import LONGEST_TIMEOUT
-from holdfast.runtime.telemetry import EffectEnded, Happening
-from holdfast.runtime.work.failures import FailurePolicy
-from holdfast.store.port import Store
-from holdfast.store.shapes import StoredEffect
+from standfast import Decision, EffectContext, Moment, Retry, RetryPolicy, Settings
+from standfast.kernel.decider import Failure
+from standfast.kernel.retry import LONGEST_TIMEOUT
+from standfast.runtime.telemetry import EffectEnded, Happening
+from standfast.runtime.work.failures import FailurePolicy
+from standfast.store.port import Store
+from standfast.store.shapes import StoredEffect
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Add, Answer, Do, Doll, Ledger, Noted, Notes, Puppet, act, done
 from support.waiting import arrives, eventually
@@ -308,7 +308,7 @@ def test_an_effect_that_cannot_be_read_is_not_touched(place: Place) -> None:
 
     place.engine().register(Puppet(act)).deciders.execute(Puppet, Do("p-1", "x"))
     with place.store.writer().unit() as unit, unit.lend() as connection:
-        prefix = "" if place.url.startswith("sqlite") else "holdfast."
+        prefix = "" if place.url.startswith("sqlite") else "standfast."
         connection.execute(f"update {prefix}effects set type = 'Gone'")  # type: ignore[attr-defined]
     ledger = Ledger()
     engine = place.engine().register(Other(act), lambda context, effect: ledger.add(effect))
@@ -441,7 +441,7 @@ SCRIPT = """
     import sys, threading, time
     from datetime import timedelta
     sys.path.insert(0, "tests")
-    from holdfast import Engine
+    from standfast import Engine
     from support.samples import Do, Puppet, act
 
     inside = threading.Event()

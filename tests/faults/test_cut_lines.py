@@ -11,7 +11,7 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import EffectContext, Engine, Fail, Reply, StoreUnavailableError
+from standfast import EffectContext, Engine, Fail, Reply, StoreUnavailableError
 from support.engines import QUICK, Live
 from support.inside import store_of
 from support.proxy import Link, Mode, Proxy, proxied
@@ -19,7 +19,7 @@ from support.samples import Do, Puppet, act, note
 from support.waiting import eventually
 
 IMPATIENT = msgspec.structs.replace(QUICK, patience=timedelta(milliseconds=200))
-ACCEPTED = b"insert into holdfast.inbox"
+ACCEPTED = b"insert into standfast.inbox"
 
 
 def broken(context: EffectContext, effect: object) -> None:
@@ -56,7 +56,7 @@ def test_a_line_that_was_cut_at_rest_is_not_noticed(
     postgres_dsn: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is up: whatever is asked for next is answered, without the caller's doing, and done once."""
-    monkeypatch.setattr("holdfast.store.postgres.connections._REST_SECONDS", 0.0)
+    monkeypatch.setattr("standfast.store.postgres.connections._REST_SECONDS", 0.0)
     live = Live(postgres_dsn)
     engine = live.engine().register(Puppet(act), broken).start_worker()
     engine.deciders.execute(Puppet, Do("p-1", "x"))
@@ -85,12 +85,12 @@ def full(live: Live, engine: Engine) -> Iterator[None]:
         return
     with psycopg.connect(live.url, autocommit=True) as connection:
         connection.execute(
-            "create trigger fault before insert on holdfast.inbox execute function holdfast.refuse('53100', 'no')"
+            "create trigger fault before insert on standfast.inbox execute function standfast.refuse('53100', 'no')"
         )
         try:
             yield
         finally:
-            connection.execute("drop trigger fault on holdfast.inbox")
+            connection.execute("drop trigger fault on standfast.inbox")
 
 
 @pytest.mark.parametrize("command_id", ["", "c-1"])

@@ -14,7 +14,7 @@ from support.samples import Puppet, done, note
 HEAD = """
     import multiprocessing, os, sys
     sys.path.insert(0, "tests")
-    from holdfast import Engine, Saga, StoppedError
+    from standfast import Engine, Saga, StoppedError
     from support.engines import QUICK
     from support.samples import Do, Doll, Puppet, done, note
 

@@ -17,9 +17,9 @@ import pytest
 
 from api.serving import served
 from devserver.postgres import Server, temporary_server
-from holdfast import Engine, Saga
-from holdfast.http import HttpOptions
-from holdfast.store.opening import open_store
+from standfast import Engine, Saga
+from standfast.http import HttpOptions
+from standfast.store.opening import open_store
 from support.engines import QUICK
 from support.waiting import comes_to_an_end, eventually
 
@@ -96,8 +96,8 @@ def test_who_asks_whether_a_server_is_well_is_answered_while_its_database_hangs(
             assert client.get("/healthz").status_code == 200
             assert client.get("/readyz").status_code == 503
             figures = client.get("/metrics", timeout=8).text  # Whoever collects them waits for ten seconds.
-            assert "holdfast_healthy 1" in figures
-            assert "holdfast_backlog" not in figures
+            assert "standfast_healthy 1" in figures
+            assert "standfast_backlog" not in figures
         eventually(lambda: client.get("/readyz").status_code == 200)
 
 

@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 import pytest
 
-from holdfast import EffectContext, Engine, RetryPolicy, Saga
+from standfast import EffectContext, Engine, RetryPolicy, Saga
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Do, Doll, Ledger, Puppet, act
 from support.waiting import arrives, eventually
@@ -106,7 +106,7 @@ def test_a_call_that_an_abort_left_behind_is_given_up(
     live: Live, gate: threading.Event, monkeypatch: pytest.MonkeyPatch, stops: str
 ) -> None:
     """Nobody waits for the handler any more: after a while its slot and its thread are free, and its call counts."""
-    monkeypatch.setattr("holdfast.runtime.work.worker._GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("standfast.runtime.work.worker._GRACE_SECONDS", 0.05)
     inside = threading.Event()
 
     def hang() -> None:
@@ -127,7 +127,7 @@ def test_a_call_that_an_abort_left_behind_is_given_up(
 
 def test_a_coroutine_that_does_not_listen_is_given_up(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """It swallows its cancellation: after a while it counts as failed, its slot is free, and what it says later is void."""
-    monkeypatch.setattr("holdfast.runtime.work.worker._GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("standfast.runtime.work.worker._GRACE_SECONDS", 0.05)
     ends, ledger = asyncio.Event(), Ledger()
 
     async def stubborn(context: EffectContext, effect: object) -> Do:

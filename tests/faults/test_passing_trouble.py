@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import ConflictError, Decision, EffectContext, HoldfastError, Moment, RetryPolicy, Settings
-from holdfast.errors import StoreUnavailableError
-from holdfast.kernel.decider import Failure
-from holdfast.runtime.commit.batch import Batch
-from holdfast.runtime.commit.committer import Committer
-from holdfast.runtime.commit.facts import FactBook, NoSource
-from holdfast.store.shapes import Claim, EffectClaim, InboxClaim, TimerClaim
-from holdfast.testing import ManualEngine
+from standfast import ConflictError, Decision, EffectContext, Moment, RetryPolicy, Settings, StandfastError
+from standfast.errors import StoreUnavailableError
+from standfast.kernel.decider import Failure
+from standfast.runtime.commit.batch import Batch
+from standfast.runtime.commit.committer import Committer
+from standfast.runtime.commit.facts import FactBook, NoSource
+from standfast.store.shapes import Claim, EffectClaim, InboxClaim, TimerClaim
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet
 from support.waiting import eventually
@@ -25,7 +25,7 @@ PASSING = [ConflictError("somebody else was first 8 times in a row"), StoreUnava
 class Unlucky:
     """Refuses the commands of one kind of work as often as it is told to, as if others had always been first."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[Claim], error: HoldfastError, times: int) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[Claim], error: StandfastError, times: int) -> None:
         self.left = times
         original = Committer.commit
 
@@ -64,7 +64,7 @@ def choose(state: Notes, command: Do, moment: Moment) -> Answer:
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: error.code)
 def test_an_instance_is_told_of_the_end_of_its_effect_however_long_it_takes(
-    live: Live, monkeypatch: pytest.MonkeyPatch, error: HoldfastError
+    live: Live, monkeypatch: pytest.MonkeyPatch, error: StandfastError
 ) -> None:
     """The news that an effect gave up is not given up: it is no dead letter because of others who were faster."""
     unlucky = Unlucky(monkeypatch, EffectClaim, error, 3)
@@ -80,7 +80,7 @@ def test_an_instance_is_told_of_the_end_of_its_effect_however_long_it_takes(
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: error.code)
 def test_what_a_handler_came_to_is_handed_in_again(
-    live: Live, monkeypatch: pytest.MonkeyPatch, error: HoldfastError
+    live: Live, monkeypatch: pytest.MonkeyPatch, error: StandfastError
 ) -> None:
     """The call went well: it is not made again, and not counted as failed, because its result had to wait."""
     unlucky, calls = Unlucky(monkeypatch, EffectClaim, error, 3), Ledger()
@@ -103,7 +103,7 @@ def waiting(place: Place) -> ManualEngine:
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: error.code)
 @pytest.mark.parametrize("kind", [TimerClaim, InboxClaim])
 def test_timers_and_messages_outlast_others(
-    place: Place, monkeypatch: pytest.MonkeyPatch, kind: type[Claim], error: HoldfastError
+    place: Place, monkeypatch: pytest.MonkeyPatch, kind: type[Claim], error: StandfastError
 ) -> None:
     """A timer or a message that lost its races comes again, with all its attempts."""
     engine = waiting(place)

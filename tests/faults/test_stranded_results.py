@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast import Decision, EffectContext, Message, Moment, Saga
-from holdfast.errors import NotFoundError, ReplayError
-from holdfast.kernel.decision import Answer
-from holdfast.runtime.commit.committer import Committer
+from standfast import Decision, EffectContext, Message, Moment, Saga
+from standfast.errors import NotFoundError, ReplayError
+from standfast.kernel.decision import Answer
+from standfast.runtime.commit.committer import Committer
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Do, Doll, Noted, Notes, Puppet
 from support.waiting import eventually

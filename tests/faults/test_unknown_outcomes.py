@@ -11,15 +11,15 @@ from itertools import product
 import msgspec
 import pytest
 
-from holdfast import Decision, Engine, Fail, HoldfastError, Moment
-from holdfast.kernel.decision import Recall
+from standfast import Decision, Engine, Fail, Moment, StandfastError
+from standfast.kernel.decision import Recall
 from support.engines import QUICK, Live
 from support.proxy import MODES, Link, Mode, Proxy, When, proxied
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Order, Puppet, Shop, act
 from support.samples import Place as PlaceOrder
 from support.waiting import eventually
 
-COMMIT = b"insert into holdfast.events"
+COMMIT = b"insert into standfast.events"
 CLAIM = b"order by r.rank, r.instance, r.number limit p.most"
 
 
@@ -134,7 +134,7 @@ def test_a_command_id_answers_for_a_caller_who_gave_up(live: Live, proxy: Proxy,
         unsure = hasty.futures.deciders.execute(Puppet, Do("p-1", str(number)), command_id=str(number)).exception(
             timeout=60
         )
-        assert unsure is None or (isinstance(unsure, HoldfastError) and unsure.code == "store_unavailable")
+        assert unsure is None or (isinstance(unsure, StandfastError) and unsure.code == "store_unavailable")
         hasty.futures.deciders.execute(Puppet, Do("p-1", str(number)), command_id=str(number)).result(timeout=60)
     assert hasty.deciders.state(Puppet, "p-1") == ("first", "0", "1", "2", "3", "4")
 

@@ -14,16 +14,16 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.kernel.actor import request_of
-from holdfast.kernel.codecs import JsonCodec
-from holdfast.kernel.history import StoredEvent
-from holdfast.kernel.program import Program
-from holdfast.kernel.rows import Record, kinds, writing_of
-from holdfast.machine.graphs.compiler import read_graph
-from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.machine import GraphMachine
-from holdfast.runtime.commit.work_rows import options_of
-from holdfast.store.shapes import StoredDefinition, StoredEffect
+from standfast.kernel.actor import request_of
+from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.history import StoredEvent
+from standfast.kernel.program import Program
+from standfast.kernel.rows import Record, kinds, writing_of
+from standfast.machine.graphs.compiler import read_graph
+from standfast.machine.graphs.index import GraphIndex
+from standfast.machine.machine import GraphMachine
+from standfast.runtime.commit.work_rows import options_of
+from standfast.store.shapes import StoredDefinition, StoredEffect
 
 FILES = Path(__file__).parent / "files"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from histories.tape import Tape
-from holdfast import Actor, Saga
-from holdfast.authoring.definition import Definition
-from holdfast.testing.manual import START
+from standfast import Actor, Saga
+from standfast.authoring.definition import Definition
+from standfast.testing.manual import START
 from support.envelopes import invoice
 from support.inside import clockwork_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from histories.tape import Tape
-from holdfast import Actor, load_processes
+from standfast import Actor, load_processes
 
 ANN = Actor(id="ann")
 BOB = Actor(id="bob", capabilities=frozenset({"orders:large"}))

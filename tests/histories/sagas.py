@@ -6,14 +6,14 @@ from datetime import timedelta
 
 from app.sagas.acting import BROKEN, Stage, step
 from histories.tape import Tape
-from holdfast import Actor, Branch, EffectContext, Escalation, RequestContext, Run, Saga, StepContext, event
-from holdfast.authoring.saga.builder import Build
-from holdfast.expressions import Spelling, parse
-from holdfast.kernel.ids import InstanceId
-from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.graphs.asks import Stage as ChainStage
-from holdfast.machine.runs.commands import PeopleFound
-from holdfast.machine.runs.errands import FindPeople
+from standfast import Actor, Branch, EffectContext, Escalation, RequestContext, Run, Saga, StepContext, event
+from standfast.authoring.saga.builder import Build
+from standfast.expressions import Spelling, parse
+from standfast.kernel.ids import InstanceId
+from standfast.machine.graphs.asks import Ask
+from standfast.machine.graphs.asks import Stage as ChainStage
+from standfast.machine.runs.commands import PeopleFound
+from standfast.machine.runs.errands import FindPeople
 
 ADA = RequestContext(
     partition="north",

@@ -20,19 +20,19 @@ from histories.golden import (
     shown,
     whole,
 )
-from holdfast import RetryPolicy, Settings
-from holdfast.kernel.history import StoredEvent
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.program import Program
-from holdfast.kernel.rows import kinds
-from holdfast.machine.graphs.compiler import read_graph
-from holdfast.machine.runs.published import PUBLICATION
-from holdfast.machine.schedules.words import SCHEDULE
-from holdfast.runtime.clock import ManualClock
-from holdfast.store.opening import open_store
-from holdfast.store.shapes import Address, Header, InstanceQuery, Snapshot
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
+from standfast import RetryPolicy, Settings
+from standfast.kernel.history import StoredEvent
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.program import Program
+from standfast.kernel.rows import kinds
+from standfast.machine.graphs.compiler import read_graph
+from standfast.machine.runs.published import PUBLICATION
+from standfast.machine.schedules.words import SCHEDULE
+from standfast.runtime.clock import ManualClock
+from standfast.store.opening import open_store
+from standfast.store.shapes import Address, Header, InstanceQuery, Snapshot
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 
 TENANT = "default"
 _ALL = 1000

@@ -10,11 +10,11 @@ import pytest
 from histories.deciders import Accounts, told
 from histories.golden import FILES, read
 from histories.test_going_on import GOLDEN, take_in
-from holdfast import copy_database
-from holdfast.runtime.clock import ManualClock
-from holdfast.store.opening import open_store
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
+from standfast import copy_database
+from standfast.runtime.clock import ManualClock
+from standfast.store.opening import open_store
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 from support.databases import Databases
 from support.folding import assert_folded
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 
 from histories.golden import FILES, Golden, Life, read, text_of
-from holdfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
-from holdfast.kernel.rows import kinds
-from holdfast.kernel.vocabulary import wire_name
-from holdfast.machine.batches import words as batches
-from holdfast.machine.graphs.graph import Node
-from holdfast.machine.runs.commands import RunStep
-from holdfast.machine.runs.events import Event
-from holdfast.machine.schedules import words as schedules
+from standfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
+from standfast.kernel.rows import kinds
+from standfast.kernel.vocabulary import wire_name
+from standfast.machine.batches import words as batches
+from standfast.machine.graphs.graph import Node
+from standfast.machine.runs.commands import RunStep
+from standfast.machine.runs.events import Event
+from standfast.machine.schedules import words as schedules
 
 REMEDY = "write a scenario in tests/histories and make its file: PYTHONPATH=tests .venv/bin/python -m histories.make"
 

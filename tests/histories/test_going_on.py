@@ -10,15 +10,15 @@ import pytest
 
 from histories.deciders import Accounts, Annotate, told
 from histories.golden import FILES, Golden, Life, read, stored
-from holdfast import RequestContext
-from holdfast.kernel.actor import SYSTEM
-from holdfast.kernel.history import StoredEvent
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.program import Program
-from holdfast.store.port import Store
-from holdfast.store.shapes import Change, Header, Snapshot, StoredDefinition
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
+from standfast import RequestContext
+from standfast.kernel.actor import SYSTEM
+from standfast.kernel.history import StoredEvent
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.program import Program
+from standfast.store.port import Store
+from standfast.store.shapes import Change, Header, Snapshot, StoredDefinition
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 from support.engines import Place
 from support.inside import registry_of
 

@@ -30,14 +30,14 @@ from histories.golden import (
     stored,
     whole,
 )
-from holdfast import Decider, JsonCodec
-from holdfast.kernel.history import StoredEvent, check_sequence
-from holdfast.kernel.program import Program
-from holdfast.machine.batches.decider import BatchDecider
-from holdfast.machine.graphs.compiler import graph_bytes, read_graph
-from holdfast.machine.publications import PublicationDecider
-from holdfast.machine.schedules.decider import ScheduleDecider
-from holdfast.store.shapes import DeadLetter, StoredDefinition, StoredEffect, StoredMessage, StoredTimer
+from standfast import Decider, JsonCodec
+from standfast.kernel.history import StoredEvent, check_sequence
+from standfast.kernel.program import Program
+from standfast.machine.batches.decider import BatchDecider
+from standfast.machine.graphs.compiler import graph_bytes, read_graph
+from standfast.machine.publications import PublicationDecider
+from standfast.machine.schedules.decider import ScheduleDecider
+from standfast.store.shapes import DeadLetter, StoredDefinition, StoredEffect, StoredMessage, StoredTimer
 
 OWN_DECIDERS: tuple[Callable[[], Decider[Any, Any, Any, Any]], ...] = (
     PublicationDecider,

@@ -9,13 +9,13 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.kernel.codecs import JsonCodec
-from holdfast.kernel.decider import Decider
-from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
-from holdfast.kernel.history import StoredEvent
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.moment import Moment
-from holdfast.kernel.program import Program
+from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.decider import Decider
+from standfast.kernel.decision import Answer, Decision, Ignored, Rejection
+from standfast.kernel.history import StoredEvent
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.moment import Moment
+from standfast.kernel.program import Program
 
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
 ORDER = InstanceId(UUID("019d0000-0000-7000-8000-000000000001"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.kernel.actor import (
+from standfast.kernel.actor import (
     OWN,
     SYSTEM,
     Actor,

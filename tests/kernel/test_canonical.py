@@ -14,8 +14,8 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import PayloadError
-from holdfast.kernel.canonical import LARGEST_INTEGER, canonical_bytes, canonical_hash
+from standfast.errors import PayloadError
+from standfast.kernel.canonical import LARGEST_INTEGER, canonical_bytes, canonical_hash
 from support.untimed import untimed
 
 plain = st.recursive(

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import PayloadError
-from holdfast.kernel.decider import COMPLETED, RUNNING, Decider, Failure, Status, declared_types
-from holdfast.kernel.decision import Answer, Decision
-from holdfast.kernel.moment import Moment
 from kernel.orders import Cancel, Cancelled, Charge, Order, Orders, Paid, Pay, Place, Placed, Remind
+from standfast.errors import PayloadError
+from standfast.kernel.decider import COMPLETED, RUNNING, Decider, Failure, Status, declared_types
+from standfast.kernel.decision import Answer, Decision
+from standfast.kernel.moment import Moment
 
 
 class Endless(Decider[int, Pay, Paid, None]):

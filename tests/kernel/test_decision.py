@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import CommandError
-from holdfast.kernel.decision import Decision, Effect, Message, Timer
 from kernel.orders import NOON
+from standfast.errors import CommandError
+from standfast.kernel.decision import Decision, Effect, Message, Timer
 
 HOUR = timedelta(hours=1)
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from holdfast.kernel.codecs import fingerprint
-from holdfast.kernel.defaults import beyond_defaults
+from standfast.kernel.codecs import fingerprint
+from standfast.kernel.defaults import beyond_defaults
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernel.durations import duration_of, duration_text
+from standfast.kernel.durations import duration_of, duration_text
 
 
 @pytest.mark.row("R-105")

@@ -7,16 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from holdfast.kernel.codecs import JsonCodec
-from holdfast.kernel.program import Program
-from holdfast.machine.publications import PublicationDecider
+from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.program import Program
+from standfast.machine.publications import PublicationDecider
 from support.samples import Counter
 
 SOURCE = """
 import enum
 import functools
 from dataclasses import dataclass, field
-from holdfast import Decider, Decision
+from standfast import Decider, Decision
 
 RATES = {"eur": 1, "usd": 2}
 ZONES = frozenset({"a", "b", "c", "d"})
@@ -69,8 +69,8 @@ class Counting(Decider[State, Add, Added, None]):
 """
 
 PRINT = """
-from holdfast.kernel.codecs import JsonCodec
-from holdfast.kernel.program import Program
+from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.program import Program
 print(Program(Counting(), JsonCodec()).fingerprint)
 """
 

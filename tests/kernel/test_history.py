@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import CorruptHistoryError
-from holdfast.kernel.history import TIMER_CANCELLED, check_sequence
 from kernel.orders import ORDER, stored
+from standfast.errors import CorruptHistoryError
+from standfast.kernel.history import TIMER_CANCELLED, check_sequence
 
 
 @pytest.mark.row("D-039")

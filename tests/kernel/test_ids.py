@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernel.ids import born_at, derive_uuid7, effect_key, make_uuid7
-from holdfast.kernel.moment import Moment
 from kernel.orders import NOON, ORDER, moment
+from standfast.kernel.ids import born_at, derive_uuid7, effect_key, make_uuid7
+from standfast.kernel.moment import Moment
 from support.untimed import untimed
 
 instants = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001

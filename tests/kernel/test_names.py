@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from holdfast.kernel.names import joined
+from standfast.kernel.names import joined
 
 
 def test_no_other_names_come_to_the_same() -> None:

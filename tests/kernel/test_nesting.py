@@ -8,11 +8,11 @@ import msgspec
 import pydantic
 import pytest
 
-from holdfast.errors import PayloadError
-from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
-from holdfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
-from holdfast.kernel.readability import is_bounded
-from holdfast.kernel.vocabulary import Vocabulary
+from standfast.errors import PayloadError
+from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
+from standfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
+from standfast.kernel.readability import is_bounded
+from standfast.kernel.vocabulary import Vocabulary
 
 CODECS: list[Codec] = [JsonCodec(), MessagePackCodec()]
 codecs = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)

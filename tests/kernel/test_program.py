@@ -14,14 +14,6 @@ from typing import Annotated, Any, Literal, Never, Optional, TypeVar
 import msgspec
 import pytest
 
-from holdfast.errors import CommandError, DefinitionError, PayloadError, ReplayError, UnknownEventError
-from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
-from holdfast.kernel.decider import RUNNING, Decider, Status
-from holdfast.kernel.decision import Decision, Ignored, Rejection
-from holdfast.kernel.history import TIMER_CANCELLED
-from holdfast.kernel.moment import Moment
-from holdfast.kernel.program import Program
-from holdfast.kernel.vocabulary import allows_none, message
 from kernel.orders import (
     NOON,
     ORDER,
@@ -38,6 +30,14 @@ from kernel.orders import (
     orders,
     stored,
 )
+from standfast.errors import CommandError, DefinitionError, PayloadError, ReplayError, UnknownEventError
+from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
+from standfast.kernel.decider import RUNNING, Decider, Status
+from standfast.kernel.decision import Decision, Ignored, Rejection
+from standfast.kernel.history import TIMER_CANCELLED
+from standfast.kernel.moment import Moment
+from standfast.kernel.program import Program
+from standfast.kernel.vocabulary import allows_none, message
 
 HISTORY = [
     stored(1, "Placed", b'{"total":"10.00"}'),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernel.records import (
+from standfast.kernel.records import (
     DeadLetterRaised,
     DeadLetterSettled,
     StepMoved,
@@ -22,7 +22,7 @@ from holdfast.kernel.records import (
     TaskChanged,
     TaskOpened,
 )
-from holdfast.kernel.rows import Record, merge, writing_of
+from standfast.kernel.rows import Record, merge, writing_of
 from support.untimed import untimed
 
 Key: TypeAlias = tuple[str, object]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import ConfigurationError
-from holdfast.kernel.retry import LONGEST_TIMEOUT, NO_RETRY, Backoff, RetryPolicy
+from standfast.errors import ConfigurationError
+from standfast.kernel.retry import LONGEST_TIMEOUT, NO_RETRY, Backoff, RetryPolicy
 from support.untimed import untimed
 
 policies = st.builds(

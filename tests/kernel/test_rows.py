@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.rows import Column, Record, RowKind, columns_of, declare, forget, kinds, merge
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.rows import Column, Record, RowKind, columns_of, declare, forget, kinds, merge
 from support.notes import NOTES, WEIGHTS, NoteChanged, NoteEnded, NoteOpened, StoredNote, Weight, WeightEnded
 
 

@@ -14,9 +14,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from holdfast.errors import CommandError, PayloadError, UnknownEventError
-from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, Upcaster
-from holdfast.kernel.vocabulary import (
+from standfast.errors import CommandError, PayloadError, UnknownEventError
+from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, Upcaster
+from standfast.kernel.vocabulary import (
     Encoded,
     PlainVocabulary,
     Vocabulary,

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from holdfast.errors import PayloadError
-from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, convert
-from holdfast.kernel.vocabulary import Vocabulary
-from holdfast.kernel.wholeness import complete, completion
+from standfast.errors import PayloadError
+from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, convert
+from standfast.kernel.vocabulary import Vocabulary
+from standfast.kernel.wholeness import complete, completion
 from support.untimed import untimed
 
 CODECS: list[Codec] = [JsonCodec(), MessagePackCodec()]

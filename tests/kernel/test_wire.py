@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import PayloadError
-from holdfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, convert
+from standfast.errors import PayloadError
+from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, convert
 from support.untimed import untimed
 
 CODECS = [JsonCodec(), MessagePackCodec()]

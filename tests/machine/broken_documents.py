@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.document import DocumentAction, DocumentPolicy, Field, Region, Transition
-from holdfast.machine.graphs.graph import DocumentSpec, Edge, Graph, Node
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.document import DocumentAction, DocumentPolicy, Field, Region, Transition
+from standfast.machine.graphs.graph import DocumentSpec, Edge, Graph, Node
 from support.envelopes import APPROVE_SLOT, FIELDS, approval, chain, invoice
 
 RIGHT = invoice({APPROVE_SLOT: chain(approval("a"))})

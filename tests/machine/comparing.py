@@ -8,22 +8,22 @@ from typing import cast
 
 import msgspec
 
-from holdfast.kernel.codecs import JsonCodec
-from holdfast.kernel.people_records import DecisionGiven, PersonAsked
-from holdfast.kernel.program import Program
-from holdfast.kernel.records import DeadLetterRaised, StepMoved, StepOpened, SubscriptionOpened, TaskOpened
-from holdfast.kernel.rows import Record, merge, writing_of
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.errands import FindEvents, FindPeople
-from holdfast.machine.runs.events import Event
-from holdfast.machine.runs.state import State
 from machine.hosting import Call, Host
 from machine.polling import Poll, Seat, Vote
 from machine.reference import ANYTHING, Reference, Step, Wait
+from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.people_records import DecisionGiven, PersonAsked
+from standfast.kernel.program import Program
+from standfast.kernel.records import DeadLetterRaised, StepMoved, StepOpened, SubscriptionOpened, TaskOpened
+from standfast.kernel.rows import Record, merge, writing_of
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.graphs.index import GraphIndex
+from standfast.machine.machine import GraphMachine
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.errands import FindEvents, FindPeople
+from standfast.machine.runs.events import Event
+from standfast.machine.runs.state import State
 
 ANYHOW = "taken back"
 REBUILT_EVERY = 8

@@ -7,24 +7,24 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.kernel.actor import SYSTEM, Actor
-from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
-from holdfast.kernel.document_records import AuditMade, DocumentOpened, MutationMade, VersionKept
-from holdfast.kernel.people_records import DecisionGiven
-from holdfast.kernel.rows import Record
-from holdfast.machine.graphs.graph import DocumentRule, Graph
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.document import Document
-from holdfast.machine.runs.document_commands import (
+from machine.comparing import History
+from machine.hosting import Host
+from standfast.kernel.actor import SYSTEM, Actor
+from standfast.kernel.decision import Answer, Decision, Ignored, Rejection
+from standfast.kernel.document_records import AuditMade, DocumentOpened, MutationMade, VersionKept
+from standfast.kernel.people_records import DecisionGiven
+from standfast.kernel.rows import Record
+from standfast.machine.graphs.graph import DocumentRule, Graph
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.document import Document
+from standfast.machine.runs.document_commands import (
     CreateDocument,
     Mutate,
     RequestTransition,
     SupersedeDocument,
 )
-from holdfast.machine.runs.state import Step
-from holdfast.machine.runs.windows import window_of
-from machine.comparing import History
-from machine.hosting import Host
+from standfast.machine.runs.state import Step
+from standfast.machine.runs.windows import window_of
 
 R = TypeVar("R", bound=Record)
 

@@ -9,11 +9,11 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.expressions import Spelling, parse
-from holdfast.kernel.vocabulary import DEFAULT_LIMIT
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.graphs.compiler import compile_graph
+from standfast.expressions import Spelling, parse
+from standfast.kernel.vocabulary import DEFAULT_LIMIT
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.asks import Ask
+from standfast.machine.graphs.compiler import compile_graph
 
 Exit = tuple[str, str]
 """A node and an outcome that no edge leads on from yet."""

@@ -12,16 +12,16 @@ from datetime import UTC, datetime
 from typing import cast
 from uuid import UUID
 
-from holdfast.kernel.actor import Actor
-from holdfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
-from holdfast.kernel.facts import SETTINGS_FACT, Fact, FactKey, PersonFact, SupposedFacts, person_fact
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.moment import Moment
-from holdfast.kernel.rows import Record, merge
-from holdfast.kernel.vocabulary import DEFAULT_LIMIT
-from holdfast.machine.graphs.graph import DocumentRule, Graph
-from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.commands import (
+from standfast.kernel.actor import Actor
+from standfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
+from standfast.kernel.facts import SETTINGS_FACT, Fact, FactKey, PersonFact, SupposedFacts, person_fact
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.moment import Moment
+from standfast.kernel.rows import Record, merge
+from standfast.kernel.vocabulary import DEFAULT_LIMIT
+from standfast.machine.graphs.graph import DocumentRule, Graph
+from standfast.machine.machine import GraphMachine
+from standfast.machine.runs.commands import (
     AbortWorkflow,
     CancelWorkflow,
     Command,
@@ -32,11 +32,11 @@ from holdfast.machine.runs.commands import (
     StartWorkflow,
     UndoWorkflow,
 )
-from holdfast.machine.runs.errands import Errand, Notify
-from holdfast.machine.runs.events import Event
-from holdfast.machine.runs.published import AnswerOffer
-from holdfast.machine.runs.state import State
-from holdfast.machine.runs.timers import CLOCK
+from standfast.machine.runs.errands import Errand, Notify
+from standfast.machine.runs.events import Event
+from standfast.machine.runs.published import AnswerOffer
+from standfast.machine.runs.state import State
+from standfast.machine.runs.timers import CLOCK
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 RUN = InstanceId(UUID(int=1))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.kernel.records import StepOpened, TaskOpened
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.runs import events as e
 from machine.comparing import View
 from machine.hosting import Call, Host
+from standfast.kernel.records import StepOpened, TaskOpened
+from standfast.machine.graphs import graph as g
+from standfast.machine.runs import events as e
 
 
 class Laws:

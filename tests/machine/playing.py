@@ -10,20 +10,20 @@ from typing import TypeAlias
 
 import msgspec
 
-from holdfast.kernel.actor import Actor
-from holdfast.kernel.decision import Decision, Rejection
-from holdfast.kernel.vocabulary import DEFAULT_LIMIT
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import Ask, Stage
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.errands import Notify, Person
-from holdfast.machine.runs.published import Published
 from machine.comparing import History, differences, seen_of_machine, seen_of_reference
 from machine.generating import EVENTS, SIGNALS, random_input, random_output
 from machine.hosting import ACTORS, OLGA, REX, ROOT, Call, Host
 from machine.laws import Laws
 from machine.polling import may_all
 from machine.reference import STUCK, TASK_COMMANDS, Reference, Step
+from standfast.kernel.actor import Actor
+from standfast.kernel.decision import Decision, Rejection
+from standfast.kernel.vocabulary import DEFAULT_LIMIT
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.asks import Ask, Stage
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.errands import Notify, Person
+from standfast.machine.runs.published import Published
 
 OF_THE_LAW = frozenset({"not_allowed", "unknown_outcome", "no_transition"})
 """Codes of refusals because of who asks, or for what."""

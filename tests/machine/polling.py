@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from holdfast.kernel.actor import SYSTEM, Actor
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import Ask, Stage
-from holdfast.machine.runs.errands import Person
+from standfast.kernel.actor import SYSTEM, Actor
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.asks import Ask, Stage
+from standfast.machine.runs.errands import Person
 
 Data = dict[str, object]
 Votes = list[tuple[int, str | None]]

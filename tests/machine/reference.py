@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import cast, get_args
 
-from holdfast.errors import ExpressionError
-from holdfast.expressions import Expression
-from holdfast.kernel.actor import Actor
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.published import Published
 from machine.hosting import NOW, OLGA
 from machine.polling import Poll, Seat, Vote, begun, may_all, person, seat_for, seat_found, verdict
+from standfast.errors import ExpressionError
+from standfast.expressions import Expression
+from standfast.kernel.actor import Actor
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.asks import Ask
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.published import Published
 
 Data = dict[str, object]
 

@@ -7,15 +7,15 @@ from typing import Literal, NamedTuple, get_args
 
 import pytest
 
-from holdfast import Saga
-from holdfast.kernel.actor import Actor
-from holdfast.kernel.decision import Decision
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import AGREES, Agree, Ask
-from holdfast.machine.graphs.compiler import compile_graph, graph_bytes, read_graph
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.events import StepAnswered
 from machine.hosting import Host
+from standfast import Saga
+from standfast.kernel.actor import Actor
+from standfast.kernel.decision import Decision
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.asks import AGREES, Agree, Ask
+from standfast.machine.graphs.compiler import compile_graph, graph_bytes, read_graph
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.events import StepAnswered
 from support.campaigns import SEED
 
 CASES = 500

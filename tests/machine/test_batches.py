@@ -7,13 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.kernel.decider import Failure
-from holdfast.kernel.decision import Decision
-from holdfast.kernel.moment import Moment
-from holdfast.machine.batches import words as w
-from holdfast.machine.batches.decider import BatchDecider
-from holdfast.machine.runs.commands import EndChild
 from machine.hosting import NOW, RUN
+from standfast.kernel.decider import Failure
+from standfast.kernel.decision import Decision
+from standfast.kernel.moment import Moment
+from standfast.machine.batches import words as w
+from standfast.machine.batches.decider import BatchDecider
+from standfast.machine.runs.commands import EndChild
 
 HOUR_MS = 3_600_000
 TRY, LOOK = w.TryMore(id="b"), w.LookAgain(id="b")

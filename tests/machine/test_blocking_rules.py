@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from authoring.document.examples import APPROVE, SUBMIT, Plain, ask, compiled, patch
-from holdfast.authoring.document import graph_of
 from machine.documents import ANN, Case
+from standfast.authoring.document import graph_of
 
 RULE: Plain = {
     "id": "r",

@@ -15,19 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import Diagnostic
-from holdfast.expressions import parse
-from holdfast.machine.graphs import calendars, checks, document_checks, forms, times
-from holdfast.machine.graphs import findings as values
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs import scopes as flow
-from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.graphs.checks import check_graph
-from holdfast.machine.graphs.findings import BACKOFFS, LONGEST_MS, LONGEST_NAME
-from holdfast.machine.graphs.graph import Edge, Kind, Node, Op, Policies
-from holdfast.machine.graphs.kinds.end import END_STATUSES
-from holdfast.machine.graphs.kinds.join import STRATEGIES
 from machine.broken_documents import BROKEN_DOCUMENTS
+from standfast.errors import Diagnostic
+from standfast.expressions import parse
+from standfast.machine.graphs import calendars, checks, document_checks, forms, times
+from standfast.machine.graphs import findings as values
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs import scopes as flow
+from standfast.machine.graphs.asks import Ask
+from standfast.machine.graphs.checks import check_graph
+from standfast.machine.graphs.findings import BACKOFFS, LONGEST_MS, LONGEST_NAME
+from standfast.machine.graphs.graph import Edge, Kind, Node, Op, Policies
+from standfast.machine.graphs.kinds.end import END_STATUSES
+from standfast.machine.graphs.kinds.join import STRATEGIES
 from support.untimed import untimed
 
 QUESTION = parse("input.total > 3").to_data()

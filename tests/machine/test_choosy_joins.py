@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from authoring.document.examples import APPROVE, Plain, compiled, patch, way
-from holdfast.authoring.document import graph_of
-from holdfast.kernel.actor import SYSTEM
-from holdfast.machine.graphs.graph import Graph
-from holdfast.machine.runs import commands as c
 from machine.documents import Case
+from standfast.authoring.document import graph_of
+from standfast.kernel.actor import SYSTEM
+from standfast.machine.graphs.graph import Graph
+from standfast.machine.runs import commands as c
 
 NODES: list[Plain] = [
     {"id": "s", "type": "parallel_split"},

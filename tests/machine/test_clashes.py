@@ -5,19 +5,19 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast.kernel.actor import SYSTEM
-from holdfast.kernel.decision import Rejection
-from holdfast.kernel.records import StepOpened
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.document import DocumentAction
-from holdfast.machine.graphs.graph import DocumentRule, Edge, Node
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs import events as e
-from holdfast.machine.runs.document_commands import Mutate, RequestTransition
-from holdfast.machine.runs.errands import Post
-from holdfast.machine.runs.repair_commands import RetryStep
 from machine.documents import ANN, BOB, CARL, Case
 from machine.hosting import OLGA, Host
+from standfast.kernel.actor import SYSTEM
+from standfast.kernel.decision import Rejection
+from standfast.kernel.records import StepOpened
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.document import DocumentAction
+from standfast.machine.graphs.graph import DocumentRule, Edge, Node
+from standfast.machine.runs import commands as c
+from standfast.machine.runs import events as e
+from standfast.machine.runs.document_commands import Mutate, RequestTransition
+from standfast.machine.runs.errands import Post
+from standfast.machine.runs.repair_commands import RetryStep
 from support.envelopes import (
     ACTIVE_SLOT,
     APPROVE_SLOT,

@@ -15,13 +15,13 @@ from typing import Literal, Union, cast, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from holdfast.errors import DefinitionError
-from holdfast.expressions import parse
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.graphs.compiler import compile_graph, graph_bytes, graph_hash, read_graph
-from holdfast.machine.graphs.document import DocumentAction, DocumentPolicy, Field, Region, Transition
-from holdfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Node, Policies, Rights
+from standfast.errors import DefinitionError
+from standfast.expressions import parse
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.asks import Ask
+from standfast.machine.graphs.compiler import compile_graph, graph_bytes, graph_hash, read_graph
+from standfast.machine.graphs.document import DocumentAction, DocumentPolicy, Field, Region, Transition
+from standfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Node, Policies, Rights
 
 GOLDEN = "812cfdc07fb1a9953dde04dd44cb093b69591ad355b52a65d32c36a22e0cd319"
 """The hash of the sample. It may never change: stored definitions are known by theirs, and runs by their definition's."""

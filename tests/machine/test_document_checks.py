@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.machine.graphs.checks import check_graph
-from holdfast.machine.graphs.compiler import graph_bytes, read_graph
-from holdfast.machine.graphs.graph import Graph
 from machine.broken_documents import BROKEN_DOCUMENTS, RIGHT
+from standfast.machine.graphs.checks import check_graph
+from standfast.machine.graphs.compiler import graph_bytes, read_graph
+from standfast.machine.graphs.graph import Graph
 
 
 def findings(graph: Graph) -> list[tuple[str, str, str]]:

@@ -7,20 +7,20 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from holdfast.errors import DefinitionError
-from holdfast.kernel.actor import SYSTEM, Actor
-from holdfast.kernel.decision import Decision, Rejection
-from holdfast.kernel.records import StepOpened
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.document import DocumentAction, Field
-from holdfast.machine.graphs.graph import DocumentRule, Edge, Node
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs import events as e
-from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
-from holdfast.machine.runs.fields import CHANGED
-from holdfast.machine.runs.repair_commands import CompleteByHand, ForceFailure, SkipStep
 from machine.documents import ANN, BOB, CARL, GIVEN, Case
 from machine.hosting import OLGA, Host
+from standfast.errors import DefinitionError
+from standfast.kernel.actor import SYSTEM, Actor
+from standfast.kernel.decision import Decision, Rejection
+from standfast.kernel.records import StepOpened
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.document import DocumentAction, Field
+from standfast.machine.graphs.graph import DocumentRule, Edge, Node
+from standfast.machine.runs import commands as c
+from standfast.machine.runs import events as e
+from standfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
+from standfast.machine.runs.fields import CHANGED
+from standfast.machine.runs.repair_commands import CompleteByHand, ForceFailure, SkipStep
 from support.envelopes import (
     ACTIVE_SLOT,
     APPROVE_SLOT,

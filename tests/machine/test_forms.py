@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from holdfast.machine.graphs.forms import MOST_FAULTS, Form, form_faults
-from holdfast.machine.graphs.patterns import read_pattern
+from standfast.machine.graphs.forms import MOST_FAULTS, Form, form_faults
+from standfast.machine.graphs.patterns import read_pattern
 
 FORM: dict[str, object] = {
     "type": "object",
@@ -120,5 +120,5 @@ def test_a_long_list_of_objects_is_compared_quickly() -> None:
 
 def test_the_validator_is_not_loaded_without_a_form() -> None:
     """Whoever has no forms does not pay for them."""
-    program = "import sys, holdfast; holdfast.Saga('s').human('a').build(); sys.exit(bool({'jsonschema', 're2'} & set(sys.modules)))"
+    program = "import sys, standfast; standfast.Saga('s').human('a').build(); sys.exit(bool({'jsonschema', 're2'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from holdfast.kernel.actor import SYSTEM, Actor
-from holdfast.machine.graphs.asks import Agree, Ask
-from holdfast.machine.graphs.graph import Human
-from holdfast.machine.runs import commands as c
 from machine.documents import ANN, BOB, Case
 from machine.hosting import OLGA
+from standfast.kernel.actor import SYSTEM, Actor
+from standfast.machine.graphs.asks import Agree, Ask
+from standfast.machine.graphs.graph import Human
+from standfast.machine.runs import commands as c
 from support.envelopes import APPROVE_SLOT, SUBMIT_SLOT, approval, chain, invoice, value
 
 MANAGERS = frozenset({"manager"})

@@ -8,14 +8,14 @@ from types import FrameType
 
 import pytest
 
-from holdfast.expressions import parse
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.evolution import MOST_DECIDED
-from holdfast.machine.runs.repair_commands import SkipStep
 from machine.documents import ANN, Case
 from machine.hosting import OLGA, Host
+from standfast.expressions import parse
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.evolution import MOST_DECIDED
+from standfast.machine.runs.repair_commands import SkipStep
 from support.envelopes import APPROVE_SLOT, approval, chain, invoice
 
 SMALL, LARGE = 60, 240

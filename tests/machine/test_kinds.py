@@ -10,13 +10,13 @@ from typing import get_args
 import msgspec
 import pytest
 
-from holdfast.authoring.saga.definition import STEP_TYPES
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs import kinds
-from holdfast.machine.graphs.graph import Node, Op
-from holdfast.machine.graphs.kinds.kind import NodeOp, Shape
-from holdfast.machine.runs import nodes
-from holdfast.machine.runs.nodes.kind import Kind
+from standfast.authoring.saga.definition import STEP_TYPES
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs import kinds
+from standfast.machine.graphs.graph import Node, Op
+from standfast.machine.graphs.kinds.kind import NodeOp, Shape
+from standfast.machine.runs import nodes
+from standfast.machine.runs.nodes.kind import Kind
 
 KINDS: tuple[type[NodeOp], ...] = get_args(Op)
 OWN = ("word", "shape", "is_answering", "is_named", "execution", "exits")

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.errors import DefinitionError
-from holdfast.kernel.actor import SYSTEM, Actor
-from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
-from holdfast.kernel.moment import Moment
-from holdfast.kernel.records import TaskOpened
-from holdfast.kernel.rows import Record, merge
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.events import StepAnswered
-from holdfast.machine.runs.namespaces import Asked, namespaces_of
-from holdfast.machine.runs.refusals import Refusal
 from machine.hosting import NOW, RUN, Host
+from standfast.errors import DefinitionError
+from standfast.kernel.actor import SYSTEM, Actor
+from standfast.kernel.decision import Answer, Decision, Ignored, Rejection
+from standfast.kernel.moment import Moment
+from standfast.kernel.records import TaskOpened
+from standfast.kernel.rows import Record, merge
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.events import StepAnswered
+from standfast.machine.runs.namespaces import Asked, namespaces_of
+from standfast.machine.runs.refusals import Refusal
 
 ANN = Actor(id="ann", roles=frozenset({"finance"}), capabilities=frozenset({"orders.*"}), on_behalf_of="eve")
 BOB = Actor(id="bob", capabilities=frozenset({"stock.take"}))

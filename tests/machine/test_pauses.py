@@ -6,15 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.kernel.decision import Decision, Ignored, Rejection
-from holdfast.kernel.records import StepOpened, TaskOpened
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs import events as e
-from holdfast.machine.runs.holding import MOST_TRIGGERS
-from holdfast.machine.runs.timers import RESUME, command_of, step_timer
 from machine.hosting import NOW, Host
+from standfast.kernel.decision import Decision, Ignored, Rejection
+from standfast.kernel.records import StepOpened, TaskOpened
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.runs import commands as c
+from standfast.machine.runs import events as e
+from standfast.machine.runs.holding import MOST_TRIGGERS
+from standfast.machine.runs.timers import RESUME, command_of, step_timer
 
 HOUR = timedelta(hours=1)
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.errors import DefinitionError
-from holdfast.expressions import Options, parse
-from holdfast.kernel.actor import Actor
-from holdfast.kernel.decision import Answer, Rejection
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.events import StepCompleted, TimedOut
-from holdfast.machine.runs.refusals import Refusal
-from holdfast.machine.runs.timers import DEADLINE
 from machine.hosting import Host
+from standfast.errors import DefinitionError
+from standfast.expressions import Options, parse
+from standfast.kernel.actor import Actor
+from standfast.kernel.decision import Answer, Rejection
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.events import StepCompleted, TimedOut
+from standfast.machine.runs.refusals import Refusal
+from standfast.machine.runs.timers import DEADLINE
 
 ANN = Actor(id="ann")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.kernel.decision import Decision, Ignored
-from holdfast.kernel.moment import Moment
-from holdfast.machine import publications as p
-from holdfast.machine.runs.published import AnswerOffer, Waiter
 from machine.hosting import NOW, RUN
+from standfast.kernel.decision import Decision, Ignored
+from standfast.kernel.moment import Moment
+from standfast.machine import publications as p
+from standfast.machine.runs.published import AnswerOffer, Waiter
 
 DECIDER = p.PublicationDecider()
 FIRST, SECOND = (Waiter(instance=f"00000000-0000-7000-8000-00000000000{n}", definition="d", step=1) for n in (1, 2))

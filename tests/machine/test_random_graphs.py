@@ -1,6 +1,6 @@
 """The machine against the reference: random graphs, random schedules, compared after every command.
 
-HOLDFAST_SEED=7 HOLDFAST_GRAPHS=100000 .venv/bin/pytest tests/machine/test_random_graphs.py -k agree runs another campaign.
+STANDFAST_SEED=7 STANDFAST_GRAPHS=100000 .venv/bin/pytest tests/machine/test_random_graphs.py -k agree runs another campaign.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from random import Random
 
 import pytest
 
-from holdfast.machine.graphs import graph as g
 from machine.generating import random_graph, random_limit
 from machine.playing import Act, DisagreementError, Play, play_at_random, shortened
+from standfast.machine.graphs import graph as g
 from support.campaigns import GRAPHS, SEED
 from support.repository import PYTHONPATH
 
@@ -92,7 +92,7 @@ def describe(seed: str, play: Play, acts: list[Act], told: str) -> str:
         "",
         f"# seed {seed}",
         "from random import Random",
-        "from holdfast.machine.runs.commands import *",
+        "from standfast.machine.runs.commands import *",
         "from machine.generating import random_graph",
         "from machine.playing import *",
         "",

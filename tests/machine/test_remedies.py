@@ -1,6 +1,6 @@
 """What a run would accept: every operation that is recommended is taken and changes something, and no state is a dead end.
 
-HOLDFAST_SEED=7 HOLDFAST_GRAPHS=100000 .venv/bin/pytest tests/machine/test_remedies.py -k dead_end runs another campaign.
+STANDFAST_SEED=7 STANDFAST_GRAPHS=100000 .venv/bin/pytest tests/machine/test_remedies.py -k dead_end runs another campaign.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from random import Random
 
 import pytest
 
-from holdfast.kernel.codecs import JsonCodec
-from holdfast.kernel.decision import Decision, Rejection
-from holdfast.kernel.moment import Moment
-from holdfast.kernel.program import Program
-from holdfast.machine.remedies import Remedy, Trials, all_of, command_of
-from holdfast.machine.runs.state import State
 from machine.generating import random_graph, random_limit
 from machine.hosting import RUN, Host
 from machine.playing import Act, DisagreementError, Play, play_at_random
+from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.decision import Decision, Rejection
+from standfast.kernel.moment import Moment
+from standfast.kernel.program import Program
+from standfast.machine.remedies import Remedy, Trials, all_of, command_of
+from standfast.machine.runs.state import State
 from support.campaigns import GRAPHS, SEED
 
 SHARES = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import ConfigurationError, DefinitionError, Engine, Saga
+from standfast import ConfigurationError, DefinitionError, Engine, Saga
 
 
 def test_no_step_names_the_engines_own_handler() -> None:

@@ -7,18 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.errors import DefinitionError
-from holdfast.kernel.decider import Failure
-from holdfast.kernel.records import DeadLetterRaised, StepOpened
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.admission import LATE
-from holdfast.machine.runs.events import BranchesDropped, HandlerMissing
-from holdfast.machine.runs.nodes.wait import MOST_KEPT
 from machine.generating import stored
 from machine.hosting import RUN, Host
 from machine.playing import Act, Answer, Begin, Deliver, Fire, Pass, Play, Say
+from standfast.errors import DefinitionError
+from standfast.kernel.decider import Failure
+from standfast.kernel.records import DeadLetterRaised, StepOpened
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.admission import LATE
+from standfast.machine.runs.events import BranchesDropped, HandlerMissing
+from standfast.machine.runs.nodes.wait import MOST_KEPT
 
 DLQ, PAUSE = g.Policies(on_failure="dlq"), g.Policies(on_no_edge="pause")
 START = Say(c.StartWorkflow(input={"x": 1}))

@@ -10,18 +10,18 @@ from typing import Literal
 import pytest
 from msgspec.structs import replace as changed
 
-from holdfast.authoring.document.ways import brought
-from holdfast.kernel.actor import Actor
-from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.graphs.document import DocumentAction, DocumentPolicy, DocumentSpec, Field, Transition, Window
-from holdfast.machine.graphs.graph import Edge, Graph, Node
-from holdfast.machine.graphs.index import GraphIndex
-from holdfast.machine.runs import events as e
-from holdfast.machine.runs.document_commands import SwitchWorkflow
 from machine.documents import ANN, BOB, CARL, Case
 from machine.hosting import OLGA
+from standfast.authoring.document.ways import brought
+from standfast.kernel.actor import Actor
+from standfast.kernel.decision import Rejection
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.asks import Ask
+from standfast.machine.graphs.document import DocumentAction, DocumentPolicy, DocumentSpec, Field, Transition, Window
+from standfast.machine.graphs.graph import Edge, Graph, Node
+from standfast.machine.graphs.index import GraphIndex
+from standfast.machine.runs import events as e
+from standfast.machine.runs.document_commands import SwitchWorkflow
 from support.envelopes import (
     ACTIVE_SLOT,
     APPROVE_SLOT,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import get_args
 
-from holdfast.machine.runs import decisions as deciding
-from holdfast.machine.runs import evolution as evolving
-from holdfast.machine.runs.commands import Command
-from holdfast.machine.runs.events import Event
+from standfast.machine.runs import decisions as deciding
+from standfast.machine.runs import evolution as evolving
+from standfast.machine.runs.commands import Command
+from standfast.machine.runs.events import Event
 
 
 def test_every_command_is_decided() -> None:

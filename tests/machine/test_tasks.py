@@ -9,22 +9,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.expressions import parse
-from holdfast.kernel.actor import SYSTEM, Actor
-from holdfast.kernel.decision import Answer, Decision, Ignored, Rejection
-from holdfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked
-from holdfast.kernel.records import TaskOpened
-from holdfast.kernel.rows import Record, merge
-from holdfast.kernel.vocabulary import DEFAULT_LIMIT
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import Ask, Stage
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.asking import MOST_PEOPLE
-from holdfast.machine.runs.errands import FindPeople, Person
-from holdfast.machine.runs.events import StepAnswered, StepCompleted, TaskDecided, WorkflowPaused
-from holdfast.machine.runs.refusals import Refusal
 from machine.hosting import NOW, Host
+from standfast.expressions import parse
+from standfast.kernel.actor import SYSTEM, Actor
+from standfast.kernel.decision import Answer, Decision, Ignored, Rejection
+from standfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked
+from standfast.kernel.records import TaskOpened
+from standfast.kernel.rows import Record, merge
+from standfast.kernel.vocabulary import DEFAULT_LIMIT
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.asks import Ask, Stage
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.asking import MOST_PEOPLE
+from standfast.machine.runs.errands import FindPeople, Person
+from standfast.machine.runs.events import StepAnswered, StepCompleted, TaskDecided, WorkflowPaused
+from standfast.machine.runs.refusals import Refusal
 
 ANN, BOB, CARL = Actor(id="ann"), Actor(id="bob"), Actor(id="carl")
 EVE = Actor(id="eve")

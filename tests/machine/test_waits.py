@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs.published import Published
 from machine.hosting import Host
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.runs import commands as c
+from standfast.machine.runs.published import Published
 
 
 @pytest.mark.row("EC-22")

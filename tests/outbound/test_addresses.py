@@ -6,8 +6,8 @@ import ipaddress
 
 import pytest
 
-from holdfast import ConfigurationError, Engine, Settings
-from holdfast.outbound.addresses import Allowance, address_of, why_forbidden
+from standfast import ConfigurationError, Engine, Settings
+from standfast.outbound.addresses import Allowance, address_of, why_forbidden
 
 FORBIDDEN = {
     "127.0.0.1": "a loopback",

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 import pytest
 import trustme
 
-from holdfast import Fail, Retry
-from holdfast.outbound.addresses import Allowance
-from holdfast.outbound.bodies import json_of
-from holdfast.outbound.http import Answer, Cut, Limits, Outbound, Request, judge
-from holdfast.outbound.places import place_of
 from outbound.serving import Line, Received, Server, answer, serving
+from standfast import Fail, Retry
+from standfast.outbound.addresses import Allowance
+from standfast.outbound.bodies import json_of
+from standfast.outbound.http import Answer, Cut, Limits, Outbound, Request, judge
+from standfast.outbound.places import place_of
 
 LOCAL = Allowance.of(["127.0.0.0/8"])
 SOON = Limits(total_seconds=0.5, response_bytes=10_000, request_bytes=1_000)

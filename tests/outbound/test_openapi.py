@@ -17,16 +17,16 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from holdfast import Actor, ApiDocument, ConfigurationError, Fail, Invocation, OpenApi, Retry
-from holdfast.kernel.ids import InstanceId
-from holdfast.outbound.http import Answer
-from holdfast.outbound.openapi import documents
-from holdfast.outbound.openapi.operations import Operation
-from holdfast.outbound.openapi.security import Redaction
-from holdfast.outbound.places import place_of
-from holdfast.runtime.handlers import UncalledError
-from holdfast.testing import ManualEngine
 from outbound.serving import Line, Received, Server, answer
+from standfast import Actor, ApiDocument, ConfigurationError, Fail, Invocation, OpenApi, Retry
+from standfast.kernel.ids import InstanceId
+from standfast.outbound.http import Answer
+from standfast.outbound.openapi import documents
+from standfast.outbound.openapi.operations import Operation
+from standfast.outbound.openapi.security import Redaction
+from standfast.outbound.places import place_of
+from standfast.runtime.handlers import UncalledError
+from standfast.testing import ManualEngine
 
 SHOP = """
 openapi: 3.1.0
@@ -192,7 +192,7 @@ def test_headers_and_cookies_go_there_too(server: Server) -> None:
         "accept": "application/json",
         "accept-encoding": "identity",
         "connection": "close",
-        "user-agent": "holdfast",
+        "user-agent": "standfast",
         "x-api-key": KEY,
         "x-shop": "a,b",
         "x-map": "a=1",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast import Decider, Decision, Effect, Engine, Failure, Moment
-from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.runs.commands import PeopleFound
-from holdfast.machine.runs.errands import OWN_HANDLER, FindPeople, Person
+from standfast import Decider, Decision, Effect, Engine, Failure, Moment
+from standfast.machine.graphs.asks import Ask
+from standfast.machine.runs.commands import PeopleFound
+from standfast.machine.runs.errands import OWN_HANDLER, FindPeople, Person
 
 
 @dataclass(frozen=True)

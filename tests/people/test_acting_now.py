@@ -12,21 +12,21 @@ import msgspec
 import pytest
 
 from api.world import GENEROUS, Client, problem
-from holdfast import (
+from standfast import (
     Actor,
     Calls,
     Capabilities,
     ForbiddenError,
-    HoldfastError,
     RejectedError,
     RequestContext,
     Run,
     Saga,
+    StandfastError,
     ask,
 )
-from holdfast.http import create_app
-from holdfast.kernel.people import Delegation
-from holdfast.testing import ManualEngine
+from standfast.http import create_app
+from standfast.kernel.people import Delegation
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 FORGETFUL = msgspec.structs.replace(GENEROUS, credential_memory=timedelta(0))
@@ -223,7 +223,7 @@ def test_a_deactivated_person_does_nothing(place: Place) -> None:
             deed(ann)
         except ForbiddenError as error:
             refused[name] = error.reason
-        except HoldfastError:
+        except StandfastError:
             continue  # What is refused for another reason, such as a run that has ended by now, is not refused for want of a right.
     assert refused == {}
 

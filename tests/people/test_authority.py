@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from holdfast import Actor, Capabilities, Definition, Engine, Escalation, ForbiddenError, RejectedError, Run, Saga
-from holdfast.kernel.actor import SYSTEM, RequestContext
-from holdfast.kernel.people import DirectoryLook
-from holdfast.machine.runs.errands import Person
-from holdfast.people.authority import Authority, Matter, StandIn, authority
-from holdfast.people.tables import TableDirectory
-from holdfast.testing import ManualEngine
+from standfast import Actor, Capabilities, Definition, Engine, Escalation, ForbiddenError, RejectedError, Run, Saga
+from standfast.kernel.actor import SYSTEM, RequestContext
+from standfast.kernel.people import DirectoryLook
+from standfast.machine.runs.errands import Person
+from standfast.people.authority import Authority, Matter, StandIn, authority
+from standfast.people.tables import TableDirectory
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 
 DAY = timedelta(days=1)

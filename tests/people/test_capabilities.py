@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import (
+from standfast import (
     Actor,
     Capabilities,
     CapabilityResolver,
@@ -17,7 +17,7 @@ from holdfast import (
     PayloadError,
     RequestContext,
 )
-from holdfast.testing import ManualEngine
+from standfast.testing import ManualEngine
 
 FILE = """
 roles:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import (
+from people.asking import Inquirer
+from standfast import (
     Actor,
     Ask,
     Calls,
@@ -19,7 +20,6 @@ from holdfast import (
     Stage,
     StoreError,
 )
-from people.asking import Inquirer
 from support.engines import AT_ONCE, Live, Place
 from support.waiting import together
 
@@ -70,7 +70,7 @@ def test_a_version_withstands_sql(place: Place, statement: str) -> None:
     """What questions keep to cannot be rewritten behind their backs."""
     place.engine().chains.publish("spend", [MANAGER])
     with pytest.raises(StoreError, match="HF102"), place.store.writer().unit() as unit, unit.lend() as lent:
-        lent.execute(statement.format("" if place.url.startswith("sqlite") else "holdfast."))  # type: ignore[attr-defined]
+        lent.execute(statement.format("" if place.url.startswith("sqlite") else "standfast."))  # type: ignore[attr-defined]
 
 
 def test_stages_can_be_written_in_short(place: Place) -> None:

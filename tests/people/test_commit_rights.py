@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import pytest
 
-from holdfast import Actor, ForbiddenError, RequestContext
-from holdfast.app.fact_source import EngineFacts
-from holdfast.people import access
-from holdfast.people.refusals import PeopleRefusal
-from holdfast.runtime.commit.facts import Asking, StandsIn
-from holdfast.store.facts import FactLook
-from holdfast.store.port import Parts
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, RequestContext
+from standfast.app.fact_source import EngineFacts
+from standfast.people import access
+from standfast.people.refusals import PeopleRefusal
+from standfast.runtime.commit.facts import Asking, StandsIn
+from standfast.store.facts import FactLook
+from standfast.store.port import Parts
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from holdfast import (
+from standfast import (
     Actor,
     Calls,
     ConfigurationError,
@@ -20,7 +20,7 @@ from holdfast import (
     RejectedError,
     StoreError,
 )
-from holdfast.testing import ManualEngine
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.waiting import together
 
@@ -137,7 +137,7 @@ def test_what_was_changed_is_never_rewritten(place: Place, statement: str) -> No
     """The record of changes withstands SQL too."""
     engine = staffed(place)
     with pytest.raises(StoreError, match="HF120"), place.store.writer().unit() as unit, unit.lend() as lent:
-        lent.execute(statement.format("" if place.url.startswith("sqlite") else "holdfast."))  # type: ignore[attr-defined]
+        lent.execute(statement.format("" if place.url.startswith("sqlite") else "standfast."))  # type: ignore[attr-defined]
     assert len(engine.directory.changes()) == 4
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import ConfigurationError, Directory, Principal
-from holdfast.kernel.people import Absence, Delegation
-from holdfast.people.directory import Look
+from standfast import ConfigurationError, Directory, Principal
+from standfast.kernel.people import Absence, Delegation
+from standfast.people.directory import Look
 
 SAMPLE = Path(__file__).with_name("people.yaml")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import ConfigurationError, Engine, PeopleRequest, Saga, Settings, ask
-from holdfast.machine.graphs.asks import Ask
 from people.asking import Inquirer
+from standfast import ConfigurationError, Engine, PeopleRequest, Saga, Settings, ask
+from standfast.machine.graphs.asks import Ask
 from support.engines import AT_ONCE, Place
 
 DAY = timedelta(days=1)

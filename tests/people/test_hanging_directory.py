@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from holdfast import Actor, Directory, Engine, Saga, StoppedError, StoreUnavailableError, load_processes
-from holdfast.kernel.people import DirectoryLook
+from standfast import Actor, Directory, Engine, Saga, StoppedError, StoreUnavailableError, load_processes
+from standfast.kernel.people import DirectoryLook
 from support.engines import QUICK, Live
 from support.waiting import LONG_SECONDS, arrives, eventually
 

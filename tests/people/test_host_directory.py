@@ -9,11 +9,11 @@ from typing import cast
 
 import pytest
 
-from holdfast import Actor, Capabilities, Directory, ForbiddenError, RequestContext, Saga, StoreUnavailableError
-from holdfast.kernel.people import Delegation, DirectoryLook, Grant, Principal
-from holdfast.people.directory import StaticDirectory
-from holdfast.people.files import Roster
-from holdfast.testing import ManualEngine
+from standfast import Actor, Capabilities, Directory, ForbiddenError, RequestContext, Saga, StoreUnavailableError
+from standfast.kernel.people import Delegation, DirectoryLook, Grant, Principal
+from standfast.people.directory import StaticDirectory
+from standfast.people.files import Roster
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.samples import Do, Doll
 

@@ -14,10 +14,10 @@ import pytest
 from api import tokens
 from api.tokens import token
 from api.world import GENEROUS, Client
-from holdfast import Actor, Calls, Capabilities, ClaimedCapabilities, RequestContext, Saga, Settings
-from holdfast.http import create_app
-from holdfast.testing import ManualEngine
 from people.test_host_directory import Personnel
+from standfast import Actor, Calls, Capabilities, ClaimedCapabilities, RequestContext, Saga, Settings
+from standfast.http import create_app
+from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, Place
 from support.samples import Do, Puppet
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.processes.acting import ends, process, registered
-from holdfast import Actor, Directory, Engine, ForbiddenError, RejectedError, Run, Saga, SagaDefinition, ask
-from holdfast.testing import ManualEngine
+from standfast import Actor, Directory, Engine, ForbiddenError, RejectedError, Run, Saga, SagaDefinition, ask
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 FINANCE = Actor(id="fred", roles=frozenset({"finance"}))

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 import trustme
 
-from holdfast import Fail, Mail, Notice
-from holdfast.kernel.ids import InstanceId
+from standfast import Fail, Mail, Notice
+from standfast.kernel.ids import InstanceId
 from support.mailing import PASSWORD, MailServer, mail_server
 
 NOTICE = Notice(

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from holdfast import Run, Saga, SagaDefinition, ask
-from holdfast.testing import ManualEngine
 from people.test_reviewing import HOUR, STUCK, office, question, stands
+from standfast import Run, Saga, SagaDefinition, ask
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 Act = Callable[[ManualEngine, str], object]

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec import inspect
 
-from holdfast import Actor, DefinitionError, PayloadError, RejectedError, Saga, ask, load_processes, load_rules
-from holdfast.authoring.document.body_format import Body
-from holdfast.authoring.document.contract_format import Contract
-from holdfast.authoring.files.values import EMPTY
-from holdfast.authoring.process.format import Domain
-from holdfast.machine.graphs.asks import Ask
-from holdfast.testing import ManualEngine
+from standfast import Actor, DefinitionError, PayloadError, RejectedError, Saga, ask, load_processes, load_rules
+from standfast.authoring.document.body_format import Body
+from standfast.authoring.document.contract_format import Contract
+from standfast.authoring.files.values import EMPTY
+from standfast.authoring.process.format import Domain
+from standfast.machine.graphs.asks import Ask
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 HARMLESS = {

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from app.processes.acting import ends, process, registered
-from holdfast import Actor, RejectedError, Saga, ask
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, RejectedError, Saga, ask
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 OPS = Actor(id="ops", capabilities=frozenset({"task:*", "execution:*"}))

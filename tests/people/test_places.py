@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import Actor, Escalation, Run, Saga, ask
-from holdfast.testing import ManualEngine
+from standfast import Actor, Escalation, Run, Saga, ask
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 OPS = Actor(id="ops", capabilities=frozenset({"task:*", "execution:*"}))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import (
+from standfast import (
     Actor,
     Directory,
     Escalation,
@@ -21,14 +21,14 @@ from holdfast import (
     load_processes,
     load_rules,
 )
-from holdfast.app.desk import nothing
-from holdfast.kernel.people import DirectoryLook, Grant, Principal
-from holdfast.machine.runs import commands as c
-from holdfast.people.directory import StaticDirectory
-from holdfast.people.files import Roster
-from holdfast.people.tables import TableDirectory
-from holdfast.runtime.telemetry import Happening, InstancePaused
-from holdfast.testing import ManualEngine
+from standfast.app.desk import nothing
+from standfast.kernel.people import DirectoryLook, Grant, Principal
+from standfast.machine.runs import commands as c
+from standfast.people.directory import StaticDirectory
+from standfast.people.files import Roster
+from standfast.people.tables import TableDirectory
+from standfast.runtime.telemetry import Happening, InstancePaused
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 
 HOUR = timedelta(hours=1)

@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from app.processes.acting import ends, process, registered
-from holdfast import Actor, Capabilities, Directory, ForbiddenError, RejectedError, Saga, ask
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
-from holdfast.people.directory import StaticDirectory
-from holdfast.people.files import Roster
-from holdfast.testing import ManualEngine
+from standfast import Actor, Capabilities, Directory, ForbiddenError, RejectedError, Saga, ask
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
+from standfast.people.directory import StaticDirectory
+from standfast.people.files import Roster
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 BEGIN = datetime(2029, 1, 1, tzinfo=UTC)

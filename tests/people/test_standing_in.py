@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.documents.walls import ANN, FIN, acting, answer, open_tasks, opened, patch, stands, submit
-from holdfast import Actor, ForbiddenError, HumanTask, RejectedError, Run, Saga, ask, load_processes
-from holdfast.testing import ManualEngine
 from people.test_host_directory import Personnel, Quick
+from standfast import Actor, ForbiddenError, HumanTask, RejectedError, Run, Saga, ask, load_processes
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 PEOPLE = ("ann", "bob", "cat", "dora", "eve", "rita")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from app.test_four_eyes_who_acted import task_of, who
-from holdfast import Actor, Escalation, NotFoundError, Notice, Saga
-from holdfast.testing import ManualEngine
+from standfast import Actor, Escalation, NotFoundError, Notice, Saga
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 HOUR = timedelta(hours=1)

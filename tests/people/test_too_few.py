@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Actor, Run, Saga, ask
-from holdfast.testing import ManualEngine
+from standfast import Actor, Run, Saga, ask
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 FINANCE = ask("role:finance", pick="all")

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from holdfast import ConfigurationError, Fail, Retry, Settings, Webhook
-from holdfast.testing import ManualEngine
 from people.test_mail import NOTICE
+from standfast import ConfigurationError, Fail, Retry, Settings, Webhook
+from standfast.testing import ManualEngine
 
 LOCAL = ["127.0.0.1"]
 KEY = bytes(range(32))
@@ -59,7 +59,7 @@ class Receiver:
                 """Say nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hooks?from=holdfast"
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hooks?from=standfast"
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_what_is_posted_is_signed(receiver: Receiver) -> None:
     wanted = base64.b64encode(hmac.new(KEY, signed, hashlib.sha256).digest()).decode()
     assert request.headers["webhook-signature"] == f"v1,{wanted}"
     assert request.headers["webhook-timestamp"] == str(int(NOTICE.at.timestamp()))
-    assert (request.path, request.headers["x-own"]) == ("/hooks?from=holdfast", "1")
+    assert (request.path, request.headers["x-own"]) == ("/hooks?from=standfast", "1")
     assert request.headers["content-type"] == "application/json"
     said = json.loads(request.body)
     assert said["data"]["subject"] == "Order 7"

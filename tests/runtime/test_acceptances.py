@@ -9,10 +9,10 @@ from datetime import datetime
 import msgspec
 import pytest
 
-from holdfast import Engine, PayloadError, StoppedError, StoreUnavailableError
-from holdfast.errors import StoreError
-from holdfast.store.port import Writer
-from holdfast.store.shapes import StoredMessage
+from standfast import Engine, PayloadError, StoppedError, StoreUnavailableError
+from standfast.errors import StoreError
+from standfast.store.port import Writer
+from standfast.store.shapes import StoredMessage
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Add, Counter, Do, Ledger, Puppet, note

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from holdfast import Decider, Decision, Moment, Settings
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.commit.cache import CachedInstance, InstanceCache
-from holdfast.store.shapes import Address
+from standfast import Decider, Decision, Moment, Settings
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.commit.cache import CachedInstance, InstanceCache
+from standfast.store.shapes import Address
 from support.engines import Place
 from support.samples import Add, Added, Answer, Counter, Do, Noted, Notes, Puppet
 

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.runtime.chance import SeededChance, SystemChance
+from standfast.runtime.chance import SeededChance, SystemChance
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)
 
 FORKING = """
 import os
 from datetime import UTC, datetime
-from holdfast.runtime.chance import SystemChance
+from standfast.runtime.chance import SystemChance
 chance = SystemChance()
 if child := os.fork():
     os.waitpid(child, 0)

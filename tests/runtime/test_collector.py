@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast import Engine
-from holdfast.runtime.collector import OWN_PROCESS, collect_after
+from standfast import Engine
+from standfast.runtime.collector import OWN_PROCESS, collect_after
 
 
 @pytest.fixture(autouse=True)

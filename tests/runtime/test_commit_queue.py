@@ -15,7 +15,7 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import (
+from standfast import (
     ConflictError,
     Decider,
     Decision,
@@ -28,14 +28,14 @@ from holdfast import (
     Settings,
     StoppedError,
 )
-from holdfast.errors import StoreError, StoreUnavailableError
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.commit.batch import Batch
-from holdfast.runtime.commit.submissions import Submission
-from holdfast.runtime.handlers import EffectContext
-from holdfast.runtime.telemetry import CommandRefused, Committed, Happening
-from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import Address, Change, Claim, Wanted
+from standfast.errors import StoreError, StoreUnavailableError
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.commit.batch import Batch
+from standfast.runtime.commit.submissions import Submission
+from standfast.runtime.handlers import EffectContext
+from standfast.runtime.telemetry import CommandRefused, Committed, Happening
+from standfast.store.port import LostRaceError
+from standfast.store.shapes import Address, Change, Claim, Wanted
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Add, Answer, Counter, Do, Ledger, Noted, Notes, Puppet, act, note
@@ -110,8 +110,8 @@ def poisoned(live: Live) -> None:
         return
     with psycopg.connect(live.url, autocommit=True) as server:
         server.execute(
-            f"create trigger stop before insert on holdfast.receipts for each row when (new.key = '{POISON}') "
-            "execute function holdfast.refuse('HF999', 'no')"
+            f"create trigger stop before insert on standfast.receipts for each row when (new.key = '{POISON}') "
+            "execute function standfast.refuse('HF999', 'no')"
         )
 
 
@@ -488,7 +488,7 @@ class Commits:
         return batch
 
 
-LOOP, COMMITTER = "holdfast-loop", "holdfast-committer-1"
+LOOP, COMMITTER = "standfast-loop", "standfast-committer-1"
 
 
 def committing(live: Live) -> tuple[Engine, Commits]:

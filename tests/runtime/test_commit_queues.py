@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import ConfigurationError, Decision, Moment, Saga, Settings
+from standfast import ConfigurationError, Decision, Moment, Saga, Settings
 from support.engines import QUICK, Live
 from support.inside import lanes_of
 from support.samples import Do, Ledger, Noted, Notes, Puppet

@@ -7,8 +7,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import Decision, EffectContext, Message, Moment, RetryPolicy, Settings
-from holdfast.runtime.telemetry import Happening, TimerFired
+from standfast import Decision, EffectContext, Message, Moment, RetryPolicy, Settings
+from standfast.runtime.telemetry import Happening, TimerFired
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Ledger, Noted, Notes, Puppet, act
@@ -183,7 +183,7 @@ def test_a_timer_beyond_the_calendar_stops_nobody(place: Place, when: str) -> No
     is_sqlite = place.url.startswith("sqlite")
     instant = {"too late": "12000-01-01", "too early": "0044-03-15 BC"}[when] if not is_sqlite else f"{when[4]} never"
     with place.store.writer().unit() as unit:
-        table = "timers" if is_sqlite else "holdfast.timers"
+        table = "timers" if is_sqlite else "standfast.timers"
         unit.connection.execute(f"update {table} set due_at = '{instant}' where instance = '{spoilt}'")  # type: ignore[attr-defined]
     engine.deciders.submit(Puppet, Do("p-3", "told"))
     engine.advance(hours=2)
@@ -223,7 +223,7 @@ def test_a_timer_that_cannot_be_read_does_not_stop_the_others(place: Place) -> N
     for key in ("p-1", "p-2"):
         engine.deciders.execute(Puppet, Do(key, "set"))
     spoilt = engine.deciders.get(Puppet, "p-1").id
-    prefix = "" if place.url.startswith("sqlite") else "holdfast."
+    prefix = "" if place.url.startswith("sqlite") else "standfast."
     with place.store.writer().unit() as unit:
         nonsense = "x'ff'" if not prefix else "'\\xff'::bytea"
         unit.connection.execute(f"update {prefix}timers set data = {nonsense} where instance = '{spoilt}'")  # type: ignore[attr-defined]

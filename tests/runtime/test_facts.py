@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import CommandError, Decider, Decision, Moment
-from holdfast.kernel.facts import (
+from standfast import CommandError, Decider, Decision, Moment
+from standfast.kernel.facts import (
     SETTINGS_FACT,
     DocumentFact,
     FactKey,
@@ -18,7 +18,7 @@ from holdfast.kernel.facts import (
     person_fact,
     rules_fact,
 )
-from holdfast.testing import ManualEngine
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.waiting import together
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Settings
+from standfast import Settings
 from support.engines import Place
 from support.folding import assert_folded
 from support.inside import lanes_of
@@ -33,7 +33,7 @@ def test_an_impure_decider_is_noticed(place: Place) -> None:
 
 def spoil(place: Place, statement: str) -> None:
     """Change the database behind the engine's back."""
-    prefix = "" if place.url.startswith("sqlite") else "holdfast."
+    prefix = "" if place.url.startswith("sqlite") else "standfast."
     with place.store.writer().unit() as unit:
         unit.connection.execute(statement.format(prefix))  # type: ignore[attr-defined]
     place.must_fold = False

@@ -14,12 +14,12 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast import Decision, EffectContext, Engine, Message, Moment, ProjectedEvent, Saga, StoreUnavailableError
-from holdfast.runtime.commit.queue import CommitQueue
-from holdfast.runtime.loop import Chores, Loop
-from holdfast.runtime.replies import callbacks
-from holdfast.runtime.threads import Threads
-from holdfast.store.shapes import DEFAULT_TENANT, Address, StoredEffect
+from standfast import Decision, EffectContext, Engine, Message, Moment, ProjectedEvent, Saga, StoreUnavailableError
+from standfast.runtime.commit.queue import CommitQueue
+from standfast.runtime.loop import Chores, Loop
+from standfast.runtime.replies import callbacks
+from standfast.runtime.threads import Threads
+from standfast.store.shapes import DEFAULT_TENANT, Address, StoredEffect
 from support.batching import Gate, Stand
 from support.engines import QUICK, Live
 from support.samples import Act, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act
@@ -245,7 +245,7 @@ def locked(stage: Stage) -> Iterator[None]:
             other.execute("begin immediate")
         else:
             server = stack.enter_context(psycopg.connect(url))
-            server.execute("lock table holdfast.instances in exclusive mode")
+            server.execute("lock table standfast.instances in exclusive mode")
         told = stage.engine.futures.deciders.execute(Counter, AddOne("c-1"))
         yield
     told.result(timeout=30)
@@ -334,12 +334,12 @@ def test_every_thread_is_one_of_a_part_that_is_watched(live: Live) -> None:
     stage.check()
     stage.engine.futures.deciders.execute(Counter, AddOne("c-1")).then(lambda _nothing: None).result(timeout=30)
     others = {f"{each} threads": each for each in ("handler", "reader", "player", "callback")}
-    known = {f"holdfast-{others.get(part.name, part.name).replace(' ', '-')}" for part in stage.engine.parts()}
+    known = {f"standfast-{others.get(part.name, part.name).replace(' ', '-')}" for part in stage.engine.parts()}
     known |= {
-        "holdfast-loop",
-        "holdfast-loan",
-        "holdfast-readers-worker",
-        "holdfast-readers-scheduler",
+        "standfast-loop",
+        "standfast-loan",
+        "standfast-readers-worker",
+        "standfast-readers-scheduler",
     }  # A loan ends by itself, and the last two are those of psycopg's pool.
     threads = {thread.name for thread in set(threading.enumerate()) - before}
     assert {re.sub(r"(?<!committer)-\d+$", "", name) for name in threads} <= known

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import EffectContext, Settings
-from holdfast.runtime.telemetry import Happening, WorkLost, WorkRevived
-from holdfast.store.findings import Beat
-from holdfast.store.shapes import Wanted
+from standfast import EffectContext, Settings
+from standfast.runtime.telemetry import Happening, WorkLost, WorkRevived
+from standfast.store.findings import Beat
+from standfast.store.shapes import Wanted
 from support.engines import QUICK, Live, Place
 from support.samples import Do, Puppet, act, done
 from support.waiting import arrives, comes_to_an_end, eventually
@@ -147,7 +147,7 @@ def test_the_lease_counts_from_before_the_beat(place: Place, monkeypatch: pytest
         watch.now += 4.0
         return beat(*claims, **facts)
 
-    monkeypatch.setattr("holdfast.runtime.work.heartbeat.time", watch)
+    monkeypatch.setattr("standfast.runtime.work.heartbeat.time", watch)
     monkeypatch.setattr(heart.workers, "beat", slow)
     heart.step()
     assert engine.runtime.worker._trusted_until == 1000.0 + engine.settings.lease.total_seconds()

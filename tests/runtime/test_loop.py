@@ -10,9 +10,9 @@ from functools import partial
 
 import pytest
 
-from holdfast import StoreUnavailableError
-from holdfast.runtime.loop import Chores, Loop
-from holdfast.runtime.telemetry import Happening, LoopFailed, Telemetry
+from standfast import StoreUnavailableError
+from standfast.runtime.loop import Chores, Loop
+from standfast.runtime.telemetry import Happening, LoopFailed, Telemetry
 from support.waiting import arrives, eventually
 
 
@@ -58,7 +58,7 @@ def test_a_loop_goes_on_after_any_failure() -> None:
 
 def test_a_loop_outlives_a_log_that_fails() -> None:
     """An application's own log handler may raise; the loop whose failure it should have written down goes on."""
-    log, rounds = logging.getLogger("holdfast.loops"), threading.Semaphore(0)
+    log, rounds = logging.getLogger("standfast.loops"), threading.Semaphore(0)
 
     class Broken(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -222,7 +222,7 @@ def test_a_chore_that_fails_keeps_nothing_from_being_done() -> None:
 
 def test_a_chore_that_cannot_be_done_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a few tries something else is done in its place; an absent database is waited for instead."""
-    monkeypatch.setattr("holdfast.runtime.loop._LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("standfast.runtime.loop._LONGEST_PAUSE_SECONDS", 0.01)
     chores, done = Chores(), list[str]()
     errors: list[Exception] = [StoreUnavailableError("away")] * 10 + [ValueError("no")] * 100
 

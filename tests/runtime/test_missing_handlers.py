@@ -8,10 +8,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import ConfigurationError, Decision, Moment, Settings
-from holdfast.runtime.telemetry import HandlerMissing, Happening
-from holdfast.store.ranks import rank_of
-from holdfast.testing import ManualEngine
+from standfast import ConfigurationError, Decision, Moment, Settings
+from standfast.runtime.telemetry import HandlerMissing, Happening
+from standfast.store.ranks import rank_of
+from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Ledger, Noted, Notes, Puppet, act, done
 from support.waiting import eventually
@@ -112,10 +112,10 @@ def test_the_log_has_one_line_for_each_handler_and_window(place: Place, caplog: 
         engine.deciders.execute(Puppet, Do(f"p-{number}", "x"))
     engine.deciders.execute(Doll, Do("d-1", "x"))
     engine.advance(COOLDOWN)
-    with caplog.at_level(logging.WARNING, logger="holdfast.housekeeping"):
+    with caplog.at_level(logging.WARNING, logger="standfast.housekeeping"):
         for _ in range(4):
             look(engine)
-    said = [record.getMessage() for record in caplog.records if record.name == "holdfast.housekeeping"]
+    said = [record.getMessage() for record in caplog.records if record.name == "standfast.housekeeping"]
     assert sorted(said) == [
         "1 effects wait for the handler 'doll', which no live worker has",
         "5 effects wait for the handler 'puppet', which no live worker has",

@@ -11,7 +11,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import (
+from standfast import (
     CommandError,
     ConflictError,
     Decision,
@@ -22,15 +22,15 @@ from holdfast import (
     RetryPolicy,
     Settings,
 )
-from holdfast.kernel.decider import Failure
-from holdfast.kernel.decision import Recall
-from holdfast.runtime.commit.submissions import Submission
-from holdfast.runtime.mishaps import RecalledError
-from holdfast.runtime.work.call import key_of
-from holdfast.runtime.work.failures import failure_of
-from holdfast.store.shapes import Address, StoredEffect, Wanted
-from holdfast.testing import ManualEngine, Scenario, crash_everywhere
-from holdfast.testing.manual import START
+from standfast.kernel.decider import Failure
+from standfast.kernel.decision import Recall
+from standfast.runtime.commit.submissions import Submission
+from standfast.runtime.mishaps import RecalledError
+from standfast.runtime.work.call import key_of
+from standfast.runtime.work.failures import failure_of
+from standfast.store.shapes import Address, StoredEffect, Wanted
+from standfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.testing.manual import START
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import END, Act, Answer, Do, Ledger, Noted, Notes, Puppet, done

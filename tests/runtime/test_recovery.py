@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from holdfast import Decision, Moment
-from holdfast.errors import StoreUnavailableError
-from holdfast.store.shapes import StoredEffect, Wanted
-from holdfast.testing import ManualEngine
+from standfast import Decision, Moment
+from standfast.errors import StoreUnavailableError
+from standfast.store.shapes import StoredEffect, Wanted
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import identity_of, lanes_of, registry_of, store_of
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet, act, done

@@ -14,11 +14,11 @@ from contextlib import suppress
 
 import pytest
 
-from holdfast import DeadlockError, Engine, Moment, RejectedError, Rejection, Reply, Saga
-from holdfast.runtime.driven import DrivenReply
-from holdfast.runtime.replies import _Postbox
-from holdfast.runtime.telemetry import Committed, Happening
-from holdfast.testing import ManualEngine
+from standfast import DeadlockError, Engine, Moment, RejectedError, Rejection, Reply, Saga
+from standfast.runtime.driven import DrivenReply
+from standfast.runtime.replies import _Postbox
+from standfast.runtime.telemetry import Committed, Happening
+from standfast.testing import ManualEngine
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import Live, Place
 from support.samples import Add, Answer, Counter, Do, Notes, Puppet, note
@@ -190,7 +190,7 @@ def test_a_changed_reply_passes_values_and_errors_on() -> None:
 
 def test_an_error_that_nobody_looks_at_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """A call whose reply is thrown away does not fail in silence; one that was looked at is not reported again."""
-    with caplog.at_level(logging.ERROR, logger="holdfast"):
+    with caplog.at_level(logging.ERROR, logger="standfast"):
         forgotten: Reply[int] = Reply()
         forgotten.set_error(ValueError("nobody asked"))
         del forgotten
@@ -268,7 +268,7 @@ def test_a_callback_may_wait_for_the_engine(live: Live) -> None:
         engine.futures.deciders.execute(Counter, Add("c-2")).when_done(called.set)
     assert told.result(timeout=30) == 2
     arrives(called)
-    assert [name.rpartition("-")[0] for name in threads] == ["holdfast-callback"]
+    assert [name.rpartition("-")[0] for name in threads] == ["standfast-callback"]
 
 
 def test_a_callback_of_an_answer_that_is_there_is_called_at_once() -> None:

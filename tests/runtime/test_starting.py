@@ -10,15 +10,15 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from holdfast import Actor, Decision, Engine, InstanceInfo, Message, Moment, PayloadError, RequestContext
-from holdfast.errors import HoldfastError, NotFoundError
-from holdfast.kernel.ids import InstanceId, make_uuid7
-from holdfast.kernel.program import Program
-from holdfast.runtime.commit.facts import Acting
-from holdfast.runtime.commit.submissions import Outcome
-from holdfast.runtime.service import Ended
-from holdfast.store.shapes import Address, ReceiptKey
-from holdfast.testing.manual import START
+from standfast import Actor, Decision, Engine, InstanceInfo, Message, Moment, PayloadError, RequestContext
+from standfast.errors import NotFoundError, StandfastError
+from standfast.kernel.ids import InstanceId, make_uuid7
+from standfast.kernel.program import Program
+from standfast.runtime.commit.facts import Acting
+from standfast.runtime.commit.submissions import Outcome
+from standfast.runtime.service import Ended
+from standfast.store.shapes import Address, ReceiptKey
+from standfast.testing.manual import START
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import Live, Place
 from support.inside import lanes_of, registry_of, service_of, store_of
@@ -134,7 +134,7 @@ def test_another_tenants_id_begins_nothing(place: Place) -> None:
     """The id of another tenant's instance is not found, and that instance hears of nothing."""
     engine = place.engine().register(Puppet())
     execute(engine, "begin", identity=CHILD, tenant="rival")
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         _ = execute(engine, "go on", instance=CHILD).outcome
     assert headers(engine) == []
     assert place.store.reader("rival").headers([CHILD])[0].version == 1

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast import message
-from holdfast.runtime.commit.submissions import digest_of, is_same
-from holdfast.store.shapes import Address
+from standfast import message
+from standfast.runtime.commit.submissions import digest_of, is_same
+from standfast.store.shapes import Address
 
 HERE = Address(tenant="default", definition="order", key="o-1")
 THERE = Address(tenant="default", definition="order", key="o-2")

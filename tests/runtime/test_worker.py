@@ -8,10 +8,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast import Decision, EffectContext, Moment, Settings
-from holdfast.runtime.telemetry import EffectEnded, Happening, WorkLost
-from holdfast.runtime.work.slots import Room
-from holdfast.store.shapes import Wanted
+from standfast import Decision, EffectContext, Moment, Settings
+from standfast.runtime.telemetry import EffectEnded, Happening, WorkLost
+from standfast.runtime.work.slots import Room
+from standfast.store.shapes import Wanted
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Ledger, Noted, Notes, Order, Puppet, Shop, act, done
 from support.samples import Place as PlaceOrder
@@ -111,7 +111,7 @@ def test_a_little_room_is_for_every_handler(place: Place) -> None:
     worker = engine.runtime.worker
     engine.runtime.heartbeat.step()
     room = worker.reserve_room(10)
-    own = ("$documents", "$engine", "$notices", "$people", "holdfast.webhook")
+    own = ("$documents", "$engine", "$notices", "$people", "standfast.webhook")
     wanted = [*(Wanted(each, 2) for each in own), Wanted("doll", 2), Wanted("puppet", 1)]
     assert (sorted(room.wanted), room.limit) == (sorted(wanted), 2)
     assert worker.reserve_room(10) == ([], 0)

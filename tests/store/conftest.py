@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.opening import open_store
-from holdfast.store.port import Store
+from standfast.store.opening import open_store
+from standfast.store.port import Store
 from support.desks import Desk
 
 NewDatabase = Callable[[], AbstractContextManager[str]]

@@ -16,11 +16,11 @@ import pytest
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from holdfast.errors import ConfigurationError, HoldfastError
-from holdfast.store.opening import open_store
-from holdfast.store.port import Store
-from holdfast.store.postgres.faults import translated
-from holdfast.store.shapes import Address, StoredMessage
+from standfast.errors import ConfigurationError, StandfastError
+from standfast.store.opening import open_store
+from standfast.store.port import Store
+from standfast.store.postgres.faults import translated
+from standfast.store.shapes import Address, StoredMessage
 from support.databases import Databases
 from support.rows import (
     NOW,
@@ -146,7 +146,7 @@ def test_a_message_is_accepted_although_others_write_meanwhile(both: tuple[Store
 def test_a_refusal_comes_in_our_words(both: tuple[Store, Any]) -> None:
     """What the database does not take is an error of ours, also on the caller's connection."""
     store, connection = both
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         store.accept_within(connection, message(tenant=""), NOW)
     connection.rollback()
     assert delivered(store) == []
@@ -173,10 +173,10 @@ def database(postgres_dsn: str) -> Iterator[tuple[Store, psycopg.Connection[Any]
 
 @pytest.mark.row("D-106")
 def test_plain_sql_can_submit(database: tuple[Store, psycopg.Connection[Any]]) -> None:
-    """`holdfast.submit` accepts a command by business key in the transaction of any language."""
+    """`standfast.submit` accepts a command by business key in the transaction of any language."""
     store, connection = database
     row = connection.execute(
-        "select holdfast.submit('order', 'Tell', '{\"text\": \"hëllo\"}', key => 'o-1')"
+        "select standfast.submit('order', 'Tell', '{\"text\": \"hëllo\"}', key => 'o-1')"
     ).fetchone()
     assert store.inbox().depth() == 0
     connection.commit()
@@ -196,7 +196,7 @@ def test_plain_sql_can_say_everything(database: tuple[Store, psycopg.Connection[
     store, connection = database
     identity = new_id()
     connection.execute(
-        "select holdfast.submit('order', 'Tell', 'x', instance => %s, command_id => 'c', tenant => 'rival', actor => 'bob', comment => 'why', version => 2)",
+        "select standfast.submit('order', 'Tell', 'x', instance => %s, command_id => 'c', tenant => 'rival', actor => 'bob', comment => 'why', version => 2)",
         [UUID(int=identity.int)],
     )
     connection.commit()
@@ -204,7 +204,7 @@ def test_plain_sql_can_say_everything(database: tuple[Store, psycopg.Connection[
     assert found.address.tenant == "rival"
     assert (found.address.instance, found.address.definition) == (by_id(identity).instance, "order")
     assert (found.command_id, found.actor, found.comment, found.version) == ("c", "bob", "why", 2)
-    targets = connection.execute("select target from holdfast.inbox").fetchall()
+    targets = connection.execute("select target from standfast.inbox").fetchall()
     assert targets == [(found.target,)]
 
 
@@ -215,7 +215,7 @@ def test_plain_sql_has_the_same_limits(database: tuple[Store, psycopg.Connection
     """What an engine would refuse is refused by the database too: a tenant that is none, an endless comment, a wrong version."""
     _, connection = database
     with pytest.raises((psycopg.errors.CheckViolation, psycopg.errors.NumericValueOutOfRange)):
-        connection.execute(f"select holdfast.submit('order', 'Tell', 'x', {wrong})")
+        connection.execute(f"select standfast.submit('order', 'Tell', 'x', {wrong})")
 
 
 def test_a_trigger_can_submit(database: tuple[Store, psycopg.Connection[Any]]) -> None:
@@ -224,7 +224,7 @@ def test_a_trigger_can_submit(database: tuple[Store, psycopg.Connection[Any]]) -
     connection.execute("create table orders (id text)")
     connection.execute(
         "create function tell() returns trigger language plpgsql as $$ begin "
-        "perform holdfast.submit('order', 'Place', to_json(new)::text, key => new.id); return new; end $$"
+        "perform standfast.submit('order', 'Place', to_json(new)::text, key => new.id); return new; end $$"
     )
     connection.execute("create trigger tell after insert on orders for each row execute function tell()")
     connection.commit()
@@ -241,11 +241,11 @@ def test_a_trigger_can_submit(database: tuple[Store, psycopg.Connection[Any]]) -
 @pytest.mark.parametrize(
     ("role", "tenant", "refusal"),
     [
-        (None, None, "permission denied for schema holdfast"),
-        ("holdfast_tenant", None, "row-level security"),
-        ("holdfast_tenant", "rival", "row-level security"),
-        ("holdfast_tenant", "default", ""),
-        ("holdfast_engine", None, ""),
+        (None, None, "permission denied for schema standfast"),
+        ("standfast_tenant", None, "row-level security"),
+        ("standfast_tenant", "rival", "row-level security"),
+        ("standfast_tenant", "default", ""),
+        ("standfast_engine", None, ""),
     ],
 )
 @pytest.mark.parametrize("is_plain", [True, False])
@@ -267,11 +267,11 @@ def test_which_rights_a_caller_needs(
     try:
         connection.execute(sql.SQL("set role {}").format(user))
         if tenant is not None:
-            connection.execute("select set_config('holdfast.tenant', %s, false)", [tenant])
-        with pytest.raises(HoldfastError, match=refusal) if refusal else nullcontext():
+            connection.execute("select set_config('standfast.tenant', %s, false)", [tenant])
+        with pytest.raises(StandfastError, match=refusal) if refusal else nullcontext():
             if is_plain:
                 with translated(store.url):
-                    connection.execute("select holdfast.submit('order', 'Tell', 'x', key => 'o-1')")
+                    connection.execute("select standfast.submit('order', 'Tell', 'x', key => 'o-1')")
             else:
                 store.accept_within(connection, message("o-1"), NOW)
         connection.rollback() if refusal else connection.commit()
@@ -287,10 +287,10 @@ def test_plain_sql_names_the_same_target_as_the_engine(database: tuple[Store, ps
     """Messages of both wait in one queue, also where names hold colons and percent signs; those of others in another."""
     store, connection = database
     for definition, key in (("shop:or%der", "1"), ("shop", "or%der:1")):
-        connection.execute("select holdfast.submit(%s, 'Tell', 'x', key => %s)", [definition, key])
+        connection.execute("select standfast.submit(%s, 'Tell', 'x', key => %s)", [definition, key])
         store.accept_within(connection, message_to(definition, key), NOW)
     connection.commit()
-    targets = connection.execute("select target, count(*) from holdfast.inbox group by target").fetchall()
+    targets = connection.execute("select target, count(*) from standfast.inbox group by target").fetchall()
     assert sorted(count for _, count in targets) == [2, 2]
 
 

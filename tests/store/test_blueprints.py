@@ -7,10 +7,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast.errors import HoldfastError, StoreError
-from holdfast.store.blueprints import InForce, PublishingRule, StoredBlueprint, Suspension
-from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import SHARED_TENANT
+from standfast.errors import StandfastError, StoreError
+from standfast.store.blueprints import InForce, PublishingRule, StoredBlueprint, Suspension
+from standfast.store.port import LostRaceError
+from standfast.store.shapes import SHARED_TENANT
 from support.desks import Desk
 from support.rows import NOW, blueprint, definition, effective
 
@@ -18,7 +18,7 @@ ENVELOPE = {
     "kind": "envelope", "is_default": True, "version": 1, "status": "published", "skeleton": b"{}", "replaces": None,
     "published_by": "ada", "published_at": NOW,
 }  # fmt: skip
-REFUSED = (HoldfastError, LostRaceError)
+REFUSED = (StandfastError, LostRaceError)
 """What a constraint comes to."""
 PUBLISHED = {"version": 1, "status": "published", "published_by": "ada", "published_at": NOW}
 COLUMNS = (

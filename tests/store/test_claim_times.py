@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.shapes import StoredEffect, Wanted
+from standfast.kernel.ids import InstanceId
+from standfast.store.shapes import StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.kernel.records import DeadLetterRaised
-from holdfast.store.port import LostRaceError
-from holdfast.store.rivals import VoidClaimError
-from holdfast.store.shapes import (
+from standfast.kernel.records import DeadLetterRaised
+from standfast.store.port import LostRaceError
+from standfast.store.rivals import VoidClaimError
+from standfast.store.shapes import (
     Claim,
     EffectClaim,
     InboxClaim,

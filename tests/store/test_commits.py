@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.errors import HoldfastError, PayloadError
-from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import Change, InboxClaim, InstanceQuery, PendingTimer, Snapshot
+from standfast.errors import PayloadError, StandfastError
+from standfast.store.port import LostRaceError
+from standfast.store.shapes import Change, InboxClaim, InstanceQuery, PendingTimer, Snapshot
 from support.desks import Desk
 from support.rows import (
     LATER,
@@ -190,7 +190,7 @@ def test_a_failing_change_leaves_nothing_of_its_neighbours(desk: Desk, kind: str
 def test_a_refused_value_leaves_nothing_of_its_neighbours(desk: Desk) -> None:
     """A row that breaks a rule of the schema fails the whole batch, with an error of ours that says so."""
     good, bad = born(), born(effects=[effect(new_id(), priority=101)])
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         desk.commit(good, bad)
     assert is_empty(desk)
 

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from cli.calling import Holdfast
-from holdfast import (
+from cli.calling import Standfast
+from standfast import (
     ConfigurationError,
     CopyProgress,
     CorruptHistoryError,
@@ -29,18 +29,18 @@ from holdfast import (
     StoreUnavailableError,
     copy_database,
 )
-from holdfast.cli.exits import Exit
-from holdfast.store import opening
-from holdfast.store.copying import OF_THE_PLACE
-from holdfast.store.opening import open_copyable, open_store
-from holdfast.store.passage import JSON
-from holdfast.store.postgres.copying import TYPES
-from holdfast.testing import ManualEngine
+from standfast.cli.exits import Exit
+from standfast.store import opening
+from standfast.store.copying import OF_THE_PLACE
+from standfast.store.opening import open_copyable, open_store
+from standfast.store.passage import JSON
+from standfast.store.postgres.copying import TYPES
+from standfast.testing import ManualEngine
 from store.test_security import login
 from support.databases import Databases
 
 KILLED = -signal.SIGKILL
-ALL = "select relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where nspname = 'holdfast' and relkind in ('r', 'p') and not relispartition"
+ALL = "select relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where nspname = 'standfast' and relkind in ('r', 'p') and not relispartition"
 
 
 class Site:
@@ -54,7 +54,7 @@ class Site:
         """Plain SQL."""
         if self.is_file:
             with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"))) as file, file:
-                return file.execute(statement.replace("holdfast.", ""), values).fetchall()
+                return file.execute(statement.replace("standfast.", ""), values).fetchall()
         with psycopg.connect(self.url) as server:
             found = server.execute(statement.replace("?", "%s").encode(), values)
             return found.fetchall() if found.description else []
@@ -67,7 +67,7 @@ class Site:
 
     def facts(self) -> dict[str, str]:
         """What it says of itself."""
-        return dict(self.ask("select name, value from holdfast.meta"))
+        return dict(self.ask("select name, value from standfast.meta"))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -96,7 +96,7 @@ def stocked(url: str) -> Site:
     engine.drain()
     engine.stop()
     site = Site(url)
-    site.ask("delete from holdfast.workers")  # The engine of a test does not say that it goes.
+    site.ask("delete from standfast.workers")  # The engine of a test does not say that it goes.
     return site
 
 
@@ -150,7 +150,7 @@ def test_no_table_can_be_forgotten(tmp_path: Path, postgres_dsn: str) -> None:
         name: theirs[name] for name in theirs.keys() - OF_THE_PLACE
     }
     types = server.ask(
-        "select table_name, column_name, udt_name from information_schema.columns where table_schema = 'holdfast'"
+        "select table_name, column_name, udt_name from information_schema.columns where table_schema = 'standfast'"
     )
     assert {kind for table, _, kind in types if table in theirs.keys() - OF_THE_PLACE} <= TYPES.keys()
     assert {(table, name) for table, name, kind in types if kind == "jsonb"} == JSON
@@ -158,19 +158,19 @@ def test_no_table_can_be_forgotten(tmp_path: Path, postgres_dsn: str) -> None:
 
 def test_what_is_not_empty_is_no_target(shop: Site, site: Site) -> None:
     """A single row of any table is enough; nothing is changed, and the sentence says what to do."""
-    site.ask("insert into holdfast.definition_triggers values ('a', 'b', 'c')")
+    site.ask("insert into standfast.definition_triggers values ('a', 'b', 'c')")
     before = site.filled()
-    assert "holdfast drop" in refused(shop, site)
+    assert "standfast drop" in refused(shop, site)
     assert refused(shop, site).startswith("not_empty: ")
     assert "in definition_triggers: name a new" in refused(shop, site)
     assert site.filled() == before
-    site.ask("delete from holdfast.definition_triggers")
-    site.ask("insert into holdfast.meta values ('counter:x', '1')")
+    site.ask("delete from standfast.definition_triggers")
+    site.ask("insert into standfast.meta values ('counter:x', '1')")
     assert "rows in meta" in refused(shop, site)
-    site.ask("delete from holdfast.meta where name = 'counter:x'")
+    site.ask("delete from standfast.meta where name = 'counter:x'")
     handlers = "''" if site.is_file else "'{}'"
     site.ask(
-        f"insert into holdfast.workers values ('0190b6d0-0000-7000-8000-000000000001', 'w', {handlers}, '2026-01-01', '9999-01-01')"
+        f"insert into standfast.workers values ('0190b6d0-0000-7000-8000-000000000001', 'w', {handlers}, '2026-01-01', '9999-01-01')"
     )
     assert refused(shop, site).startswith("still_working: 1 workers are alive on ")
 
@@ -181,8 +181,8 @@ def test_a_source_that_somebody_works_on_is_copied_by_a_rehearsal_alone(shop: Si
     assert "--rehearse" in refused(shop, site)
     shop.ask("create table customers (id integer)")
     before = shop.facts()
-    told = Holdfast()("copy", shop.url, site.url, "--rehearse")
-    assert "not copied, because they are not Holdfast's: customers" in told.stdout
+    told = Standfast()("copy", shop.url, site.url, "--rehearse")
+    assert "not copied, because they are not Standfast's: customers" in told.stdout
     assert "is in maintenance, for the source goes on" in told.stdout
     assert "copied 1 instances" in told.stderr
     assert shop.facts() == before
@@ -194,7 +194,7 @@ def test_a_source_that_somebody_works_on_is_copied_by_a_rehearsal_alone(shop: Si
 
 def test_a_copy_is_whole_and_both_sides_say_so(shop: Site, site: Site) -> None:
     """The command tells what it did, and where to go on; the next one finds the same way back."""
-    told = Holdfast()("copy", shop.url, site.url)
+    told = Standfast()("copy", shop.url, site.url)
     assert "1 instances were held against their histories, and 0 differences found" in told.stdout
     assert "takes no commands any more" in told.stdout
     assert shop.facts()["maintenance"] == "refuse"
@@ -203,7 +203,7 @@ def test_a_copy_is_whole_and_both_sides_say_so(shop: Site, site: Site) -> None:
     assert facts["identity"] != shop.facts()["identity"]
     assert not any(name.startswith("note:cop") for name in facts)
     back = f"{shop.url}.back"
-    found = Holdfast().json("copy", site.url, back)
+    found = Standfast().json("copy", site.url, back)
     assert (found["verified"], found["differences"], found["left"]) == (1, [], [])
     filled = Site(back).filled()
     assert {name: count for name, count in found["rows"].items() if count} == {**filled, "meta": 2}
@@ -227,11 +227,11 @@ def test_what_cannot_be_copied_is_told(shop: Site, site: Site, tmp_path: Path) -
     with pytest.raises(SchemaMismatchError, match="newer than this code"):
         copy_database(shop.url, site.url)
     shop.ask("pragma user_version = 0")
-    assert "holdfast migrate" in Holdfast()("copy", shop.url, site.url, code=Exit.UNFIT).stderr
+    assert "standfast migrate" in Standfast()("copy", shop.url, site.url, code=Exit.UNFIT).stderr
     shop.ask("pragma user_version = 1")
     with pytest.raises(ConfigurationError, match="written with the 'json' codec"):
         copy_database(shop.url, site.url, codec=MessagePackCodec())
-    site.ask("update holdfast.meta set value = 'mine' where name = 'codec'")
+    site.ask("update standfast.meta set value = 'mine' where name = 'codec'")
     assert refused(shop, site).startswith("other_codec: ")
     shop.ask("update meta set value = 'mine' where name = 'codec'")
     with pytest.raises(ConfigurationError, match="which is code of yours"):
@@ -269,10 +269,10 @@ def test_a_copy_that_is_killed_before_it_is_verified_is_closed(shop: Site, site:
     """Nobody works on it, it says why, and it is taken for neither an empty database nor one to copy from."""
     assert in_a_child(lambda: copy_database(shop.url, site.url, hear=ended_at("verify", ""))) == KILLED
     assert site.facts()["maintenance"] == "refuse"
-    assert "was not verified to its end" in Holdfast(site.url)("doctor", code=Exit.NO).stdout
+    assert "was not verified to its end" in Standfast(site.url)("doctor", code=Exit.NO).stdout
     assert refused(shop, site).startswith("unfinished_copy: ")
     assert refused(site, f"{shop.url}.other").startswith("unfinished_copy: ")
-    Holdfast()("drop", site.url, "--yes", "--with-unfinished")
+    Standfast()("drop", site.url, "--yes", "--with-unfinished")
     assert copy_database(shop.url, site.url).verified == 1
 
 
@@ -281,14 +281,14 @@ def test_a_copy_that_differs_is_closed_and_the_source_goes_on(shop: Site, site: 
 
     def spoil(progress: CopyProgress) -> None:
         if progress.stage == "verify":
-            site.ask("update holdfast.instances set reason = 'nonsense'")
+            site.ask("update standfast.instances set reason = 'nonsense'")
 
     with pytest.raises(CorruptHistoryError, match="reason: stored is 'nonsense'"):
         copy_database(shop.url, site.url, hear=spoil)
     assert "maintenance" not in shop.facts()
     assert refused(shop, site).startswith("unfinished_copy: ")
     shop.ask("update instances set reason = 'nonsense'")
-    told = Holdfast()("copy", shop.url, f"{shop.url}.other").stdout
+    told = Standfast()("copy", shop.url, f"{shop.url}.other").stdout
     assert "as in the source: " in told
 
 
@@ -374,27 +374,27 @@ def test_positions_numbers_and_months_go_on(site: Site, tmp_path: Path, postgres
     at = "2024-07-15T10:00:00.000001+00:00"
     for instance, position in zip(ids, (5 << 20, 5 << 20, (5 << 20) + 1), strict=True):
         values = (instance, 1, position, "default", "e", 1, b"\x00", at, "", "", "")
-        source.ask(f"insert into holdfast.events values ({', '.join('?' * 11)})", *values)
+        source.ask(f"insert into standfast.events values ({', '.join('?' * 11)})", *values)
         header = (instance, "default", "d", "1", "decider", "running", "", True, 1, 0, 1, at, at, "")
         names = "id, tenant, definition, definition_version, kind, status, reason, begun, version, issued, commits, created_at, updated_at, started_by"
-        source.ask(f"insert into holdfast.instances ({names}) values ({', '.join('?' * 14)})", *header)
+        source.ask(f"insert into standfast.instances ({names}) values ({', '.join('?' * 14)})", *header)
     source.ask(
-        "insert into holdfast.projections values ('half', ?, null, '', null), ('none', 0, null, '', null)", 5 << 20
+        "insert into standfast.projections values ('half', ?, null, '', null), ('none', 0, null, '', null)", 5 << 20
     )
-    source.ask("alter table holdfast.inbox alter column id restart with 41")
-    source.ask("select nextval(pg_get_serial_sequence('holdfast.inbox', 'id'))")
+    source.ask("alter table standfast.inbox alter column id restart with 41")
+    source.ask("select nextval(pg_get_serial_sequence('standfast.inbox', 'id'))")
     copied = copy_database(source.url, site.url)
     assert (copied.verified, copied.unread) == (0, {"d": 3})
-    found = [position for (position,) in site.ask("select position from holdfast.events order by position, instance")]
-    reader = dict(site.ask("select name, position from holdfast.projections"))
+    found = [position for (position,) in site.ask("select position from standfast.events order by position, instance")]
+    reader = dict(site.ask("select name, position from standfast.projections"))
     if site.is_file:
         assert (found, reader["half"]) == ([5 << 20, (5 << 20) + 1, (5 << 20) + 2], (5 << 20) + 1)
         (last,) = site.ask("select seq from sqlite_sequence where name = 'inbox'")[0]
     else:
         assert (found, reader["half"]) == ([5 << 20, 5 << 20, (5 << 20) + 1], 5 << 20)
-        (last,) = site.ask("select last_value - 1 from holdfast.inbox_id_seq")[0]
-        assert site.ask("select distinct tableoid::regclass::text from holdfast.events") == [
-            ("holdfast.events_2024_07",)
+        (last,) = site.ask("select last_value - 1 from standfast.inbox_id_seq")[0]
+        assert site.ask("select distinct tableoid::regclass::text from standfast.events") == [
+            ("standfast.events_2024_07",)
         ]
     assert (last, reader["none"]) == (41, 0)
     store = open_store(site.url)
@@ -408,12 +408,12 @@ def test_a_plain_owner_can_copy(shop: Site, postgres_server: Databases) -> None:
     with postgres_server.empty() as admin, login(admin) as dsn:
         user, database = urlsplit(dsn).username, urlsplit(dsn).path[1:]
         # What a server gives to a user who makes a role: he may grant it, and has nothing of it himself.
-        Site(admin).ask(f"grant holdfast_engine, holdfast_tenant to {user} with admin true, inherit false, set false")
+        Site(admin).ask(f"grant standfast_engine, standfast_tenant to {user} with admin true, inherit false, set false")
         Site(admin).ask(f"alter database {database} owner to {user}")
         assert copy_database(shop.url, dsn).verified == 1
         assert copy_database(dsn, f"{shop.url}.back").verified == 1
         with (
-            login(admin, "holdfast_engine") as worker,
+            login(admin, "standfast_engine") as worker,
             pytest.raises(ConfigurationError, match="the user that migrates"),
         ):
             copy_database(worker, f"{shop.url}.other")
@@ -430,5 +430,5 @@ def test_a_row_may_be_huge(shop: Site, site: Site) -> None:
         data,
     )
     copy_database(shop.url, site.url, verify=False)
-    ((found,),) = site.ask("select data from holdfast.document_versions")
+    ((found,),) = site.ask("select data from standfast.document_versions")
     assert found == data

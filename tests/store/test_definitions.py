@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.store.findings import PublishedDefinition
-from holdfast.store.shapes import DEFAULT_TENANT, SHARED_TENANT, StoredDefinition, Word
+from standfast.store.findings import PublishedDefinition
+from standfast.store.shapes import DEFAULT_TENANT, SHARED_TENANT, StoredDefinition, Word
 from support.desks import Desk
 from support.rows import (
     HOUR,

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.ranks import effective_priority, rank_of
-from holdfast.store.shapes import DeadLetter, EffectClaim, StoredEffect, Wanted
+from standfast.kernel.ids import InstanceId
+from standfast.store.ranks import effective_priority, rank_of
+from standfast.store.shapes import DeadLetter, EffectClaim, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.kernel.people import Absence, Delegation, Grant, Principal
-from holdfast.store.access import StoredKey, StoredSession
-from holdfast.store.editions import Edition
-from holdfast.store.facts import Gate
-from holdfast.store.port import StaleFactError
-from holdfast.store.shapes import Address
+from standfast.kernel.people import Absence, Delegation, Grant, Principal
+from standfast.store.access import StoredKey, StoredSession
+from standfast.store.editions import Edition
+from standfast.store.facts import Gate
+from standfast.store.port import StaleFactError
+from standfast.store.shapes import Address
 from support.desks import Desk
 from support.rows import NOW, born
 

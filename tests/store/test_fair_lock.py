@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from holdfast.store.sqlite.database import FairLock
+from standfast.store.sqlite.database import FairLock
 from support.waiting import eventually
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.kernel.history import StoredEvent
-from holdfast.store.findings import FedEvent, Headline
-from holdfast.store.opening import open_store
-from holdfast.store.reading import Feed
-from holdfast.store.shapes import Change, Header
+from standfast.kernel.history import StoredEvent
+from standfast.store.findings import FedEvent, Headline
+from standfast.store.opening import open_store
+from standfast.store.reading import Feed
+from standfast.store.shapes import Change, Header
 from support.desks import Desk
 from support.rows import (
     LATER,

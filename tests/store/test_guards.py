@@ -8,12 +8,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from holdfast.errors import CommandError, StoreError
-from holdfast.kernel.document_records import DOCUMENT_VERSIONS, AuditMade, DocumentOpened, MutationMade, VersionKept
-from holdfast.kernel.people_records import TASK_DECISIONS, DecisionGiven
-from holdfast.kernel.records import STEPS, TASKS, StepMoved, StepOpened, StepStatus, TaskChanged, TaskOpened
-from holdfast.kernel.rows import Record
-from holdfast.store.opening import open_store
+from standfast.errors import CommandError, StoreError
+from standfast.kernel.document_records import DOCUMENT_VERSIONS, AuditMade, DocumentOpened, MutationMade, VersionKept
+from standfast.kernel.people_records import TASK_DECISIONS, DecisionGiven
+from standfast.kernel.records import STEPS, TASKS, StepMoved, StepOpened, StepStatus, TaskChanged, TaskOpened
+from standfast.kernel.rows import Record
+from standfast.store.opening import open_store
 from support.desks import Desk
 from support.rows import (
     NOW,
@@ -102,7 +102,7 @@ def test_every_table_that_is_never_deleted_from_is_guarded(postgres: Desk) -> No
     """Whoever adds a table with a guard against deletion adds the one against TRUNCATE."""
     having = "select tgrelid::regclass::text from pg_trigger where not tgisinternal and (tgtype & 2) <> 0 and (tgtype & {}) <> 0 and tgparentid = 0"
     deleting, emptying = ({name for (name,) in postgres.query(having.format(bit))} for bit in (8, 32))
-    assert deleting == {each for each in emptying if not each.startswith("holdfast.events_")}
+    assert deleting == {each for each in emptying if not each.startswith("standfast.events_")}
 
 
 @pytest.mark.row("E-342", "E-395", "E-396", "E-927", "E-944")
@@ -114,7 +114,7 @@ def test_partitions_are_made_ahead(postgres: Desk) -> None:
         for ahead in (0, 2, 4):
             postgres.born(born(new_id(moment + timedelta(days=30 * ahead))))
     counted = "select tableoid::regclass::text, count(*) from {}events group by 1 order by 1"
-    found = [(name.removeprefix("holdfast."), count) for name, count in postgres.query(counted)]
+    found = [(name.removeprefix("standfast."), count) for name, count in postgres.query(counted)]
     months = ("2046_03", "2046_05", "2046_10", "2046_12")
     assert found == [*((f"events_{month}", 1) for month in months), ("events_default", 2)]
 
@@ -122,7 +122,7 @@ def test_partitions_are_made_ahead(postgres: Desk) -> None:
 def test_retention_opens_one_instance_only(postgres: Desk) -> None:
     """The permission to delete an instance's events is for that instance and that transaction alone."""
     first, second = postgres.born(born()), postgres.born(born())
-    allow = f"perform set_config('holdfast.retention', '{first.id}', true)"
+    allow = f"perform set_config('standfast.retention', '{first.id}', true)"
     with pytest.raises(StoreError, match="HF101"):
         postgres.run(f"do $$ begin {allow}; delete from {{}}events where instance = '{second.id}'; end $$")
     with pytest.raises(StoreError, match="HF101"):
@@ -310,7 +310,7 @@ def test_every_row_has_a_tenant(desk: Desk, table: str) -> None:
         "select sql from sqlite_master where name = '" + table + "'"
         if not desk.store.url.startswith("postgresql")
         else "select string_agg(pg_get_constraintdef(oid), ' ') from pg_constraint "
-        f"where conrelid = 'holdfast.{table}'::regclass and contype = 'c'"
+        f"where conrelid = 'standfast.{table}'::regclass and contype = 'c'"
     )
     assert "tenant <> ''" in found[0][0]
 
@@ -379,7 +379,7 @@ def test_the_rows_of_a_commit_come_in_any_order(desk: Desk) -> None:
     found = desk.query(
         "select count(*) from sqlite_master m, pragma_foreign_key_list(m.name)"
         if not desk.store.url.startswith("postgresql")
-        else "select count(*) from pg_constraint where contype = 'f' and not condeferrable and connamespace = 'holdfast'::regnamespace"
+        else "select count(*) from pg_constraint where contype = 'f' and not condeferrable and connamespace = 'standfast'::regnamespace"
     )
     assert found == [(0,)]
 

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
-from holdfast.store.findings import Backlog, GivenUp, NeededError, Remains, Unhandled
-from holdfast.store.notifications import NewNotification, Reader, Recipient
-from holdfast.store.port import Keeper, LostRaceError, Store
-from holdfast.store.ranks import rank_of
-from holdfast.store.shapes import DeadLetter, Header, Maintenance, Snapshot, Wanted
+from standfast.kernel.ids import InstanceId, WorkerId
+from standfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
+from standfast.store.findings import Backlog, GivenUp, NeededError, Remains, Unhandled
+from standfast.store.notifications import NewNotification, Reader, Recipient
+from standfast.store.port import Keeper, LostRaceError, Store
+from standfast.store.ranks import rank_of
+from standfast.store.shapes import DeadLetter, Header, Maintenance, Snapshot, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,

@@ -13,19 +13,19 @@ from typing import Any, Protocol
 import psycopg
 import pytest
 
-from holdfast import Saga, SagaDefinition
-from holdfast.errors import HoldfastError, SchemaMismatchError
-from holdfast.store.migrating import Migratable, Migration, bring_up, read_migrations
-from holdfast.store.opening import open_store
-from holdfast.store.postgres import store as postgres_store
-from holdfast.store.postgres import workers as postgres_workers
-from holdfast.store.postgres.connections import Line
-from holdfast.store.postgres.schema import PostgresSchema
-from holdfast.store.sqlite import store as sqlite_store
-from holdfast.store.sqlite import workers as sqlite_workers
-from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.store import SQLiteSchema
-from holdfast.testing import ManualEngine
+from standfast import Saga, SagaDefinition
+from standfast.errors import SchemaMismatchError, StandfastError
+from standfast.store.migrating import Migratable, Migration, bring_up, read_migrations
+from standfast.store.opening import open_store
+from standfast.store.postgres import store as postgres_store
+from standfast.store.postgres import workers as postgres_workers
+from standfast.store.postgres.connections import Line
+from standfast.store.postgres.schema import PostgresSchema
+from standfast.store.sqlite import store as sqlite_store
+from standfast.store.sqlite import workers as sqlite_workers
+from standfast.store.sqlite.database import Database
+from standfast.store.sqlite.store import SQLiteSchema
+from standfast.testing import ManualEngine
 from support.databases import Databases
 from support.desks import Desk
 from support.rows import (
@@ -34,7 +34,7 @@ from support.rows import (
 )
 from support.waiting import together
 
-DRIVERS = ["holdfast.store.sqlite", "holdfast.store.postgres"]
+DRIVERS = ["standfast.store.sqlite", "standfast.store.postgres"]
 NEWEST = read_migrations(DRIVERS[0])[-1].number
 
 
@@ -73,7 +73,7 @@ class EmptyFile:
     def execute(self, statement: str) -> list[Any]:
         """Plain SQL."""
         with closing(sqlite3.connect(self._path)) as connection, connection:
-            return connection.execute(statement.replace("holdfast.", "")).fetchall()
+            return connection.execute(statement.replace("standfast.", "")).fetchall()
 
     def pretend(self, version: int) -> None:
         """The version is in the header of the file."""
@@ -101,9 +101,9 @@ class EmptyDatabase:
 
     def pretend(self, version: int) -> None:
         """The versions are rows of a table."""
-        self.execute("delete from holdfast.migrations")
+        self.execute("delete from standfast.migrations")
         if version:
-            self.execute(f"insert into holdfast.migrations (number, name) values ({version}, 'future')")
+            self.execute(f"insert into standfast.migrations (number, name) values ({version}, 'future')")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -134,7 +134,7 @@ def test_an_empty_database_is_brought_to_the_newest_schema(empty: Empty) -> None
     with empty.schema() as schema:
         assert schema.version() == NEWEST
     assert works(empty.url)
-    assert empty.execute("select count(*) from holdfast.instances")[0][0] == 2
+    assert empty.execute("select count(*) from standfast.instances")[0][0] == 2
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -154,10 +154,10 @@ def test_the_drivers_go_together() -> None:
 def test_many_open_a_fresh_database_at_once(empty: Empty) -> None:
     """Of four that find it empty one makes the tables, and all can use it."""
     together(*[lambda: works(empty.url)] * 4)
-    assert empty.execute("select count(*) from holdfast.instances")[0][0] == 4
+    assert empty.execute("select count(*) from standfast.instances")[0][0] == 4
 
 
-OPENER = "import sys; from holdfast.store.opening import open_store; print(flush=True); input(); open_store(sys.argv[1]).close()"
+OPENER = "import sys; from standfast.store.opening import open_store; print(flush=True); input(); open_store(sys.argv[1]).close()"
 
 
 def test_processes_open_a_fresh_file_at_once(tmp_path: Path) -> None:
@@ -182,14 +182,14 @@ def test_databases_of_a_cluster_do_not_meet(postgres_server: Databases) -> None:
     with postgres_server.empty() as first, postgres_server.empty() as second:
         together(lambda: works(first), lambda: works(second))
         for dsn in (first, second):
-            assert EmptyDatabase(dsn).execute("select count(*) from holdfast.instances") == [(1,)]
+            assert EmptyDatabase(dsn).execute("select count(*) from standfast.instances") == [(1,)]
 
 
 def test_a_newer_schema_is_refused(empty: Empty) -> None:
     """A database that newer code has changed is left alone; the message says what to do, and without the password."""
     open_store(empty.url).close()
     empty.pretend(NEWEST + 1)
-    with pytest.raises(SchemaMismatchError, match=r"is newer than this code \(\d+\): upgrade Holdfast") as caught:
+    with pytest.raises(SchemaMismatchError, match=r"is newer than this code \(\d+\): upgrade Standfast") as caught:
         open_store(empty.url)
     assert (caught.value.code, caught.value.retryable) == ("schema_mismatch", False)
 
@@ -198,7 +198,7 @@ def test_an_old_schema_is_refused_without_leave(empty: Empty) -> None:
     """Whoever may not migrate is told the command that does, and nothing is changed."""
     for _ in range(2):
         with pytest.raises(
-            SchemaMismatchError, match=r"is at schema 0 and this code needs \d+: run `holdfast migrate` on it"
+            SchemaMismatchError, match=r"is at schema 0 and this code needs \d+: run `standfast migrate` on it"
         ):
             open_store(empty.url, may_migrate=False)
     assert works(empty.url)
@@ -217,7 +217,7 @@ def test_a_failing_migration_leaves_nothing(empty: Empty) -> None:
     """What a step did before it failed is undone with its number; the steps before it stand; repaired, it goes on."""
     half_bad = steps("create table half (a int)", "insert into nowhere values (1)")
     with empty.schema() as schema:
-        with pytest.raises(HoldfastError):
+        with pytest.raises(StandfastError):
             bring_up(schema, half_bad, may_migrate=True)
         assert schema.version() == 1
     assert empty.execute("select count(*) from good")[0][0] == 0
@@ -254,7 +254,7 @@ def test_an_open_run_goes_on_after_a_migration(empty: Empty, monkeypatch: pytest
     with begun(empty.url, saga) as engine:
         run = engine.start("order")
         engine.drain()
-    add = f"alter table {'holdfast.' if empty.url.startswith('postgres') else ''}instances add column colour text;\n"
+    add = f"alter table {'standfast.' if empty.url.startswith('postgres') else ''}instances add column colour text;\n"
     with monkeypatch.context() as newer:
         for module in (sqlite_store, sqlite_workers, postgres_store, postgres_workers):
             newer.setattr(
@@ -300,7 +300,7 @@ def test_a_restored_database_goes_on_counting(postgres_server: Databases) -> Non
         old.close()
         with psycopg.connect(dsn) as connection:
             connection.execute("set session_replication_role = replica")
-            connection.execute("update holdfast.events set position = (1000000000::bigint << 20) + 1")
+            connection.execute("update standfast.events set position = (1000000000::bigint << 20) + 1")
         store = open_store(dsn)
         desk = Desk(store)
         desk.born(born())

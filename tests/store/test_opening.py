@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import ConfigurationError, StoreUnavailableError
-from holdfast.store.opening import DEFAULT_URL, open_store
-from holdfast.store.port import Store
+from standfast.errors import ConfigurationError, StoreUnavailableError
+from standfast.store.opening import DEFAULT_URL, open_store
+from standfast.store.port import Store
 from support.desks import Desk
 from support.rows import (
     born,
@@ -18,7 +18,7 @@ from support.rows import (
 )
 
 
-@pytest.mark.parametrize("url", ["", "holdfast.db", "mysql://host/db", "sqlite3:///x.db", "/tmp/x.db", "POSTGRES"])
+@pytest.mark.parametrize("url", ["", "standfast.db", "mysql://host/db", "sqlite3:///x.db", "/tmp/x.db", "POSTGRES"])
 def test_unknown_urls_are_refused(url: str) -> None:
     """A URL of another kind is refused with the kinds that there are."""
     with pytest.raises(ConfigurationError, match=r"use sqlite:///file.db, sqlite:// or postgresql://"):
@@ -89,13 +89,13 @@ def test_a_file_is_made_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_the_default_is_a_file_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a URL the store is holdfast.db in the working folder; three slashes are relative, four absolute."""
+    """Without a URL the store is standfast.db in the working folder; three slashes are relative, four absolute."""
     monkeypatch.chdir(tmp_path)
     open_store().close()
     open_store("sqlite:///with%20space.db").close()
     open_store(f"sqlite:///{tmp_path}/absolute.db").close()
-    assert DEFAULT_URL == "sqlite:///holdfast.db"
-    assert {path.name for path in tmp_path.iterdir()} == {"holdfast.db", "with space.db", "absolute.db"}
+    assert DEFAULT_URL == "sqlite:///standfast.db"
+    assert {path.name for path in tmp_path.iterdir()} == {"standfast.db", "with space.db", "absolute.db"}
 
 
 @pytest.mark.row("D-114")

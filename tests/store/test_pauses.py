@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import PauseClock
-from holdfast.store.pauses import LAG, HeldTimer, Pause, PausedEffect, Scope
-from holdfast.store.shapes import Change, Wanted
-from holdfast.store.walking import AGAIN
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.records import PauseClock
+from standfast.store.pauses import LAG, HeldTimer, Pause, PausedEffect, Scope
+from standfast.store.shapes import Change, Wanted
+from standfast.store.walking import AGAIN
 from support.desks import Desk
 from support.rows import HOUR, NOW, OTHER_TENANT, SHIP_WORDS, WORDS, born, effect, moved, new_id, new_worker, timer
 

@@ -8,14 +8,14 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from holdfast.kernel.ids import InstanceId, WorkerId
-from holdfast.store.opening import open_store
-from holdfast.store.postgres.connections import Connection, Line
-from holdfast.store.postgres.pipeline import Call, Statement, send
-from holdfast.store.postgres.prepared import drop_prepared
-from holdfast.store.postgres.units import opened
-from holdfast.store.rivals import VoidClaimError
-from holdfast.store.shapes import EffectClaim
+from standfast.kernel.ids import InstanceId, WorkerId
+from standfast.store.opening import open_store
+from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.pipeline import Call, Statement, send
+from standfast.store.postgres.prepared import drop_prepared
+from standfast.store.postgres.units import opened
+from standfast.store.rivals import VoidClaimError
+from standfast.store.shapes import EffectClaim
 
 KEEP = Statement("insert into kept values ($1::text)")
 KEEP_TOO = Statement("insert into kept values ($1::text || '!')")
@@ -99,7 +99,7 @@ def test_nothing_is_left_prepared_where_a_transaction_failed(connection: Connect
     for _ in range(3):
         with pytest.raises(VoidClaimError), opened(connection, 0) as unit, unit.lend(claim=nobody):
             pass
-    left = connection.execute("select count(*) from pg_prepared_statements where name like 'holdfast%'", prepare=False)
+    left = connection.execute("select count(*) from pg_prepared_statements where name like 'standfast%'", prepare=False)
     assert left.fetchone() == (0,)
 
 

@@ -12,12 +12,12 @@ import msgspec
 import psycopg
 import pytest
 
-from holdfast.kernel.document_records import DOCUMENT_VERSIONS, DocumentOpened, VersionKept
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
-from holdfast.kernel.people_records import DecisionGiven, PersonAsked
-from holdfast.kernel.publications import PublicationKept
-from holdfast.kernel.records import (
+from standfast.kernel.document_records import DOCUMENT_VERSIONS, DocumentOpened, VersionKept
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
+from standfast.kernel.people_records import DecisionGiven, PersonAsked
+from standfast.kernel.publications import PublicationKept
+from standfast.kernel.records import (
     STEPS,
     DeadLetterRaised,
     StepMoved,
@@ -26,24 +26,24 @@ from holdfast.kernel.records import (
     TaskOpened,
     TaskPlace,
 )
-from holdfast.store.documents import DocumentQuery
-from holdfast.store.expiries import ExpiredQuery
-from holdfast.store.matches import AskedOf, Match
-from holdfast.store.opening import open_store
-from holdfast.store.postgres import calls as postgres_calls
-from holdfast.store.postgres import claims as postgres_claims
-from holdfast.store.postgres import loading as postgres_loading
-from holdfast.store.postgres import reads as postgres_reads
-from holdfast.store.postgres import records as postgres_records
-from holdfast.store.postgres import workers as postgres_workers
-from holdfast.store.reading import Reader
-from holdfast.store.resuming import PausedQuery
-from holdfast.store.shapes import DEFAULT_TENANT, Change, InstanceQuery, Wanted, Word
-from holdfast.store.sqlite import commits as sqlite_commits
-from holdfast.store.sqlite import loading as sqlite_loading
-from holdfast.store.sqlite import reads as sqlite_reads
-from holdfast.store.statements import numbered
-from holdfast.store.tasks import Asked, TaskQuery
+from standfast.store.documents import DocumentQuery
+from standfast.store.expiries import ExpiredQuery
+from standfast.store.matches import AskedOf, Match
+from standfast.store.opening import open_store
+from standfast.store.postgres import calls as postgres_calls
+from standfast.store.postgres import claims as postgres_claims
+from standfast.store.postgres import loading as postgres_loading
+from standfast.store.postgres import reads as postgres_reads
+from standfast.store.postgres import records as postgres_records
+from standfast.store.postgres import workers as postgres_workers
+from standfast.store.reading import Reader
+from standfast.store.resuming import PausedQuery
+from standfast.store.shapes import DEFAULT_TENANT, Change, InstanceQuery, Wanted, Word
+from standfast.store.sqlite import commits as sqlite_commits
+from standfast.store.sqlite import loading as sqlite_loading
+from standfast.store.sqlite import reads as sqlite_reads
+from standfast.store.statements import numbered
+from standfast.store.tasks import Asked, TaskQuery
 from support.desks import Desk
 from support.rows import (
     HOUR,
@@ -71,7 +71,7 @@ OLD = NOW - timedelta(days=400)
 
 _LOOKED_AT = (
     "select coalesce(sum(pg_stat_get_xact_tuples_returned(c.oid)), 0)::int from pg_class c "
-    "where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'i')"
+    "where c.relnamespace = 'standfast'::regnamespace and c.relkind in ('r', 'i')"
 )
 
 
@@ -944,7 +944,7 @@ def test_statistics_lead_nowhere_else(desk: Desk) -> None:
     if desk.store.url.startswith("postgresql"):
         reads = postgres_reads
         with desk.writer._line.use() as connection:  # type: ignore[attr-defined]
-            connection.execute("analyze holdfast.instances")
+            connection.execute("analyze standfast.instances")
     else:
         with desk.store._database.writing() as connection:  # type: ignore[attr-defined]
             connection.execute("analyze")
@@ -971,7 +971,7 @@ def pages_of(desk: Desk, query: InstanceQuery) -> int:
     reader: Any = desk.reader
     count = (
         "select sum(pg_stat_get_xact_blocks_fetched(c.oid))::int from pg_class c "
-        "where c.relnamespace = 'holdfast'::regnamespace and c.relkind = 'i'"
+        "where c.relnamespace = 'standfast'::regnamespace and c.relkind = 'i'"
     )
     with reader.look() as look:
         before = look._connection.execute(count).fetchone()[0]

@@ -11,19 +11,19 @@ import psycopg
 import pytest
 
 from devserver.postgres import Server, temporary_server
-from holdfast.errors import (
+from standfast.errors import (
     ConfigurationError,
     HeldError,
-    HoldfastError,
     PayloadError,
     SchemaMismatchError,
+    StandfastError,
     StoreError,
     StoreUnavailableError,
 )
-from holdfast.store.opening import open_store
-from holdfast.store.port import LostRaceError
-from holdfast.store.postgres import connections
-from holdfast.store.shapes import Address, Change, InstanceQuery
+from standfast.store.opening import open_store
+from standfast.store.port import LostRaceError
+from standfast.store.postgres import connections
+from standfast.store.shapes import Address, Change, InstanceQuery
 from support.desks import Desk
 from support.rows import (
     NOW,
@@ -218,7 +218,7 @@ def locked(dsn: str, instance: object) -> bool:
     """Whether some transaction holds the row of an instance."""
     with closing(psycopg.connect(dsn)) as admin:
         row = admin.execute(
-            "select 1 from holdfast.instances where id = %s for update skip locked", [instance]
+            "select 1 from standfast.instances where id = %s for update skip locked", [instance]
         ).fetchone()
     return row is None
 
@@ -255,7 +255,7 @@ def test_every_fault_has_a_class(desk: Desk, state: str, expected: type[Exceptio
         desk.run(f"do $$ begin raise exception 'trouble' using errcode = '{state}'; end $$")
     assert type(caught.value) is expected
     assert "trouble" in str(caught.value)
-    if isinstance(caught.value, HoldfastError):
+    if isinstance(caught.value, StandfastError):
         assert caught.value.retryable == (expected in {StoreUnavailableError, HeldError})
     desk.born(born())
 
@@ -264,7 +264,7 @@ def test_a_number_that_does_not_fit_is_refused(desk: Desk) -> None:
     """A version beyond its column is an error of ours, and nothing is written."""
     change = born()
     change.events = [msgspec.structs.replace(event, version=10**6) for event in change.events]
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         desk.commit(change)
     assert desk.reader.instances(InstanceQuery()) == []
 

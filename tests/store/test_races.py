@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import Header, InstanceQuery, StoredEffect, Wanted
+from standfast.store.port import LostRaceError
+from standfast.store.shapes import Header, InstanceQuery, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     NOW,

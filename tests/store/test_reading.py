@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.kernel.document_records import DOCUMENT_VERSIONS, AuditMade, DocumentOpened, MutationMade, VersionKept
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked, PersonMoved
-from holdfast.kernel.publications import PublicationKept
-from holdfast.kernel.records import (
+from standfast.kernel.document_records import DOCUMENT_VERSIONS, AuditMade, DocumentOpened, MutationMade, VersionKept
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked, PersonMoved
+from standfast.kernel.publications import PublicationKept
+from standfast.kernel.records import (
     STEPS,
     DeadLetterRaised,
     ResumeExecuted,
@@ -26,15 +26,15 @@ from holdfast.kernel.records import (
     TaskChanged,
     TaskOpened,
 )
-from holdfast.kernel.rows import kinds
-from holdfast.store.blueprints import InForce
-from holdfast.store.documents import DocumentQuery, Documents
-from holdfast.store.findings import Transition
-from holdfast.store.publications import Publications
-from holdfast.store.reading import DeadLetters, Instances, Reader, Work
-from holdfast.store.resuming import PausedInstances, PausedQuery
-from holdfast.store.shapes import Address, Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
-from holdfast.store.tasks import Asked, ListedTask, TaskQuery, Tasks
+from standfast.kernel.rows import kinds
+from standfast.store.blueprints import InForce
+from standfast.store.documents import DocumentQuery, Documents
+from standfast.store.findings import Transition
+from standfast.store.publications import Publications
+from standfast.store.reading import DeadLetters, Instances, Reader, Work
+from standfast.store.resuming import PausedInstances, PausedQuery
+from standfast.store.shapes import Address, Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
+from standfast.store.tasks import Asked, ListedTask, TaskQuery, Tasks
 from support.desks import Desk
 from support.rows import (
     LATER,

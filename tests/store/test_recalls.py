@@ -8,10 +8,10 @@ from functools import partial
 import psycopg
 import pytest
 
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.opening import open_store
-from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import DeadLetter, Header, StoredEffect, Wanted
+from standfast.kernel.ids import InstanceId
+from standfast.store.opening import open_store
+from standfast.store.port import LostRaceError
+from standfast.store.shapes import DeadLetter, Header, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,
@@ -200,7 +200,7 @@ def test_a_recall_waits_for_a_claim_that_is_under_way(postgres_dsn: str, *, is_k
     head = waiting(desk)
     change = moved(head, recalls=[recall(head.id, stop=True)])
     with psycopg.connect(postgres_dsn) as claim, psycopg.connect(postgres_dsn, autocommit=True) as witness:
-        claim.execute("update holdfast.effects set owner = gen_random_uuid(), fence = 1, attempts = 1")
+        claim.execute("update standfast.effects set owner = gen_random_uuid(), fence = 1, attempts = 1")
         thread = threading.Thread(target=desk.commit, args=(change,))
         thread.start()
         eventually(lambda: (witness.execute(BLOCKED).fetchone() or (0,))[0])
@@ -249,12 +249,12 @@ def test_a_requeue_waits_for_a_withdrawal_that_is_under_way(postgres_dsn: str) -
     head, dead = dead_effect(desk)
     answers: list[bool] = []
     with psycopg.connect(postgres_dsn) as commit, psycopg.connect(postgres_dsn, autocommit=True) as witness:
-        commit.execute("update holdfast.instances set version = version + 1")
-        commit.execute("delete from holdfast.effects")
+        commit.execute("update standfast.instances set version = version + 1")
+        commit.execute("delete from standfast.effects")
         thread = threading.Thread(target=lambda: answers.append(desk.keeper.requeue(dead, now=LATER)))
         thread.start()
         eventually(lambda: (witness.execute(BLOCKED).fetchone() or (0,))[0])
-        commit.execute("delete from holdfast.dead_letters")
+        commit.execute("delete from standfast.dead_letters")
         commit.commit()
         thread.join()
     assert (answers, effects_of(desk, head.id)) == ([False], [])

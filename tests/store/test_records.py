@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.errors import CommandError
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import (
+from standfast.errors import CommandError
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.records import (
     STEPS,
     SUBSCRIPTIONS,
     TASKS,
@@ -21,8 +21,8 @@ from holdfast.kernel.records import (
     TaskChanged,
     TaskOpened,
 )
-from holdfast.kernel.rows import Record, merge
-from holdfast.store.shapes import Header
+from standfast.kernel.rows import Record, merge
+from standfast.store.shapes import Header
 from support.desks import Desk
 from support.rows import (
     HOUR,

@@ -1,4 +1,4 @@
-"""Taking away what Holdfast has made in a database: all of it and nothing else, or nothing at all."""
+"""Taking away what Standfast has made in a database: all of it and nothing else, or nothing at all."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from cli.calling import Holdfast
-from holdfast import ConfigurationError, RejectedError, Saga
-from holdfast.cli.exits import Exit
-from holdfast.store.opening import open_store, remove_schema
-from holdfast.testing import ManualEngine
+from cli.calling import Standfast
+from standfast import ConfigurationError, RejectedError, Saga
+from standfast.cli.exits import Exit
+from standfast.store.opening import open_store, remove_schema
+from standfast.testing import ManualEngine
 from support.databases import Databases
 
 OWN = """
@@ -52,7 +52,7 @@ class Host:
         """Plain SQL by a connection of one's own."""
         if self.url.startswith("sqlite"):
             with closing(sqlite3.connect(self.url.removeprefix("sqlite:///"))) as file, file:
-                return file.execute(statement.replace("holdfast.", "")).fetchall()
+                return file.execute(statement.replace("standfast.", "")).fetchall()
         with psycopg.connect(self.url) as server:
             found = server.execute(statement.encode())
             return found.fetchall() if found.description else []
@@ -92,7 +92,7 @@ def refused(url: str, **options: bool) -> str:
 def test_what_was_made_is_taken_away_and_nothing_else(host: Host) -> None:
     """The database looks as it did before the first start, rows of the host included; a refusal, for whatever reason, changes nothing."""
     before = host.look()
-    holdfast = Holdfast(host.url)
+    standfast = Standfast(host.url)
     assert remove_schema(host.url).tables == 0
     assert host.look() == before
     engine = ManualEngine(host.url).register(Saga("ask").human("approve").build())
@@ -102,18 +102,18 @@ def test_what_was_made_is_taken_away_and_nothing_else(host: Host) -> None:
     installed = host.look()
     assert len(installed) > len(before) + 50
 
-    assert "--yes" in holdfast("drop", code=Exit.WRONG).stderr
+    assert "--yes" in standfast("drop", code=Exit.WRONG).stderr
     assert refused(host.url, with_unfinished=True).startswith("still_working: 1 workers ")
     engine.stop()
-    assert "--with-unfinished" in holdfast("drop", "--yes", code=Exit.REFUSED).stderr
+    assert "--with-unfinished" in standfast("drop", "--yes", code=Exit.REFUSED).stderr
     assert refused(host.url).startswith("unfinished: 1 instances in ")
     key = "text" if host.url.startswith("sqlite") else "uuid"
     telling = "create trigger telling after insert on customers begin insert into meta values (new.name, ''); end"
     of_sqlite = [("telling", telling, "drop trigger telling")] if key == "text" else []
     for name, made, gone in (
         *of_sqlite,
-        ("seen", "create view seen as select id from holdfast.instances", "drop view seen"),
-        ("bills", f"create table bills (run {key} references holdfast.instances (id))", "drop table bills"),
+        ("seen", "create view seen as select id from standfast.instances", "drop view seen"),
+        ("bills", f"create table bills (run {key} references standfast.instances (id))", "drop table bills"),
     ):
         host.ask(made)
         told = refused(host.url, with_unfinished=True)
@@ -122,11 +122,11 @@ def test_what_was_made_is_taken_away_and_nothing_else(host: Host) -> None:
         host.ask(gone)
     assert host.look() == installed
 
-    told = holdfast("drop", "--yes", "--with-unfinished").stdout
+    told = standfast("drop", "--yes", "--with-unfinished").stdout
     assert told.startswith("dropped ")
     assert " with 1 instances from " in told
     assert host.look() == before
-    assert "has no tables of Holdfast" in holdfast("drop", host.url, "--yes").stdout
+    assert "has no tables of Standfast" in standfast("drop", host.url, "--yes").stdout
     open_store(host.url).close()
     assert remove_schema(host.url).tables > 40
     assert host.look() == before
@@ -134,8 +134,8 @@ def test_what_was_made_is_taken_away_and_nothing_else(host: Host) -> None:
 
 def test_what_is_no_database_is_told(tmp_path: Path) -> None:
     """Another sort of database, and a file that is not there, which is not made either."""
-    with pytest.raises(ConfigurationError, match="not a database Holdfast knows"):
+    with pytest.raises(ConfigurationError, match="not a database Standfast knows"):
         remove_schema("mysql://shop")
     missing = tmp_path / "none.db"
-    assert "none.db" in Holdfast(f"sqlite:///{missing}")("drop", "--yes", code=Exit.NOT_FOUND).stderr
+    assert "none.db" in Standfast(f"sqlite:///{missing}")("drop", "--yes", code=Exit.NOT_FOUND).stderr
     assert not missing.exists()

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.errors import CommandError
-from holdfast.kernel.rows import Record, RowKind, kinds, merge
-from holdfast.store.shapes import Header
+from standfast.errors import CommandError
+from standfast.kernel.rows import Record, RowKind, kinds, merge
+from standfast.store.shapes import Header
 from support.desks import Desk
 from support.notes import (
     NOTES,
@@ -55,7 +55,7 @@ def columns(desk: Desk, table: str) -> dict[str, tuple[str, bool, bool]]:
         }
     found = desk.query(
         "select column_name, udt_name, is_nullable = 'YES', column_default is not null or is_identity = 'YES' "
-        f"from information_schema.columns where table_schema = 'holdfast' and table_name = '{table}'"
+        f"from information_schema.columns where table_schema = 'standfast' and table_name = '{table}'"
     )
     return {name: (kind, null, null or default) for name, kind, null, default in found}
 
@@ -87,7 +87,7 @@ def test_every_table_is_found_by_its_key(own: Desk) -> None:
         else:
             found = own.query(
                 "select a.attname from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any (i.indkey) "
-                f"where i.indisprimary and i.indrelid = 'holdfast.{kind.table}'::regclass "
+                f"where i.indisprimary and i.indrelid = 'standfast.{kind.table}'::regclass "
                 "order by array_position(i.indkey::int2[], a.attnum)"
             )
         assert [name for (name,) in found] == ["instance", *kind.key], kind.table
@@ -99,11 +99,11 @@ def test_every_table_has_a_wall_and_grants(own: Desk) -> None:
         if is_sqlite(own):
             assert columns(own, kind.table)["tenant"][:2] == ("TEXT", False)
             continue
-        name = f"holdfast.{kind.table}"
+        name = f"standfast.{kind.table}"
         acts = ("select", "insert", "update", "delete")
         asked = [
             f"has_table_privilege('{role}', '{name}', '{act}')"
-            for role in ("holdfast_engine", "holdfast_tenant")
+            for role in ("standfast_engine", "standfast_tenant")
             for act in acts
         ]
         (rights,) = own.query(f"select {', '.join(asked)}")
@@ -122,7 +122,7 @@ def test_rows_without_a_tenant_are_refused(own: Desk) -> None:
             assert "check (tenant <> '')" in told, kind.table
         else:
             checks = own.query(
-                f"select pg_get_constraintdef(oid) from pg_constraint where conrelid = 'holdfast.{kind.table}'::regclass and contype = 'c'"
+                f"select pg_get_constraintdef(oid) from pg_constraint where conrelid = 'standfast.{kind.table}'::regclass and contype = 'c'"
             )
             assert any("tenant <> ''" in told for (told,) in checks), kind.table
 

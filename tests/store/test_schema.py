@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from holdfast.store.opening import open_store
+from standfast.store.opening import open_store
 from support.databases import Databases
 from support.repository import ROOT, load_script
 
@@ -22,7 +22,7 @@ STALE = "stale: run `python3 dev.py schema`"
 
 def committed(driver: str) -> str:
     """The picture of a driver's schema."""
-    return (ROOT / "src" / "holdfast" / "store" / driver / "schema.sql").read_text(encoding="utf-8")
+    return (ROOT / "src" / "standfast" / "store" / driver / "schema.sql").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def empty_dsn(postgres_server: Databases) -> Iterator[str]:
 
 def test_the_picture_of_sqlite_is_what_its_migrations_come_to(tmp_path: Path) -> None:
     """A file that ran all migrations holds what `schema.sql` says."""
-    path = tmp_path / "holdfast.db"
+    path = tmp_path / "standfast.db"
     open_store(f"sqlite:///{path}").close()
     with closing(sqlite3.connect(path)) as connection:
         assert schema.sqlite_schema(connection) == committed("sqlite"), STALE
@@ -48,18 +48,18 @@ def test_every_column_is_on_the_page_of_tables(tmp_path: Path, empty_dsn: str) -
         for part in page.split("\n## ")[1:]
         for column in re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
     }
-    for url in (f"sqlite:///{tmp_path / 'holdfast.db'}", empty_dsn):
+    for url in (f"sqlite:///{tmp_path / 'standfast.db'}", empty_dsn):
         open_store(url).close()
     with psycopg.connect(empty_dsn) as server:
-        columns = "select table_name, column_name from information_schema.columns where table_schema = 'holdfast'"
+        columns = "select table_name, column_name from information_schema.columns where table_schema = 'standfast'"
         parts = "select inhrelid::regclass::text from pg_inherits"
         ours = {
             (table, column)
             for table, column in server.execute(columns)
-            if f"holdfast.{table}" not in {each for (each,) in server.execute(parts)}
+            if f"standfast.{table}" not in {each for (each,) in server.execute(parts)}
         }
     assert ours == told
-    with closing(sqlite3.connect(tmp_path / "holdfast.db")) as file:
+    with closing(sqlite3.connect(tmp_path / "standfast.db")) as file:
         tables = [name for (name,) in file.execute("select name from sqlite_master where type in ('table', 'view')")]
         theirs = {(table, row[1]) for table in tables for row in file.execute(f"pragma table_info({table})")}
     alone = {

@@ -14,17 +14,17 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from holdfast.errors import ConfigurationError
-from holdfast.kernel.changes import Change
-from holdfast.kernel.people import Absence, Delegation, Grant, Principal
-from holdfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
-from holdfast.store.blueprints import PublishingRule
-from holdfast.store.editions import Edition
-from holdfast.store.opening import open_store
-from holdfast.store.pauses import Pause, Scope
-from holdfast.store.postgres.loading import _headers as found_headers
-from holdfast.store.postgres.units import PostgresUnit
-from holdfast.store.shapes import SHARED_TENANT, Address, Borrower, InstanceQuery, Snapshot, Wanted
+from standfast.errors import ConfigurationError
+from standfast.kernel.changes import Change
+from standfast.kernel.people import Absence, Delegation, Grant, Principal
+from standfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
+from standfast.store.blueprints import PublishingRule
+from standfast.store.editions import Edition
+from standfast.store.opening import open_store
+from standfast.store.pauses import Pause, Scope
+from standfast.store.postgres.loading import _headers as found_headers
+from standfast.store.postgres.units import PostgresUnit
+from standfast.store.shapes import SHARED_TENANT, Address, Borrower, InstanceQuery, Snapshot, Wanted
 from support.databases import Databases
 from support.desks import Desk
 from support.rows import (
@@ -139,7 +139,7 @@ def tables(connection: Connection) -> dict[str, tuple[bool, bool, set[str]]]:
     rows = connection.execute(
         "select c.relname, c.relrowsecurity, c.relforcerowsecurity, "
         "array(select p.polname::text from pg_policy p where p.polrelid = c.oid) "
-        "from pg_class c where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition"
+        "from pg_class c where c.relnamespace = 'standfast'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition"
     )
     return {name: (is_on, is_forced, set(policies)) for name, is_on, is_forced, policies in rows}
 
@@ -165,15 +165,15 @@ def test_policies_check_what_is_written(connection: Connection) -> None:
         "select distinct polcmd::text, polpermissive, pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) "
         "from pg_policy where polname = 'tenant'"
     ).fetchall()
-    wall = "(tenant = current_setting('holdfast.tenant'::text, true))"
+    wall = "(tenant = current_setting('standfast.tenant'::text, true))"
     assert found == [("*", True, wall, wall)]
 
 
 def test_partitions_cannot_be_reached(connection: Connection) -> None:
     """Partitions have no wall of their own, so tenants and the public have no right to any of them."""
     found = connection.execute(
-        "select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relispartition and relkind = 'r' and ("
-        "has_table_privilege('holdfast_tenant', oid, 'select, insert, update, delete, truncate') "
+        "select relname from pg_class where relnamespace = 'standfast'::regnamespace and relispartition and relkind = 'r' and ("
+        "has_table_privilege('standfast_tenant', oid, 'select, insert, update, delete, truncate') "
         "or has_table_privilege('public', oid, 'select, insert, update, delete, truncate'))"
     ).fetchall()
     assert found == []
@@ -182,11 +182,11 @@ def test_partitions_cannot_be_reached(connection: Connection) -> None:
 def test_there_are_no_views_around_the_wall(connection: Connection) -> None:
     """A view would show rows with its owner's eyes unless it says otherwise; and only reviewed functions run with other rights than their caller's."""
     views = connection.execute(
-        "select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind in ('v', 'm') "
+        "select relname from pg_class where relnamespace = 'standfast'::regnamespace and relkind in ('v', 'm') "
         "and not coalesce('security_invoker=true' = any (reloptions), false)"
     ).fetchall()
     definers = connection.execute(
-        "select proname from pg_proc where pronamespace = 'holdfast'::regnamespace and prosecdef order by proname"
+        "select proname from pg_proc where pronamespace = 'standfast'::regnamespace and prosecdef order by proname"
     ).fetchall()
     assert (views, definers) == ([], [("instances_having",), ("make_partitions",), ("start_key",)])
 
@@ -195,15 +195,15 @@ def test_there_are_no_views_around_the_wall(connection: Connection) -> None:
 def as_tenant(connection: Connection, tenant: str | None) -> Iterator[Connection]:
     """The connection as a tenant sees the database; None names no tenant at all."""
     with connection.transaction(force_rollback=True):
-        connection.execute("set local role holdfast_tenant")
+        connection.execute("set local role standfast_tenant")
         if tenant is not None:
-            connection.execute("select set_config('holdfast.tenant', %s, true)", [tenant])
+            connection.execute("select set_config('standfast.tenant', %s, true)", [tenant])
         yield connection
 
 
 def count(connection: Connection, table: str) -> int:
     """How many rows are seen."""
-    row = connection.execute(sql.SQL("select count(*) from holdfast.{}").format(sql.Identifier(table))).fetchone()
+    row = connection.execute(sql.SQL("select count(*) from standfast.{}").format(sql.Identifier(table))).fetchone()
     assert row is not None
     number: int = row[0]
     return number
@@ -240,13 +240,13 @@ def test_a_tenant_does_not_see_the_engines_tables(connection: Connection, table:
         count(eyes, table)
     row = connection.execute(
         "select column_name from information_schema.columns "
-        "where table_schema = 'holdfast' and table_name = %s and is_identity = 'NO'",
+        "where table_schema = 'standfast' and table_name = %s and is_identity = 'NO'",
         [table],
     ).fetchone()
     assert row is not None
     for change in ("insert into {} default values", "update {} set {} = {}", "delete from {}", "truncate {}"):
         statement = sql.SQL(change).format(
-            sql.Identifier("holdfast", table), sql.Identifier(row[0]), sql.Identifier(row[0])
+            sql.Identifier("standfast", table), sql.Identifier(row[0]), sql.Identifier(row[0])
         )
         with pytest.raises(psycopg.errors.InsufficientPrivilege), as_tenant(connection, "default") as eyes:
             eyes.execute(statement)
@@ -255,7 +255,7 @@ def test_a_tenant_does_not_see_the_engines_tables(connection: Connection, table:
 def test_a_tenant_sees_which_database_it_is_and_nothing_else_of_the_engine(connection: Connection) -> None:
     """Of the engine's own facts the identity of the database can be read, which tells it from others."""
     with as_tenant(connection, "default") as eyes:
-        assert eyes.execute("select name from holdfast.meta").fetchall() == [("identity",)]
+        assert eyes.execute("select name from standfast.meta").fetchall() == [("identity",)]
 
 
 @pytest.mark.parametrize("tenant", [OTHER_TENANT, ""])
@@ -275,7 +275,7 @@ def test_the_committer_itself_finds_no_instance_of_another_tenant(postgres_desk:
 @pytest.mark.row("E-346")
 @pytest.mark.parametrize("table", sorted(SEEN_BY_TENANTS))
 @pytest.mark.parametrize(
-    "change", ["delete from holdfast.{}", "update holdfast.{} set tenant = tenant", "truncate holdfast.{}"]
+    "change", ["delete from standfast.{}", "update standfast.{} set tenant = tenant", "truncate standfast.{}"]
 )
 def test_a_tenant_writes_nothing(connection: Connection, table: str, change: str) -> None:
     """A tenant's role changes and removes no row, not even its own."""
@@ -287,16 +287,16 @@ def test_a_tenant_writes_nothing(connection: Connection, table: str, change: str
 def test_a_tenant_adds_nothing(connection: Connection, table: str) -> None:
     """A tenant's role adds no row to any table but the inbox."""
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_tenant(connection, "default") as eyes:
-        eyes.execute(sql.SQL("insert into holdfast.{} default values").format(sql.Identifier(table)))
+        eyes.execute(sql.SQL("insert into standfast.{} default values").format(sql.Identifier(table)))
 
 
 def test_a_tenant_submits_for_itself_only(connection: Connection) -> None:
     """A tenant may put a command into the inbox under its own name, and under no other."""
     with as_tenant(connection, "default") as eyes:
-        assert eyes.execute("select holdfast.submit('order', 'Pay', '{}', key => 'o-1')").fetchone() is not None
+        assert eyes.execute("select standfast.submit('order', 'Pay', '{}', key => 'o-1')").fetchone() is not None
     refused = pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security")
     with refused, as_tenant(connection, "default") as eyes:
-        eyes.execute("select holdfast.submit('order', 'Pay', '{}', key => 'o-1', tenant => 'rival')")
+        eyes.execute("select standfast.submit('order', 'Pay', '{}', key => 'o-1', tenant => 'rival')")
 
 
 def test_a_search_by_attributes_stays_behind_the_wall(postgres_desk: Desk) -> None:
@@ -311,7 +311,7 @@ def test_a_search_by_attributes_stays_behind_the_wall(postgres_desk: Desk) -> No
         connection: Connection = lent  # type: ignore[assignment]
         for looking, expected in ((OTHER_TENANT, [(ids[OTHER_TENANT],)]), ("stranger", []), (None, [])):
             with as_tenant(connection, looking) as eyes:
-                found = eyes.execute("select * from holdfast.instances_having('{}')").fetchall()
+                found = eyes.execute("select * from standfast.instances_having('{}')").fetchall()
                 assert found == expected, looking
 
 
@@ -328,16 +328,16 @@ def test_the_name_of_a_tenant_is_a_name_and_no_statement(postgres_desk: Desk, na
 def test_a_tenant_makes_no_partitions(connection: Connection) -> None:
     """The function that changes tables with its owner's rights is for the engine."""
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_tenant(connection, "default") as eyes:
-        eyes.execute("select holdfast.make_partitions(now(), 1)")
+        eyes.execute("select standfast.make_partitions(now(), 1)")
 
 
 def test_readers_look_with_a_tenants_eyes(shared_dsn: str) -> None:
     """A store's reader runs under the role that is walled in, and leaves nothing of it behind on the connection."""
     store = open_store(shared_dsn)
     reader: Any = store.reader(OTHER_TENANT)
-    who = "select current_user, coalesce(current_setting('holdfast.tenant', true), '')"
+    who = "select current_user, coalesce(current_setting('standfast.tenant', true), '')"
     with reader._as_tenant() as used:
-        assert used.execute(who).fetchone() == ("holdfast_tenant", OTHER_TENANT)
+        assert used.execute(who).fetchone() == ("standfast_tenant", OTHER_TENANT)
     with reader._pool.connection() as used:
         assert used.execute(who).fetchone() == (urlsplit(shared_dsn).username, "")
     store.close()
@@ -346,7 +346,7 @@ def test_readers_look_with_a_tenants_eyes(shared_dsn: str) -> None:
 @contextmanager
 def login(dsn: str, *grants: str, options: str = "") -> Iterator[str]:
     """A database user of its own with these roles; the URL by which it connects."""
-    name, password = f"holdfast_test_{secrets.token_hex(4)}", secrets.token_hex(8)
+    name, password = f"standfast_test_{secrets.token_hex(4)}", secrets.token_hex(8)
     with closing(psycopg.connect(dsn, autocommit=True)) as admin:
         admin.execute(f"create role {name} login password '{password}' {options}")
         for role in grants:
@@ -361,8 +361,8 @@ def login(dsn: str, *grants: str, options: str = "") -> Iterator[str]:
 
 
 def test_a_plain_user_with_the_engines_role_is_enough(postgres_dsn: str) -> None:
-    """No superuser, no owner: a login that has only been granted holdfast_engine does all the engine does."""
-    with login(postgres_dsn, "holdfast_engine") as dsn:
+    """No superuser, no owner: a login that has only been granted standfast_engine does all the engine does."""
+    with login(postgres_dsn, "standfast_engine") as dsn:
         store = open_store(dsn)
         desk = Desk(store)
         identity = new_id()
@@ -385,14 +385,14 @@ def test_a_plain_user_with_the_engines_role_is_enough(postgres_dsn: str) -> None
 @pytest.mark.row("E-346")
 def test_the_engines_role_cannot_rewrite_history(postgres_dsn: str) -> None:
     """A login with the engine's role can neither truncate, nor switch off the guards, nor change the schema."""
-    with login(postgres_dsn, "holdfast_engine") as dsn, closing(psycopg.connect(dsn, autocommit=True)) as user:
+    with login(postgres_dsn, "standfast_engine") as dsn, closing(psycopg.connect(dsn, autocommit=True)) as user:
         for attempt in (
-            "truncate holdfast.events",
-            "update holdfast.events set actor = ''",
-            "alter table holdfast.events disable trigger all",
+            "truncate standfast.events",
+            "update standfast.events set actor = ''",
+            "alter table standfast.events disable trigger all",
             "set session_replication_role = replica",
-            "drop table holdfast.receipts",
-            "create table holdfast.mine ()",
+            "drop table standfast.receipts",
+            "create table standfast.mine ()",
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 user.execute(attempt)
@@ -400,13 +400,13 @@ def test_the_engines_role_cannot_rewrite_history(postgres_dsn: str) -> None:
 
 def test_a_user_without_the_role_is_told_what_is_missing(postgres_dsn: str) -> None:
     """A login that was granted nothing gets a configuration error that names the role."""
-    with login(postgres_dsn) as dsn, pytest.raises(ConfigurationError, match="grant it the role holdfast_engine"):
+    with login(postgres_dsn) as dsn, pytest.raises(ConfigurationError, match="grant it the role standfast_engine"):
         open_store(dsn)
 
 
 def test_a_plain_owner_can_migrate(postgres_server: Databases) -> None:
     """Once an administrator has made the roles and granted them, no special right is needed to make the tables."""
-    with postgres_server.empty() as admin_dsn, login(admin_dsn, "holdfast_engine") as dsn:
+    with postgres_server.empty() as admin_dsn, login(admin_dsn, "standfast_engine") as dsn:
         with closing(psycopg.connect(admin_dsn, autocommit=True)) as admin:
             database, user = urlsplit(dsn).path[1:], urlsplit(dsn).username
             admin.execute(f"alter database {database} owner to {user}")
@@ -425,7 +425,7 @@ def test_a_user_who_may_not_make_roles_is_told_the_commands(postgres_server: Dat
     with (
         postgres_server.empty() as admin_dsn,
         login(admin_dsn) as dsn,
-        pytest.raises(ConfigurationError, match=r"create role holdfast_engine nologin; .*grant holdfast_engine to"),
+        pytest.raises(ConfigurationError, match=r"create role standfast_engine nologin; .*grant standfast_engine to"),
     ):
         open_store(dsn)
 
@@ -434,9 +434,9 @@ def test_a_tenant_sees_its_own_definitions_and_the_shared_ones(postgres_desk: De
     """Those of another tenant do not exist for it, and it cannot write any."""
     for tenant in ("default", OTHER_TENANT, SHARED_TENANT):
         postgres_desk.definitions.publish(definition(tenant=tenant, hash=tenant), NOW)
-    with postgres_desk.writer.unit() as unit, unit.lend(None, Borrower("default", "holdfast_tenant")) as lent:
+    with postgres_desk.writer.unit() as unit, unit.lend(None, Borrower("default", "standfast_tenant")) as lent:
         connection: Connection = lent  # type: ignore[assignment]
-        seen = connection.execute("select tenant from holdfast.definitions order by tenant").fetchall()
+        seen = connection.execute("select tenant from standfast.definitions order by tenant").fetchall()
         assert [row[0] for row in seen] == [SHARED_TENANT, "default"]
         with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
-            connection.execute("update holdfast.definitions set status = 'retired'")
+            connection.execute("update standfast.definitions set status = 'retired'")

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.errors import ConfigurationError, CorruptHistoryError, StoreError, StoreUnavailableError
-from holdfast.store.opening import open_store
-from holdfast.store.shapes import Change, InstanceQuery
-from holdfast.store.sqlite.store import SQLiteStore
+from standfast.errors import ConfigurationError, CorruptHistoryError, StoreError, StoreUnavailableError
+from standfast.store.opening import open_store
+from standfast.store.shapes import Change, InstanceQuery
+from standfast.store.sqlite.store import SQLiteStore
 from support.desks import Desk
 from support.inside import connections_of
 from support.rows import (
@@ -191,8 +191,8 @@ def test_a_full_disk_is_unavailable_and_passes(desk: Desk) -> None:
 LIMITED = """
 import resource, sys
 sys.path.insert(0, {tests!r})
-from holdfast.errors import StoreUnavailableError
-from holdfast.store.opening import open_store
+from standfast.errors import StoreUnavailableError
+from standfast.store.opening import open_store
 from support.desks import Desk
 from support.inside import connections_of
 from support.rows import born

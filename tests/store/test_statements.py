@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.store.statements import numbered, read_statements
+from standfast.store.statements import numbered, read_statements
 from support.repository import SOURCE
 
 DRIVERS = ["sqlite", "postgres"]

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.findings import Due
-from holdfast.store.port import LostRaceError
-from holdfast.store.shapes import StoredTimer, TimerClaim, Word
+from standfast.kernel.ids import InstanceId
+from standfast.store.findings import Due
+from standfast.store.port import LostRaceError
+from standfast.store.shapes import StoredTimer, TimerClaim, Word
 from support.desks import Desk
 from support.rows import (
     HOUR,

@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from holdfast.errors import StoreUnavailableError
-from holdfast.store.opening import open_store
-from holdfast.store.port import Store
+from standfast.errors import StoreUnavailableError
+from standfast.store.opening import open_store
+from standfast.store.port import Store
 from support.desks import Desk
 from support.rows import (
     born,
@@ -64,7 +64,7 @@ def test_a_new_connection_counts_as_a_hint(pair: tuple[Store, Store]) -> None:
     assert heard == [""]
     with psycopg.connect(mine._opened.dsn) as admin:  # type: ignore[attr-defined]
         admin.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity where query ilike '%listen holdfast%' and pid <> pg_backend_pid()"
+            "select pg_terminate_backend(pid) from pg_stat_activity where query ilike '%listen standfast%' and pid <> pg_backend_pid()"
         )
     while len(heard) == 1:
         with suppress(StoreUnavailableError):

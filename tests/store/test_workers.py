@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
-from holdfast.kernel.ids import WorkerId
-from holdfast.store.findings import Beat
-from holdfast.store.shapes import Maintenance, StoredEffect, Wanted
+from standfast.kernel.ids import WorkerId
+from standfast.store.findings import Beat
+from standfast.store.shapes import Maintenance, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,

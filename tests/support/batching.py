@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from holdfast import Decider, Decision, Engine, Moment
-from holdfast.runtime.telemetry import Committed, Happening
+from standfast import Decider, Decision, Engine, Moment
+from standfast.runtime.telemetry import Committed, Happening
 from support.engines import QUICK
 from support.waiting import arrives
 

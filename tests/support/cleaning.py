@@ -10,7 +10,7 @@ from support.warmth import WARMTH
 MOST_BYTES = 64_000_000
 """A server that has written more since a database was made: cleaning is no longer worth it, what was deleted still lies in its files."""
 
-_TABLES = "select format('%I.%I', schemaname, tablename) from pg_tables where schemaname = 'holdfast' order by 1"
+_TABLES = "select format('%I.%I', schemaname, tablename) from pg_tables where schemaname = 'standfast' order by 1"
 
 _SHAPE = """
 select string_agg(part, ' ') from (
@@ -31,7 +31,7 @@ select string_agg(part, ' ') from (
 """Changes with whatever is made, altered or dropped: every version of a row of the catalogue has a transaction of its own."""
 
 _WRITTEN = "select (pg_current_wal_insert_lsn() - '0/0')::int8"
-_COUNTERS = "delete from holdfast.meta where name like 'counter:%'"
+_COUNTERS = "delete from standfast.meta where name like 'counter:%'"
 """What engines have counted; everything else that a database knows about itself is its own."""
 _SEQUENCES = "select setval(c.oid, s.seqstart, false) from pg_sequence s join pg_class c on c.oid = s.seqrelid"
 _OTHERS = """

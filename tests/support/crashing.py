@@ -7,10 +7,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from holdfast.store.opening import open_store
-from holdfast.store.port import Store
-from holdfast.testing import CrashReport, ManualEngine, Scenario, crash_everywhere
-from holdfast.testing.crashing import histories
+from standfast.store.opening import open_store
+from standfast.store.port import Store
+from standfast.testing import CrashReport, ManualEngine, Scenario, crash_everywhere
+from standfast.testing.crashing import histories
 from support.databases import Databases
 from support.engines import STORES
 from support.folding import assert_folded

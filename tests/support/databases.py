@@ -11,11 +11,11 @@ from itertools import count
 from psycopg.conninfo import conninfo_to_dict
 
 from devserver.postgres import create_database, drop_database, temporary_server
-from holdfast.store.opening import open_store
+from standfast.store.opening import open_store
 from support.cleaning import Cleaner
 from support.warmth import warm_connections
 
-VARIABLE = "HOLDFAST_TEST_DSN"
+VARIABLE = "STANDFAST_TEST_DSN"
 
 
 def prepare_template(dsn: str) -> None:
@@ -29,7 +29,7 @@ class Databases:
     def __init__(self, dsn: str) -> None:
         self._server = dsn
         # Another server may serve several runs at once, so the names of each are its own.
-        self._prefix = f"holdfast_test_{secrets.token_hex(4)}"
+        self._prefix = f"standfast_test_{secrets.token_hex(4)}"
         self._numbers = count(1)
         self._cleaner: Cleaner | None = None
         self._clean: list[str] = []
@@ -108,7 +108,7 @@ class Databases:
 
 @contextmanager
 def any_server() -> Iterator[Databases]:
-    """The server that HOLDFAST_TEST_DSN names by a postgresql:// URL, else one of our own for as long as the block lasts."""
+    """The server that STANDFAST_TEST_DSN names by a postgresql:// URL, else one of our own for as long as the block lasts."""
     named = os.environ.get(VARIABLE)
     if named:
         yield Databases(named)

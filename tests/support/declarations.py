@@ -18,9 +18,9 @@ from types import ModuleType
 
 import msgspec
 
-import holdfast
-from holdfast.http.routes import ROUTES
-from holdfast.http.routing import Route
+import standfast
+from standfast.http.routes import ROUTES
+from standfast.http.routing import Route
 
 LIST = Path(__file__).resolve().parent.parent / "app" / "declarations.txt"
 _ADDRESS = {"method", "path", "handler"}
@@ -42,7 +42,7 @@ def _of_route(route: Route) -> str:
 
 
 def _modules() -> Iterator[ModuleType]:
-    for each in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
+    for each in pkgutil.walk_packages(standfast.__path__, "standfast."):
         if each.name.endswith("__main__"):
             continue
         module = importlib.import_module(each.name)
@@ -53,10 +53,10 @@ def _modules() -> Iterator[ModuleType]:
 def _of(module: ModuleType) -> Iterator[str]:
     for name, value in vars(module).items():
         if any(each in name for each in _LIMITS) and isinstance(value, int | float | timedelta):
-            yield f"{module.__name__.removeprefix('holdfast.')}.{name} = {value!r}"
+            yield f"{module.__name__.removeprefix('standfast.')}.{name} = {value!r}"
         if getattr(value, "__module__", None) != module.__name__:
             continue
-        place = f"{module.__name__.removeprefix('holdfast.')}.{name}"
+        place = f"{module.__name__.removeprefix('standfast.')}.{name}"
         if isinstance(value, type):
             words = [*_flags(value), *_fields(value)]
             if words:

@@ -6,10 +6,10 @@ import sqlite3
 from datetime import datetime
 from typing import Any
 
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.port import Store
-from holdfast.store.reading import Reader
-from holdfast.store.shapes import DEFAULT_TENANT, Change, Claim, Header, Loaded
+from standfast.kernel.ids import InstanceId
+from standfast.store.port import Store
+from standfast.store.reading import Reader
+from standfast.store.shapes import DEFAULT_TENANT, Change, Claim, Header, Loaded
 from support.rows import NOW, by_id
 
 
@@ -55,14 +55,14 @@ class Desk:
         """Ask the database itself, past the store; `{}` stands before the name of a table."""
         with self.writer.unit() as unit, unit.lend() as lent:
             connection: Any = lent
-            prefix = "" if isinstance(connection, sqlite3.Connection) else "holdfast."
+            prefix = "" if isinstance(connection, sqlite3.Connection) else "standfast."
             return [tuple(row) for row in connection.execute(statement.format(prefix)).fetchall()]
 
     def run(self, statement: str) -> None:
         """Change the database itself, past the store; `{}` stands before the name of a table."""
         with self.writer.unit() as unit, unit.lend() as lent:
             connection: Any = lent
-            prefix = "" if isinstance(connection, sqlite3.Connection) else "holdfast."
+            prefix = "" if isinstance(connection, sqlite3.Connection) else "standfast."
             connection.execute(statement.format(prefix))
 
     def loaded(self, instance: InstanceId) -> Loaded:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import CapabilityResolver, Codec, Engine, RetryPolicy, Settings
-from holdfast.people.directory import Directory
-from holdfast.runtime.clock import ManualClock
-from holdfast.store.opening import open_store
-from holdfast.store.port import Store
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
+from standfast import CapabilityResolver, Codec, Engine, RetryPolicy, Settings
+from standfast.people.directory import Directory
+from standfast.runtime.clock import ManualClock
+from standfast.store.opening import open_store
+from standfast.store.port import Store
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 from support.databases import Databases
 from support.folding import assert_folded
 
@@ -145,6 +145,6 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 def live(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Live]:
     """A database in a file or on Postgres, for engines with threads; checked like `place`."""
     with ExitStack() as stack:
-        live = Live(_urls(request, stack, lambda: f"sqlite:///{tmp_path / 'holdfast.db'}"))
+        live = Live(_urls(request, stack, lambda: f"sqlite:///{tmp_path / 'standfast.db'}"))
         stack.callback(live.close)
         yield live

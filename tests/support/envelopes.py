@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from holdfast.expressions import parse
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.graphs.document import DocumentAction, DocumentSpec, Field, Region, Transition, Window
-from holdfast.machine.graphs.graph import Edge, Graph, Node, Policies
+from standfast.expressions import parse
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.asks import Ask
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.graphs.document import DocumentAction, DocumentSpec, Field, Region, Transition, Window
+from standfast.machine.graphs.graph import Edge, Graph, Node, Policies
 
 SUBMIT_SLOT, APPROVE_SLOT, ACTIVE_SLOT, AMEND_SLOT = (
     "slot:draft_to_submit",

@@ -12,9 +12,9 @@ from app.processes.acting import INPUT, published
 from histories.deciders import Accounts, told
 from histories.golden import FILES, read
 from histories.test_going_on import take_in
-from holdfast import Calls, Engine, ProjectedEvent, Run, Saga, Settings
-from holdfast.runtime.clock import ManualClock
-from holdfast.testing import ManualEngine
+from standfast import Calls, Engine, ProjectedEvent, Run, Saga, Settings
+from standfast.runtime.clock import ManualClock
+from standfast.testing import ManualEngine
 from support.samples import Add, Counter
 
 SETTINGS = Settings(observe_inputs=True, snapshot_events=1, auto_resume_after_approval=False)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast import Engine, PayloadError
-from holdfast.app.verification import verified
-from holdfast.kernel.history import StoredEvent, check_sequence
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.program import Program
-from holdfast.machine.graphs.document_checks import ENVELOPE
-from holdfast.store.reading import Reader
-from holdfast.store.shapes import Address, Header, InstanceQuery, Loaded, Snapshot
+from standfast import Engine, PayloadError
+from standfast.app.verification import verified
+from standfast.kernel.history import StoredEvent, check_sequence
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.program import Program
+from standfast.machine.graphs.document_checks import ENVELOPE
+from standfast.store.reading import Reader
+from standfast.store.shapes import Address, Header, InstanceQuery, Loaded, Snapshot
 from support.reporting import assert_reported
 
 _ALL = 10_000

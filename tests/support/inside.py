@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast import Engine
-from holdfast.app.desk import Desk
-from holdfast.app.faces.blocking import Calls
-from holdfast.app.registry import Registry
-from holdfast.kernel.ids import WorkerId
-from holdfast.runtime.commit.queues import Lane
-from holdfast.runtime.loops.due_work import DueWork
-from holdfast.runtime.loops.housekeeping import Housekeeping
-from holdfast.runtime.service import Service
-from holdfast.runtime.work.intake import Intake
-from holdfast.runtime.work.worker import Worker
-from holdfast.store.port import Store
-from holdfast.store.shapes import EffectClaim, StoredEffect, Wanted
+from standfast import Engine
+from standfast.app.desk import Desk
+from standfast.app.faces.blocking import Calls
+from standfast.app.registry import Registry
+from standfast.kernel.ids import WorkerId
+from standfast.runtime.commit.queues import Lane
+from standfast.runtime.loops.due_work import DueWork
+from standfast.runtime.loops.housekeeping import Housekeeping
+from standfast.runtime.service import Service
+from standfast.runtime.work.intake import Intake
+from standfast.runtime.work.worker import Worker
+from standfast.store.port import Store
+from standfast.store.shapes import EffectClaim, StoredEffect, Wanted
 
 
 def desk_of(calls: Calls) -> Desk:

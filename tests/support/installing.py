@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _MODULE = """
-from holdfast import Invoker
+from standfast import Invoker
 
 class Soap(Invoker):
     def operations(self):
@@ -31,4 +31,4 @@ def install_invoker(folder: Path, name: str) -> None:
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n", encoding="utf-8")
     points = {name: "Soap", "broken": "broken", "wrong": "wrong"}
     lines = "".join(f"{point} = {module}:{made}\n" for point, made in points.items())
-    (info / "entry_points.txt").write_text(f"[holdfast.invokers]\n{lines}", encoding="utf-8")
+    (info / "entry_points.txt").write_text(f"[standfast.invokers]\n{lines}", encoding="utf-8")

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast import EffectContext, Engine
+from standfast import EffectContext, Engine
 from support.engines import QUICK
 from support.repository import PYTHONPATH
 from support.samples import Charge, Deliver, Order, OrderCommand, OrderEffect, Pay, Ship

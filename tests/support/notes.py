@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from holdfast import Decider, Decision, Moment
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.rows import Record, RowKind, declare, forget
-from holdfast.store.port import Store
+from standfast import Decider, Decision, Moment
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.rows import Record, RowKind, declare, forget
+from standfast.store.port import Store
 from support.desks import Desk
 
 
@@ -101,18 +101,18 @@ create table test_weights (
 ) strict, without rowid;
 """
 _POSTGRES = """
-create table holdfast.test_notes (
+create table standfast.test_notes (
     instance uuid not null, tenant text not null check (tenant <> ''), page text not null, number integer not null,
     text text not null, colour text not null, count integer, is_loud boolean not null, about uuid, due_at timestamptz,
     drawing bytea, verdict text, opened_at timestamptz not null, moved_at timestamptz not null, closed_at timestamptz,
     primary key (instance, page, number)
 );
-create table holdfast.test_weights (
+create table standfast.test_weights (
     instance uuid not null, tenant text not null check (tenant <> ''), name text not null, grams integer not null,
     opened_at timestamptz not null, moved_at timestamptz not null, primary key (instance, name)
 );
-select holdfast.wall_off('test_notes'), holdfast.wall_off('test_weights');
-grant select on holdfast.test_notes, holdfast.test_weights to holdfast_tenant;
+select standfast.wall_off('test_notes'), standfast.wall_off('test_weights');
+grant select on standfast.test_notes, standfast.test_weights to standfast_tenant;
 """
 
 

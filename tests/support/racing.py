@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from holdfast import Engine, RejectedError, SagaDefinition
-from holdfast.app.faces.blocking import Run
+from standfast import Engine, RejectedError, SagaDefinition
+from standfast.app.faces.blocking import Run
 from support.campaigns import RACES
 from support.engines import Live
 from support.waiting import LONG_SECONDS, together

@@ -266,7 +266,7 @@ def _known() -> dict[str, Any]:
     return {
         name: value
         for module in list(sys.modules.values())
-        if getattr(module, "__name__", "").startswith("holdfast.")
+        if getattr(module, "__name__", "").startswith("standfast.")
         for name, value in vars(module).items()
         if issubclass(
             type(value), (type, typing.NewType)

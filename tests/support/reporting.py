@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from holdfast import Engine, JsonCodec
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.port import Store
+from standfast import Engine, JsonCodec
+from standfast.kernel.ids import InstanceId
+from standfast.store.port import Store
 
 MOST = 40
 """Instances of one test that are compared."""
@@ -23,7 +23,7 @@ def asked(store: Store, statement: str, *values: object) -> list[Row]:
     with store.line().writer().unit() as unit, unit.lend() as lent:
         connection: Any = lent
         is_file = isinstance(connection, sqlite3.Connection)
-        text = statement.format("" if is_file else "holdfast.")
+        text = statement.format("" if is_file else "standfast.")
         cursor = connection.execute(text if is_file else text.replace("?", "%s"), values)
         names = [each[0] for each in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

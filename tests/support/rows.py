@@ -10,11 +10,11 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.kernel.history import StoredEvent
-from holdfast.kernel.ids import InstanceId, WorkerId, make_uuid7
-from holdfast.store.blueprints import StoredBlueprint
-from holdfast.store.ranks import rank_of
-from holdfast.store.shapes import (
+from standfast.kernel.history import StoredEvent
+from standfast.kernel.ids import InstanceId, WorkerId, make_uuid7
+from standfast.store.blueprints import StoredBlueprint
+from standfast.store.ranks import rank_of
+from standfast.store.shapes import (
     DEFAULT_TENANT,
     Address,
     Change,

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.machine.graphs.compiler import graph_bytes, graph_hash, read_graph
-from holdfast.machine.graphs.graph import Graph
-from holdfast.store.port import Store
+from standfast.machine.graphs.compiler import graph_bytes, graph_hash, read_graph
+from standfast.machine.graphs.graph import Graph
+from standfast.store.port import Store
 
 
 class Ruin:
@@ -78,10 +78,10 @@ class Ruin:
         """The names of the columns of a table."""
         if self._is_file:
             return [row[1] for row in self.rows(f"pragma table_info({table})")]
-        asked = "select column_name from information_schema.columns where table_schema = 'holdfast' and table_name = ? order by 1"
+        asked = "select column_name from information_schema.columns where table_schema = 'standfast' and table_name = ? order by 1"
         return [row[0] for row in self.rows(asked, table)]
 
     def _sql(self, statement: str) -> str:
         if self._is_file:
             return statement.format("")
-        return statement.format("holdfast.").replace("?", "%s")
+        return statement.format("standfast.").replace("?", "%s")

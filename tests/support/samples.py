@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from holdfast import Decider, Decision, EffectContext, Ignored, Message, Moment, Rejection
+from standfast import Decider, Decision, EffectContext, Ignored, Message, Moment, Rejection
 
 Answer = Decision | Rejection | Ignored
 

@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager
 
 import psycopg
 
-from holdfast.store.migrating import read_migrations
+from standfast.store.migrating import read_migrations
 
-NEWEST = read_migrations("holdfast.store.sqlite")[-1].number
+NEWEST = read_migrations("standfast.store.sqlite")[-1].number
 """The newest schema that this code knows."""
 
 
@@ -22,9 +22,9 @@ def set_schema(url: str, number: int) -> None:
         return
     with psycopg.connect(url) as connection:
         if number:
-            connection.execute("insert into holdfast.migrations (number, name) values (%s, 'future')", [number])
+            connection.execute("insert into standfast.migrations (number, name) values (%s, 'future')", [number])
         else:
-            connection.execute("delete from holdfast.migrations where name = 'future'")
+            connection.execute("delete from standfast.migrations where name = 'future'")
 
 
 @contextmanager

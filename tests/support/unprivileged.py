@@ -28,7 +28,7 @@ def as_nobody() -> Iterator[None]:
 @contextmanager
 def public_folder() -> Iterator[Path]:
     """A folder that everybody may enter, unlike those that pytest makes."""
-    folder = Path(tempfile.mkdtemp(prefix="holdfast-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="standfast-test-"))
     try:
         folder.chmod(0o777)
         yield folder

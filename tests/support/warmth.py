@@ -21,7 +21,7 @@ from psycopg.pq import ConnStatus, ExecStatus, PGconn, TransactionStatus
 from psycopg.pq.abc import PGconn as Session
 from psycopg_pool import ConnectionPool
 
-from holdfast.store.postgres import connections, store
+from standfast.store.postgres import connections, store
 
 C = TypeVar("C", bound=psycopg.Connection[Any])
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from holdfast import (
+from standfast import (
     ConfigurationError,
     DeadlockError,
     Decision,
@@ -23,10 +23,10 @@ from holdfast import (
     Settings,
     StepContext,
 )
-from holdfast.runtime.telemetry import HandlerMissing, Happening
-from holdfast.store.shapes import Wanted
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
+from standfast.runtime.telemetry import HandlerMissing, Happening
+from standfast.store.shapes import Wanted
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 from support.engines import Place
 from support.samples import END, Act, Add, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act, done
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast import Actor, RequestContext
-from holdfast.app.faces.blocking import Calls
-from holdfast.authoring.definition import Definition
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.document import DocumentAction
-from holdfast.machine.graphs.graph import Graph, Node
-from holdfast.testing import ManualEngine
+from standfast import Actor, RequestContext
+from standfast.app.faces.blocking import Calls
+from standfast.authoring.definition import Definition
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.document import DocumentAction
+from standfast.machine.graphs.graph import Graph, Node
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import ACTIVE_SLOT, APPROVE_SLOT, approval, chain, invoice, value
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from holdfast import Actor, RequestContext
-from holdfast.app.document_views import DocumentView
-from holdfast.app.faces.blocking import Calls
-from holdfast.testing import ManualEngine
+from standfast import Actor, RequestContext
+from standfast.app.document_views import DocumentView
+from standfast.app.faces.blocking import Calls
+from standfast.testing import ManualEngine
 
 CONTRACT = """
 entity_type: bill

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast import Actor, RequestContext
-from holdfast.app.faces.blocking import Calls
-from holdfast.authoring.document import ready_contract
-from holdfast.testing import ManualEngine
+from standfast import Actor, RequestContext
+from standfast.app.faces.blocking import Calls
+from standfast.authoring.document import ready_contract
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 DORA = Actor(id="dora", capabilities=frozenset({"bodies:design"}))

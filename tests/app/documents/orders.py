@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast import Actor, Engine
-from holdfast.authoring.definition import Definition
-from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
+from standfast import Actor, Engine
+from standfast.authoring.definition import Definition
+from standfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
 
 SELLER = Actor(id="sam", capabilities=frozenset({"sales_order.*", "stock_item.*", "gl_entry.*", "execution:read"}))
 GIVEN: dict[str, object] = {

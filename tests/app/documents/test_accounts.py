@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app.documents.blueprints import BOTH, of, opened
-from holdfast import DefinitionError
-from holdfast.app.faces.blocking import Calls
-from holdfast.testing import ManualEngine
+from standfast import DefinitionError
+from standfast.app.faces.blocking import Calls
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 BODY = """

@@ -8,13 +8,13 @@ from itertools import pairwise
 import pytest
 
 from app.documents.walls import FIN, OPERATOR, PUBLISHER, acting, decide, stands
-from holdfast import Actor, Capabilities, Directory, RequestContext
-from holdfast.app.faces.blocking import Calls
-from holdfast.app.reasons import Reason
-from holdfast.kernel.people import DirectoryLook, Grant, Principal
-from holdfast.people.directory import StaticDirectory
-from holdfast.people.files import Roster
-from holdfast.testing import ManualEngine
+from standfast import Actor, Capabilities, Directory, RequestContext
+from standfast.app.faces.blocking import Calls
+from standfast.app.reasons import Reason
+from standfast.kernel.people import DirectoryLook, Grant, Principal
+from standfast.people.directory import StaticDirectory
+from standfast.people.files import Roster
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 CONTRACT = """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.documents.bills import APPROVED, CONTRACT, approve, by, created, publish, submitted
-from holdfast import Actor, ForbiddenError
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 RULED = """

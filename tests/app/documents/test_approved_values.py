@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Actor
-from holdfast.testing import ManualEngine
+from standfast import Actor
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 CONTRACT = """

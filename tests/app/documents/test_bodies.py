@@ -23,9 +23,9 @@ from app.documents.blueprints import (
     opened,
     published,
 )
-from holdfast import Actor
-from holdfast.app.calls import contracts
-from holdfast.authoring.document import (
+from standfast import Actor
+from standfast.app.calls import contracts
+from standfast.authoring.document import (
     COMPILER_VERSION,
     Body,
     Contract,
@@ -35,8 +35,8 @@ from holdfast.authoring.document import (
     read_body,
     ready_contract,
 )
-from holdfast.authoring.document.contract_format import IntField, LifecycleState
-from holdfast.errors import DefinitionError, ForbiddenError, NotFoundError, PayloadError, RejectedError
+from standfast.authoring.document.contract_format import IntField, LifecycleState
+from standfast.errors import DefinitionError, ForbiddenError, NotFoundError, PayloadError, RejectedError
 from support.engines import Place
 
 TWO = (
@@ -570,7 +570,7 @@ def test_an_organisation_has_a_contract_of_its_own(place: Place) -> None:
 def test_another_compiler_begins_no_document_until_it_has_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an older compiler made is listed and compiled again as a new version; until then no document begins with it."""
     engine = opened()
-    monkeypatch.setattr("holdfast.authoring.document.compiler.COMPILER_VERSION", "0.9.0")
+    monkeypatch.setattr("standfast.authoring.document.compiler.COMPILER_VERSION", "0.9.0")
     acme = published(engine)
     monkeypatch.undo()
     with rejected("WORKFLOW_COMPILER_STALE"):
@@ -597,7 +597,7 @@ def test_what_was_changed_behind_our_back_is_not_published(monkeypatch: pytest.M
     row = engine.service.survey(lambda parts: parts.blueprints().get("acme", draft.id))
     assert row is not None
     other = msgspec.structs.replace(row, content=row.content.replace(b"manager", b"janitor"))
-    monkeypatch.setattr("holdfast.app.blueprints.Shelf.draft_row", lambda _shelf, _id: other)
+    monkeypatch.setattr("standfast.app.blueprints.Shelf.draft_row", lambda _shelf, _id: other)
     with pytest.raises(DefinitionError, match="WORKFLOW_HASH_MISMATCH"):
         acme.bodies.publish(draft.id)
 

@@ -8,9 +8,9 @@ import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, register
-from holdfast import Actor, PayloadError, RequestContext
-from holdfast.authoring.document import check_body, generate_envelope, read_body, ready_contract
-from holdfast.testing import ManualEngine
+from standfast import Actor, PayloadError, RequestContext
+from standfast.authoring.document import check_body, generate_envelope, read_body, ready_contract
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 SLOT = '"slot:submitted_to_approved"'

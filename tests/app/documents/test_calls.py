@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from app.documents.acting import ANN, BOB, CARL, EVE, FINANCE, GIVEN, active, approve, asking, graph, opened, submitted
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, Settings, StepContext
-from holdfast.app.document_views import DocumentView
-from holdfast.authoring.definition import Definition
-from holdfast.errors import HoldfastError, ReusedIdError
-from holdfast.machine.graphs.audiences import MASKED
-from holdfast.machine.graphs.document import Field
-from holdfast.machine.graphs.graph import DocumentRule
-from holdfast.runtime.commit.joint import Joint
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, Settings, StepContext
+from standfast.app.document_views import DocumentView
+from standfast.authoring.definition import Definition
+from standfast.errors import ReusedIdError, StandfastError
+from standfast.machine.graphs.audiences import MASKED
+from standfast.machine.graphs.document import Field
+from standfast.machine.graphs.graph import DocumentRule
+from standfast.runtime.commit.joint import Joint
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import FIELDS, when
 from support.ruining import Ruin
@@ -99,7 +99,7 @@ def test_whatever_stage_of_an_edit_fails_nothing_is_left_of_it(place: Place) -> 
     mine, clerk = asking(engine, BOB).documents, asking(engine, may).documents
     mine.create("invoice", GIVEN, id="D")
     mine.mutate("invoice", "D", {"total": 700}, idempotency_key="k")
-    stages: list[tuple[Callable[[], object], type[HoldfastError]]] = [
+    stages: list[tuple[Callable[[], object], type[StandfastError]]] = [
         (lambda: mine.mutate("invoice", "D", {"total": 800}, idempotency_key="k"), ReusedIdError),
         (lambda: mine.mutate("invoice", "D", {}, action="explode"), RejectedError),
         (lambda: mine.mutate("invoice", "D", {"colour": "red"}), RejectedError),
@@ -432,7 +432,7 @@ def test_the_handler_of_an_action_writes_in_the_same_transaction(place: Place) -
         == "not_allowed"
     )
     assert (calls, _count(engine)) == (["INV-1"], 1)
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         mine.mutate("invoice", "INV-1", {"by": 0.5}, action="discount")
     assert (len(calls), _count(engine)) == (2, 1)
     mine.transition("invoice", "INV-1", "submit")

@@ -9,10 +9,10 @@ import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, register
-from holdfast import Actor, DefinitionError, ForbiddenError, NotFoundError, PayloadError, RejectedError, Settings
-from holdfast.app.rule_reading import read_rules
-from holdfast.testing import ManualEngine
 from people.test_webhook import LOCAL, Receiver, receiver
+from standfast import Actor, DefinitionError, ForbiddenError, NotFoundError, PayloadError, RejectedError, Settings
+from standfast.app.rule_reading import read_rules
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import invoice
 

@@ -11,15 +11,15 @@ from app.documents.acting import asking
 from app.documents.blueprints import CLERK, of, opened, published
 from app.documents.blueprints import GIVEN as BILL
 from app.documents.orders import GIVEN, SELLER, body, keep_stock, register
-from holdfast import Actor, Fail, NotFoundError, RejectedError, Saga, Settings, StepContext
-from holdfast.authoring.definition import Definition
-from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, ready_contract
-from holdfast.authoring.document.contract_format import Policy
-from holdfast.http.routes import ROUTES
-from holdfast.kernel.records import STEPS
-from holdfast.machine.graphs.graph import Task
-from holdfast.testing import ManualEngine
 from people.test_webhook import LOCAL, Receiver, receiver
+from standfast import Actor, Fail, NotFoundError, RejectedError, Saga, Settings, StepContext
+from standfast.authoring.definition import Definition
+from standfast.authoring.document import compile_effective, generate_envelope, graph_of, ready_contract
+from standfast.authoring.document.contract_format import Policy
+from standfast.http.routes import ROUTES
+from standfast.kernel.records import STEPS
+from standfast.machine.graphs.graph import Task
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 __all__ = ["receiver"]
@@ -93,9 +93,9 @@ def test_a_newer_compiler_leaves_documents_that_are_under_way_alone(
     mine.create("invoice", BILL, id="I-1")
     assert mine.transition("invoice", "I-1", "submit").run_status == "running"
     newer = ("1.9.0",)
-    monkeypatch.setattr("holdfast.authoring.document.versions.start_problem.__defaults__", newer)
-    monkeypatch.setattr("holdfast.authoring.document.compiler.COMPILER_VERSION", *newer)
-    monkeypatch.setattr("holdfast.authoring.document.versions.is_older.__defaults__", newer)
+    monkeypatch.setattr("standfast.authoring.document.versions.start_problem.__defaults__", newer)
+    monkeypatch.setattr("standfast.authoring.document.compiler.COMPILER_VERSION", *newer)
+    monkeypatch.setattr("standfast.authoring.document.versions.is_older.__defaults__", newer)
     with pytest.raises(RejectedError, match="compiled by version") as refused:
         mine.create("invoice", BILL, id="I-2")
     assert refused.value.reason == "WORKFLOW_COMPILER_STALE"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from app.documents.acting import asking
-from holdfast import Actor, RejectedError, StepContext
-from holdfast.authoring.definition import Definition
-from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, instantiate, ready_contract
-from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.graphs.asks import Stage as ChainStage
-from holdfast.testing import ManualEngine
+from standfast import Actor, RejectedError, StepContext
+from standfast.authoring.definition import Definition
+from standfast.authoring.document import compile_effective, generate_envelope, graph_of, instantiate, ready_contract
+from standfast.machine.graphs.asks import Ask
+from standfast.machine.graphs.asks import Stage as ChainStage
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 CLERK = Actor(id="bob", capabilities=frozenset({"invoice.*"}))

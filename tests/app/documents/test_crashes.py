@@ -7,9 +7,9 @@ from contextlib import suppress
 import pytest
 
 from app.documents.acting import ANN, BOB, CARL, GIVEN, asking, graph
-from holdfast import Actor, RejectedError
-from holdfast.authoring.definition import Definition
-from holdfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast import Actor, RejectedError
+from standfast.authoring.definition import Definition
+from standfast.testing import ManualEngine, Scenario, crash_everywhere
 
 
 def prepare(engine: ManualEngine) -> None:

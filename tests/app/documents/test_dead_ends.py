@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app.honesty import CONTRACT, POOR
-from holdfast import Actor, Fail, RejectedError, RequestContext
-from holdfast.testing import ManualEngine
+from standfast import Actor, Fail, RejectedError, RequestContext
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 TENANT = "acme"

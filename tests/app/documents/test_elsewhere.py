@@ -8,9 +8,9 @@ import pytest
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, keep_stock, register
 from app.documents.walls import CONTRACT, PUBLISHER, acting, patch
-from holdfast import Actor, DefinitionError, RequestContext
-from holdfast.authoring.definition import Definition
-from holdfast.authoring.document import (
+from standfast import Actor, DefinitionError, RequestContext
+from standfast.authoring.definition import Definition
+from standfast.authoring.document import (
     check_body,
     compile_effective,
     generate_envelope,
@@ -18,8 +18,8 @@ from holdfast.authoring.document import (
     read_body,
     ready_contract,
 )
-from holdfast.machine.runs.document import MOST_MADE
-from holdfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.machine.runs.document import MOST_MADE
+from standfast.testing import ManualEngine, Scenario, crash_everywhere
 from support.engines import Place
 
 SLOT = '"slot:submitted_to_approved"'

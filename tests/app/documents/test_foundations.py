@@ -7,12 +7,12 @@ import re
 import pytest
 
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
-from holdfast import Actor
-from holdfast.authoring.definition import Definition
-from holdfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
-from holdfast.errors import DefinitionError, RejectedError
-from holdfast.expressions import parse
-from holdfast.kernel.canonical import canonical_hash
+from standfast import Actor
+from standfast.authoring.definition import Definition
+from standfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
+from standfast.errors import DefinitionError, RejectedError
+from standfast.expressions import parse
+from standfast.kernel.canonical import canonical_hash
 from support.engines import Place
 from support.repository import ROOT
 
@@ -107,8 +107,8 @@ def test_documents_have_one_writer(place: Place) -> None:
         run = own.run(view.instance)
         assert run.steps()  # evidence is kept,
         assert run.verify().is_sound  # and all rows are what the history says.
-    folder = ROOT / "src/holdfast/store"
-    writes = re.compile(rf"(insert into|update|delete from) (holdfast\.)?({TABLES})\b", re.IGNORECASE)
+    folder = ROOT / "src/standfast/store"
+    writes = re.compile(rf"(insert into|update|delete from) (standfast\.)?({TABLES})\b", re.IGNORECASE)
     others = [file.name for file in folder.rglob("sql/*.sql") if writes.search(file.read_text(encoding="utf-8"))]
     assert others == []
 

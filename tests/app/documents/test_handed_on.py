@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from app.documents.bills import CLERK, CONTRACT, by, created, draft_body, publish
-from holdfast import Actor, Definition, DefinitionError, Saga
-from holdfast.authoring.document import (
+from standfast import Actor, Definition, DefinitionError, Saga
+from standfast.authoring.document import (
     compile_effective,
     generate_envelope,
     graph_of,

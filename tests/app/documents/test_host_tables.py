@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.documents.acting import ANN, BOB, CARL, GIVEN, active, approve, asking, opened, submitted
 from app.test_within import atomic, django_connection
-from holdfast import (
+from standfast import (
     Actor,
     ConfigurationError,
     ForbiddenError,
@@ -24,8 +24,8 @@ from holdfast import (
     RequestContext,
     StepContext,
 )
-from holdfast.store.opening import open_store
-from holdfast.testing import ManualEngine
+from standfast.store.opening import open_store
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 
 MINE = RequestContext(actor=BOB)

@@ -1,4 +1,4 @@
-"""One contract for two kernels: documents that Holdfast keeps, and documents whose data another system keeps and Holdfast only watches."""
+"""One contract for two kernels: documents that Standfast keeps, and documents whose data another system keeps and Standfast only watches."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, register
 from app.documents.test_outward import ALLOWED, SLOT
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError
-from holdfast.app.faces.blocking import Calls
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError
+from standfast.app.faces.blocking import Calls
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 KIND, NAME = "sales_order", "O-1"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from app.documents.acting import BOB, EVE, GIVEN, active, asking, opened, submitted
-from holdfast import Actor, PayloadError
-from holdfast.errors import ReusedIdError
-from holdfast.machine.graphs.graph import DocumentRule
+from standfast import Actor, PayloadError
+from standfast.errors import ReusedIdError
+from standfast.machine.graphs.graph import DocumentRule
 from support.engines import Place
 from support.envelopes import when
 

@@ -13,17 +13,17 @@ from app.documents.blueprints import BODY, published
 from app.documents.blueprints import opened as with_contract
 from app.documents.orders import GIVEN as ORDER
 from app.documents.orders import SELLER, body, register
-from holdfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RequestContext, Settings
-from holdfast.app.invariants.rules import RULES
-from holdfast.app.invariants.views import Violation
-from holdfast.authoring.definition import Definition
-from holdfast.kernel.actor import SYSTEM
-from holdfast.kernel.history import ROWS_REBUILT
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.graph import Edge, Graph, Node
-from holdfast.store.opening import open_store
-from holdfast.testing import ManualEngine
 from people.test_webhook import LOCAL, Receiver, receiver
+from standfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RequestContext, Settings
+from standfast.app.invariants.rules import RULES
+from standfast.app.invariants.views import Violation
+from standfast.authoring.definition import Definition
+from standfast.kernel.actor import SYSTEM
+from standfast.kernel.history import ROWS_REBUILT
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.graph import Edge, Graph, Node
+from standfast.store.opening import open_store
+from standfast.testing import ManualEngine
 from support.databases import Databases
 from support.engines import STORES, Place
 from support.envelopes import ACTIVE_SLOT, APPROVE_SLOT, approval, both, chain, invoice

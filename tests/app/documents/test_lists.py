@@ -21,8 +21,8 @@ from app.documents.walls import (
     violations,
 )
 from app.documents.walls import GIVEN as INVOICE
-from holdfast import Actor
-from holdfast.testing import ManualEngine
+from standfast import Actor
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 EVE = Actor(id="eve")

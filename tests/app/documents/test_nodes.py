@@ -10,10 +10,10 @@ import pytest
 
 from app.documents.blueprints import BOTH, CLERK, GIVEN, of, opened
 from authoring.document.examples import Plain
-from holdfast import Actor, DefinitionError, ForbiddenError, RejectedError, Saga
-from holdfast.app.faces.blocking import Calls
-from holdfast.authoring.document import ready_contract
-from holdfast.testing import ManualEngine
+from standfast import Actor, DefinitionError, ForbiddenError, RejectedError, Saga
+from standfast.app.faces.blocking import Calls
+from standfast.authoring.document import ready_contract
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 BODY = """

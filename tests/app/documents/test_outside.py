@@ -10,12 +10,12 @@ from app.documents.acting import asking
 from app.documents.orders import GIVEN, register
 from app.documents.walls import ANN, CONTRACT, FIN, OPERATOR, POST, PUBLISHER, acting, decide, patch, stands, submit
 from app.documents.walls import opened as invoices
-from holdfast import Actor, CommandError, RejectedError
-from holdfast.app.document_views import DocumentChoice
-from holdfast.app.reasons import Reason
-from holdfast.authoring.definition import Definition
-from holdfast.machine.graphs.graph import DocumentRule, Node, Rule
-from holdfast.testing import ManualEngine
+from standfast import Actor, CommandError, RejectedError
+from standfast.app.document_views import DocumentChoice
+from standfast.app.reasons import Reason
+from standfast.authoring.definition import Definition
+from standfast.machine.graphs.graph import DocumentRule, Node, Rule
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import SUBMIT_SLOT, chain, invoice, value
 

@@ -12,10 +12,10 @@ import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, register
-from holdfast import ConfigurationError, Engine, RequestContext, Settings, StepContext
-from holdfast.authoring.document import check_body, generate_envelope, read_body, ready_contract
-from holdfast.testing import ManualEngine
 from people.test_webhook import KEY, LOCAL, SECRET, Receiver, receiver
+from standfast import ConfigurationError, Engine, RequestContext, Settings, StepContext
+from standfast.authoring.document import check_body, generate_envelope, read_body, ready_contract
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 __all__ = ["receiver"]
@@ -291,4 +291,4 @@ def test_the_name_of_the_handler_is_the_engines(place: Place) -> None:
     """Nobody else can take it, so that every process can send what a workflow wants sent."""
     engine: Engine = place.engine()
     with pytest.raises(ConfigurationError, match="already another handler"):
-        engine.handle("holdfast.webhook", lambda: None)
+        engine.handle("standfast.webhook", lambda: None)

@@ -11,11 +11,11 @@ from app.documents.acting import BOB, EVE, FINANCE, GIVEN, asking, opened
 from app.documents.orders import GIVEN as ORDER
 from app.documents.orders import SELLER, body, register
 from app.documents.test_outward import ALLOWED, SLOT
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError
-from holdfast.app.visibility import printed
-from holdfast.machine.graphs.audiences import MASKED
-from holdfast.machine.graphs.document import Field
 from people.test_webhook import Receiver, receiver
+from standfast import Actor, ForbiddenError, NotFoundError, PayloadError
+from standfast.app.visibility import printed
+from standfast.machine.graphs.audiences import MASKED
+from standfast.machine.graphs.document import Field
 from support.engines import Place
 
 __all__ = ["receiver"]
@@ -67,7 +67,7 @@ def test_values_are_masked_however_deep_they_lie() -> None:
 def test_a_link_to_the_page_goes_with_a_request(place: Place, receiver: Receiver) -> None:
     """A payload names the version that it is about; whoever follows the link sees that one, whatever became of the document."""
     engine = place.engine(ALLOWED)
-    link = "'https://holdfast.example/api/v1/documents/sales_order/{entity.id}/versions/{entity.version}/page'"
+    link = "'https://standfast.example/api/v1/documents/sales_order/{entity.id}/versions/{entity.version}/page'"
     node = f'{{id: tell, type: webhook_out, url: "{receiver.url}", payload: {{link: "{link}"}}}}'
     register(engine, "sales_order", body(SLOT, node))
     mine = asking(engine, SELLER).documents

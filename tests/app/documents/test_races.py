@@ -13,11 +13,11 @@ from app.documents.acting import ANN, BOB, CARL, GIVEN, graph
 from app.documents.orders import GIVEN as ORDER
 from app.documents.orders import SELLER, keep_stock, register
 from app.documents.test_elsewhere import BOTH
-from holdfast import Actor, Engine, RejectedError, RequestContext
-from holdfast.app.task_views import HumanTask
-from holdfast.authoring.definition import Definition
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.graph import Node
+from standfast import Actor, Engine, RejectedError, RequestContext
+from standfast.app.task_views import HumanTask
+from standfast.authoring.definition import Definition
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.graph import Node
 from support.engines import Live
 from support.envelopes import ACTIVE_SLOT, APPROVE_SLOT, approval, both, chain, invoice
 from support.waiting import eventually

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from app.documents.blueprints import of
-from holdfast import Actor, Capabilities, ForbiddenError
-from holdfast.app.faces.blocking import Calls
-from holdfast.machine.graphs.audiences import MASKED
-from holdfast.testing import ManualEngine
+from standfast import Actor, Capabilities, ForbiddenError
+from standfast.app.faces.blocking import Calls
+from standfast.machine.graphs.audiences import MASKED
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 CONTRACT = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
-from holdfast import DefinitionError, RejectedError
+from standfast import DefinitionError, RejectedError
 from support.engines import Place
 
 REFERRING = """

@@ -10,17 +10,17 @@ import pytest
 from app.documents.blueprints import BODY, CLERK, GIVEN, of, opened, published
 from app.documents.test_bodies import rejected
 from app.documents.test_workflows import OPERATOR
-from holdfast import Actor, ForbiddenError, RejectedError
-from holdfast.app.calls.contracts import FutureContracts
-from holdfast.app.faces.blocking import Calls
-from holdfast.app.printing import Press
-from holdfast.app.publishing import Compiled
-from holdfast.authoring.document import ready_contract
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, RejectedError
+from standfast.app.calls.contracts import FutureContracts
+from standfast.app.faces.blocking import Calls
+from standfast.app.printing import Press
+from standfast.app.publishing import Compiled
+from standfast.authoring.document import ready_contract
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 TWICE = BODY.replace("One manager", "A clerk").replace("manager", "clerk")
-COMPILER = "holdfast.authoring.document.compiler.COMPILER_VERSION"
+COMPILER = "standfast.authoring.document.compiler.COMPILER_VERSION"
 
 
 @pytest.fixture

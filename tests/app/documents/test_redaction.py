@@ -12,13 +12,13 @@ import psycopg
 import pytest
 
 from app.documents.acting import ANN, BOB, CARL, FINANCE, GIVEN, active, approve, asking, opened, submitted
-from holdfast import Actor, ConflictError, ForbiddenError, HoldfastError, NotFoundError, PayloadError
-from holdfast.app.veils import Veil
-from holdfast.testing import ManualEngine
+from standfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, StandfastError
+from standfast.app.veils import Veil
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin
 
-WRONG = (sqlite3.Error, psycopg.Error, HoldfastError)
+WRONG = (sqlite3.Error, psycopg.Error, StandfastError)
 OFFICER = Actor(id="olga", capabilities=frozenset({"documents:redact", "execution:*"}))
 IBAN, OTHER = "DE89370400440532013000", "GB29NWBK60161331926819"
 
@@ -39,7 +39,7 @@ def dump(place: Place) -> str:
     """Everything that the database holds, but for who is at work."""
     asked, before = "select name from sqlite_master where type = 'table'", ""
     if not place.url.startswith("sqlite"):
-        asked, before = "select tablename from pg_tables where schemaname = 'holdfast'", "holdfast."
+        asked, before = "select tablename from pg_tables where schemaname = 'standfast'", "standfast."
     with lent(place) as connection:
         names = [name for (name,) in connection.execute(asked).fetchall() if name != "workers"]
         look = connection.execute
@@ -150,9 +150,9 @@ def test_nobody_else_gets_past_the_guards(place: Place) -> None:
     allow = (
         "insert into redaction (instance) values (?)"
         if is_file
-        else "select set_config('holdfast.redaction', %s, true)"
+        else "select set_config('standfast.redaction', %s, true)"
     )
-    events, mark = ("events", "?") if is_file else ("holdfast.events", "%s")
+    events, mark = ("events", "?") if is_file else ("standfast.events", "%s")
     for name, change in (
         (None, "comment = 'x'"),
         ("another", "comment = 'x'"),
@@ -195,7 +195,7 @@ def test_what_was_sealed_cannot_be_rewritten_unseen(place: Place) -> None:
         pytest.raises(WRONG, match="never broken"),
         lent(place) as connection,
     ):
-        connection.execute(f"delete from {'' if place.url.startswith('sqlite') else 'holdfast.'}seals")
+        connection.execute(f"delete from {'' if place.url.startswith('sqlite') else 'standfast.'}seals")
     ruin = Ruin(place.store)
     damages = (
         (

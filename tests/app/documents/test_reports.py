@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from app.documents.acting import ANN, BOB, CARL, GIVEN, asking, opened
-from holdfast import ForbiddenError, NotFoundError, PayloadError
-from holdfast.app.reporting import Report, spread
-from holdfast.testing import ManualEngine
+from standfast import ForbiddenError, NotFoundError, PayloadError
+from standfast.app.reporting import Report, spread
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 HOUR = timedelta(hours=1)

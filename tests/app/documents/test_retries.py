@@ -10,8 +10,8 @@ import pytest
 
 from app.documents.test_dead_ends import MAY, TENANT, Office, in_slot
 from app.honesty import CONTRACT
-from holdfast import RetryPolicy, Settings
-from holdfast.machine.graphs.work import Retry, Work
+from standfast import RetryPolicy, Settings
+from standfast.machine.graphs.work import Retry, Work
 from support.engines import Place
 
 SLOWLY = RetryPolicy(max_attempts=4, delay=timedelta(seconds=30), jitter=0)

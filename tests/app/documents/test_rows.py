@@ -9,19 +9,19 @@ from typing import Any, cast
 import pytest
 
 from app.documents.acting import ANN, BOB, CARL, EVE, GIVEN, asking
-from holdfast import Actor, Fail, RejectedError, RequestContext, Settings, StepContext
-from holdfast.authoring.definition import Definition
-from holdfast.kernel.document_records import DOCUMENT_VERSIONS
-from holdfast.kernel.history import StoredEvent
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import STEPS, TASKS, StoredStep
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.document import DocumentAction
-from holdfast.machine.graphs.graph import Edge, Node
-from holdfast.machine.machine import GraphMachine
-from holdfast.machine.runs.state import State
-from holdfast.machine.runs.windows import window_of
-from holdfast.testing import ManualEngine
+from standfast import Actor, Fail, RejectedError, RequestContext, Settings, StepContext
+from standfast.authoring.definition import Definition
+from standfast.kernel.document_records import DOCUMENT_VERSIONS
+from standfast.kernel.history import StoredEvent
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.records import STEPS, TASKS, StoredStep
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.document import DocumentAction
+from standfast.machine.graphs.graph import Edge, Node
+from standfast.machine.machine import GraphMachine
+from standfast.machine.runs.state import State
+from standfast.machine.runs.windows import window_of
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import ACTIVE_SLOT, APPROVE_SLOT, SUBMIT_SLOT, Body, approval, both, chain, invoice, value, when
 from support.ruining import Ruin

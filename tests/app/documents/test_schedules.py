@@ -9,11 +9,11 @@ import pytest
 from app.documents.acting import BOB, GIVEN, asking, opened
 from app.documents.blueprints import opened as organised
 from app.documents.blueprints import published
-from holdfast import Actor, ForbiddenError, NotFoundError, PayloadError, RequestContext, Saga
-from holdfast.authoring.definition import Definition
-from holdfast.machine.graphs.document import DocumentAction
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
+from standfast import Actor, ForbiddenError, NotFoundError, PayloadError, RequestContext, Saga
+from standfast.authoring.definition import Definition
+from standfast.machine.graphs.document import DocumentAction
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 from support.engines import Place
 from support.envelopes import invoice
 

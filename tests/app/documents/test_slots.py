@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from app.documents.blueprints import of, published
-from holdfast import Actor, RejectedError
-from holdfast.testing import ManualEngine
+from standfast import Actor, RejectedError
+from standfast.testing import ManualEngine
 
 CONTRACT = """
 entity_type: file

@@ -9,8 +9,8 @@ import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, register
-from holdfast import Actor, StepContext
-from holdfast.testing import ManualEngine
+from standfast import Actor, StepContext
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin
 

@@ -11,9 +11,9 @@ from app.documents.blueprints import of, published
 from app.documents.walls import BUD, FIN, OPERATOR, acting, open_tasks, patch, stands, submit, violations
 from app.documents.walls import decide as decide_next
 from app.documents.walls import opened as invoices
-from holdfast import Actor, RejectedError
-from holdfast.authoring.document import ready_contract
-from holdfast.testing import ManualEngine
+from standfast import Actor, RejectedError
+from standfast.authoring.document import ready_contract
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 ORDER = "purchase_order"

@@ -19,8 +19,8 @@ from app.documents.bills import (
     publish,
     submitted,
 )
-from holdfast import Actor, ForbiddenError, RejectedError
-from holdfast.kernel.records import PauseClock
+from standfast import Actor, ForbiddenError, RejectedError
+from standfast.kernel.records import PauseClock
 from support.engines import Place
 
 ERP = Actor(id="erp", on_behalf_of="ursula", capabilities=frozenset({"bill.update", "execution:read"}))

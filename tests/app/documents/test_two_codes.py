@@ -10,8 +10,8 @@ from app.documents.blueprints import CLERK, of, opened, published
 from app.documents.blueprints import GIVEN as BILL
 from app.documents.test_visibility import ANN, AUDITOR, CONTRACT, FIELDS, GIVEN, leaks
 from app.documents.test_workflows import MANAGER
-from holdfast import ConfigurationError, DefinitionError, PayloadError, Saga
-from holdfast.machine.graphs.audiences import MASKED
+from standfast import ConfigurationError, DefinitionError, PayloadError, Saga
+from standfast.machine.graphs.audiences import MASKED
 from support.engines import Place
 from support.ruining import Ruin
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.documents.walls import ANN, CONTRACT, FIN, GIVEN, OPERATOR, PUBLISHER, acting, decide, patch
-from holdfast import Actor
-from holdfast.testing import ManualEngine
+from standfast import Actor
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 NOTE = """

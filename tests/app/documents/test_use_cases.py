@@ -13,9 +13,9 @@ import pytest
 
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, keep_stock, register
-from holdfast import Actor, Settings
-from holdfast.testing import ManualEngine, Scenario, crash_everywhere
 from people.test_webhook import LOCAL, Receiver, receiver
+from standfast import Actor, Settings
+from standfast.testing import ManualEngine, Scenario, crash_everywhere
 from support.engines import Place
 
 __all__ = ["receiver"]

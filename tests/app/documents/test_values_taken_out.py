@@ -24,10 +24,10 @@ from app.documents.bills import (
 )
 from app.documents.test_outward import ALLOWED
 from app.documents.test_redaction import dump
-from holdfast import Actor, ConflictError, NotFoundError, RejectedError, Saga
-from holdfast.runtime.settings import Settings
-from holdfast.testing import ManualEngine
 from people.test_webhook import Receiver, receiver
+from standfast import Actor, ConflictError, NotFoundError, RejectedError, Saga
+from standfast.runtime.settings import Settings
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 __all__ = ["receiver"]

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from app.documents.blueprints import of
-from holdfast import Actor, ForbiddenError, PayloadError, Settings
-from holdfast.machine.graphs.audiences import MASKED
-from holdfast.testing import ManualEngine
 from people.test_webhook import LOCAL, Receiver, receiver
+from standfast import Actor, ForbiddenError, PayloadError, Settings
+from standfast.machine.graphs.audiences import MASKED
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 __all__ = ["receiver"]

@@ -31,12 +31,12 @@ from app.documents.walls import (
     submit,
     violations,
 )
-from holdfast import Actor, RejectedError, Saga
-from holdfast.app import document_writing
-from holdfast.authoring.document.body_format import PatchNode
-from holdfast.machine.runs import slots
-from holdfast.machine.runs.nodes import action
-from holdfast.testing import ManualEngine
+from standfast import Actor, RejectedError, Saga
+from standfast.app import document_writing
+from standfast.authoring.document.body_format import PatchNode
+from standfast.machine.runs import slots
+from standfast.machine.runs.nodes import action
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Actor
-from holdfast.app.faces.blocking import Calls
-from holdfast.testing import ManualEngine
+from standfast import Actor
+from standfast.app.faces.blocking import Calls
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 CONTRACT = """

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import Actor, DefinitionError, RequestContext
-from holdfast.app.faces.blocking import Calls
-from holdfast.testing import ManualEngine
+from standfast import Actor, DefinitionError, RequestContext
+from standfast.app.faces.blocking import Calls
+from standfast.testing import ManualEngine
 
 Contract = dict[str, Any]
 

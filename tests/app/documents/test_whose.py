@@ -10,7 +10,7 @@ from app.documents.test_visibility import opened as with_files
 from app.documents.walls import ANN as WRITER
 from app.documents.walls import BUD, CONTRACT, PUBLISHER, acting, answer, patch, submit
 from app.documents.walls import opened as with_invoices
-from holdfast import Actor, ForbiddenError, RejectedError, Saga
+from standfast import Actor, ForbiddenError, RejectedError, Saga
 from support.engines import Place
 
 MIA, MAX = (

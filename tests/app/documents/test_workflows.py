@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from app.documents.blueprints import BODY, BOTH, CLERK, DORA, GIVEN, PAUL, of, opened, published
-from holdfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RejectedError
-from holdfast.app.document_views import DocumentMove
-from holdfast.authoring.document import Contract, ready_contract
-from holdfast.testing import ManualEngine
+from standfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RejectedError
+from standfast.app.document_views import DocumentMove
+from standfast.authoring.document import Contract, ready_contract
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 OPERATOR = Actor(id="olga", capabilities=frozenset({"bodies:publish", "execution:*"}))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast import Actor, RequestContext
-from holdfast.app.faces.blocking import Calls
-from holdfast.app.task_views import HumanTask
-from holdfast.testing import ManualEngine
+from standfast import Actor, RequestContext
+from standfast.app.faces.blocking import Calls
+from standfast.app.task_views import HumanTask
+from standfast.testing import ManualEngine
 
 CONTRACT = """
 entity_type: invoice

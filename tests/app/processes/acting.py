@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast import Actor, Engine, RequestContext, load_processes
-from holdfast.app.faces.blocking import Calls
+from standfast import Actor, Engine, RequestContext, load_processes
+from standfast.app.faces.blocking import Calls
 
 ORDERS = """
 domain: orders

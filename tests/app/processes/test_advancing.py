@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
-from holdfast import Actor, ForbiddenError, NotFoundError, ProcessInstance, RejectedError, Saga
-from holdfast.app import advancing, processes
-from holdfast.app.authorities import judged
-from holdfast.app.calls import processes as calls_of_processes
-from holdfast.app.desk import Desk
-from holdfast.kernel.history import StoredEvent
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, NotFoundError, ProcessInstance, RejectedError, Saga
+from standfast.app import advancing, processes
+from standfast.app.authorities import judged
+from standfast.app.calls import processes as calls_of_processes
+from standfast.app.desk import Desk
+from standfast.kernel.history import StoredEvent
+from standfast.testing import ManualEngine
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Add, Counter

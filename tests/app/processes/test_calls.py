@@ -24,7 +24,7 @@ from app.processes.acting import (
     registered,
     system,
 )
-from holdfast import (
+from standfast import (
     Actor,
     ForbiddenError,
     NotFoundError,
@@ -34,8 +34,8 @@ from holdfast import (
     load_processes,
     load_rules,
 )
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.ruining import Ruin
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from app.processes.acting import INPUT, published
-from holdfast import (
+from standfast import (
     Actor,
     Capabilities,
     ClaimedCapabilities,
@@ -23,8 +23,8 @@ from holdfast import (
     Saga,
     load_processes,
 )
-from holdfast.app.faces.blocking import Calls
-from holdfast.kernel.ids import InstanceId
+from standfast.app.faces.blocking import Calls
+from standfast.kernel.ids import InstanceId
 from support.engines import Live, Place
 
 GRANTED = Capabilities(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app.processes.acting import BOB, EVE, INPUT, asking, ends, person, process, published, system
-from holdfast import Actor, Capabilities, RequestContext
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, Capabilities, RequestContext
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 OPS = Actor(id="ops", capabilities=frozenset({"execution:read"}))

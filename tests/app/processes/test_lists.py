@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app.processes.acting import ends, person, process, registered, system
-from holdfast import PayloadError
-from holdfast.store.matches import MOST_COUNTED
-from holdfast.testing import ManualEngine
+from standfast import PayloadError
+from standfast.store.matches import MOST_COUNTED
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 TITLED = process(

@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from app.processes.acting import ends, process, registered
-from holdfast import Actor
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 
 TELL = {"id": "tell", "type": "notification", "operation": "mail", "input": {"to": "workflow.to"}}

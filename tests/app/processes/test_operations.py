@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from app.processes.acting import published
-from holdfast import (
+from outbound.serving import Line, Received, Server, answer, serving
+from standfast import (
     Actor,
     ApiDocument,
     ConfigurationError,
@@ -23,9 +24,8 @@ from holdfast import (
     Settings,
     load_processes,
 )
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
-from outbound.serving import Line, Received, Server, answer, serving
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import beat
 from support.installing import install_invoker
@@ -351,7 +351,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_installed")
 def test_an_installed_distribution_brings_an_invoker_along(place: Place) -> None:
     """It is loaded if the settings name it, also those of the environment; nothing that is merely installed is run."""
-    engine = place.engine(Settings.from_environment({"HOLDFAST_INVOKERS": "soap"}))
+    engine = place.engine(Settings.from_environment({"STANDFAST_INVOKERS": "soap"}))
     for definition in calling("{invoker: soap, name: submit}"):
         engine.register(definition)
     assert said(engine) == "soap for default"

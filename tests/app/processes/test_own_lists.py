@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from app.processes.acting import asking, ends, person, process, published
-from holdfast import Actor
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 WAYS = "first approved second,second approved done,second rejected done"

@@ -13,14 +13,14 @@ from uuid import UUID
 import pytest
 
 from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
-from holdfast import HoldfastError, NotFoundError, PayloadError, ProcessInstance, RejectedError, StoreUnavailableError
-from holdfast.app.advancing import landed
-from holdfast.app.rests import Waiting
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.clock import ManualClock
-from holdfast.runtime.replies import Reply
-from holdfast.store.shapes import Address, Header
-from holdfast.testing.manual import START
+from standfast import NotFoundError, PayloadError, ProcessInstance, RejectedError, StandfastError, StoreUnavailableError
+from standfast.app.advancing import landed
+from standfast.app.rests import Waiting
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.clock import ManualClock
+from standfast.runtime.replies import Reply
+from standfast.store.shapes import Address, Header
+from standfast.testing.manual import START
 from support.engines import Live, Place
 from support.waiting import arrives, eventually, together
 
@@ -91,7 +91,7 @@ def test_nobody_waits_longer_because_another_instance_cannot_be_looked_at(live: 
     """What cannot be read is told to whoever waits for it; and while there is no database, time passes for the others all the same."""
     engine, answers = live.engine(), Queue[str]()
 
-    def wait(number: int, name: str, seconds: float, error: HoldfastError | None = None) -> None:
+    def wait(number: int, name: str, seconds: float, error: StandfastError | None = None) -> None:
         def look() -> bool:
             if error is not None:
                 raise error

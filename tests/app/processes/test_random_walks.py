@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.processes.walking import Machine, Whole, walk
-from holdfast.testing import ManualEngine
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 WALKS, PARTS, WHOLE = 2000, 8, 40

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import DefinitionError, Saga, load_processes
-from holdfast.machine.graphs.compiler import graph_bytes
+from standfast import DefinitionError, Saga, load_processes
+from standfast.machine.graphs.compiler import graph_bytes
 from support.engines import Place
 
 SHARED = """

@@ -12,10 +12,10 @@ import psycopg
 import pytest
 
 from app.processes.acting import ANN, BOB, INPUT, asking, published
-from holdfast import MessagePackCodec
-from holdfast.errors import StoreError
-from holdfast.store.opening import open_store
-from holdfast.testing import ManualEngine
+from standfast import MessagePackCodec
+from standfast.errors import StoreError
+from standfast.store.opening import open_store
+from standfast.testing import ManualEngine
 from support.databases import Databases
 from support.desks import Desk
 from support.engines import Place
@@ -92,7 +92,7 @@ def test_columns_have_the_types_of_the_specification(postgres_dsn: str) -> None:
                 connection.execute(
                     "select attname::text, format_type(atttypid, atttypmod) from pg_attribute "
                     "where attrelid = %s::regclass and attnum > 0",
-                    [f"holdfast.{view}"],
+                    [f"standfast.{view}"],
                 ).fetchall()
             )
             assert {name: found[name] for name in columns} == columns
@@ -166,7 +166,7 @@ def planned(place: Place, question: str) -> str:
         if isinstance(connection, sqlite3.Connection):
             return " ".join(row[3] for row in connection.execute(f"explain query plan {question.format('')}"))
         connection.execute("set local enable_seqscan = off")
-        return " ".join(row[0] for row in connection.execute(f"explain {question.format('holdfast.')}").fetchall())
+        return " ".join(row[0] for row in connection.execute(f"explain {question.format('standfast.')}").fetchall())
 
 
 # -- walls
@@ -176,9 +176,9 @@ def planned(place: Place, question: str) -> str:
 def as_tenant(dsn: str, tenant: str | None) -> Iterator[psycopg.Connection[Any]]:
     """A connection with the rights of a report on one tenant; None names no tenant."""
     with closing(psycopg.connect(dsn)) as connection:
-        connection.execute("set role holdfast_tenant")
+        connection.execute("set role standfast_tenant")
         if tenant is not None:
-            connection.execute("select set_config('holdfast.tenant', %s, false)", [tenant])
+            connection.execute("select set_config('standfast.tenant', %s, false)", [tenant])
         yield connection
 
 
@@ -191,12 +191,12 @@ def test_a_tenant_sees_its_own_rows_alone(postgres_dsn: str, view: str) -> None:
     run_orders(engine)
     for tenant in TENANTS:
         with as_tenant(postgres_dsn, tenant) as connection:
-            assert connection.execute(f"select distinct tenant_id from holdfast.{view}").fetchall() == [(tenant,)]
+            assert connection.execute(f"select distinct tenant_id from standfast.{view}").fetchall() == [(tenant,)]
             if view == "workflow_instances":
-                found = connection.execute(f"select idempotency_key, state ->> 'of' from holdfast.{view}").fetchall()
+                found = connection.execute(f"select idempotency_key, state ->> 'of' from standfast.{view}").fetchall()
                 assert found == [(f"k-{tenant}", tenant)]
     with as_tenant(postgres_dsn, None) as connection:
-        assert connection.execute(f"select count(*) from holdfast.{view}").fetchone() == (0,)
+        assert connection.execute(f"select count(*) from standfast.{view}").fetchone() == (0,)
     engine.stop()
     store.close()
 
@@ -211,21 +211,21 @@ def test_a_user_of_reports_needs_no_more_than_the_page_says(postgres_dsn: str, *
     with closing(psycopg.connect(postgres_dsn)) as connection:
         connection.execute("create role reports_of_a_test nologin" + (" bypassrls" if sees_all else ""))
         if sees_all:
-            connection.execute("grant usage on schema holdfast to reports_of_a_test")
-            connection.execute("grant select on all tables in schema holdfast to reports_of_a_test")
-            connection.execute("grant execute on function holdfast.start_key to reports_of_a_test")
+            connection.execute("grant usage on schema standfast to reports_of_a_test")
+            connection.execute("grant select on all tables in schema standfast to reports_of_a_test")
+            connection.execute("grant execute on function standfast.start_key to reports_of_a_test")
         else:
-            connection.execute("grant holdfast_tenant to reports_of_a_test")
-            connection.execute("set local holdfast.tenant = 'rival'")
+            connection.execute("grant standfast_tenant to reports_of_a_test")
+            connection.execute("set local standfast.tenant = 'rival'")
         connection.execute("set local role reports_of_a_test")
         seen = list(TENANTS) if sees_all else ["rival"]
         for view in VIEWS:
-            found = connection.execute(f"select distinct tenant_id from holdfast.{view} order by 1").fetchall()
+            found = connection.execute(f"select distinct tenant_id from standfast.{view} order by 1").fetchall()
             assert [tenant for (tenant,) in found] == seen
-        keys = connection.execute("select idempotency_key from holdfast.workflow_instances order by 1").fetchall()
+        keys = connection.execute("select idempotency_key from standfast.workflow_instances order by 1").fetchall()
         assert [key for (key,) in keys] == [f"k-{tenant}" for tenant in seen]
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute("delete from holdfast.instances")
+            connection.execute("delete from standfast.instances")
         connection.rollback()
     engine.stop()
     store.close()
@@ -235,7 +235,7 @@ def test_a_tenant_sees_no_digest_of_a_command(postgres_dsn: str) -> None:
     """Of receipts only what the view needs: keys of starts, and not what was sent."""
     open_store(postgres_dsn).close()
     with as_tenant(postgres_dsn, "default") as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        connection.execute("select digest from holdfast.receipts")
+        connection.execute("select digest from standfast.receipts")
 
 
 # -- other bytes

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from app.processes.acting import asking, ends, process, published, system
-from holdfast import Actor, ForbiddenError, PayloadError, RejectedError, Saga
-from holdfast.app.faces.blocking import Calls
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, PayloadError, RejectedError, Saga
+from standfast.app.faces.blocking import Calls
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 PAYMENT = {"id": "paid", "type": "wait", "event": "paid", "key": "workflow.order"}

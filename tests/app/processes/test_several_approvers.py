@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from app.processes.acting import ends, registered
-from holdfast import Actor, ForbiddenError, HoldfastError, RejectedError
-from holdfast.app.process_views import ProcessEvent
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, RejectedError, StandfastError
+from standfast.app.process_views import ProcessEvent
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 CENTS = {"type": "object", "properties": {"cents": {"type": "integer"}, "note": {"type": "string"}}}
@@ -192,7 +192,7 @@ def test_a_guard_is_asked_of_every_approver(place: Place, order: tuple[Actor, ..
     for who in order:
         if who is BOB:
             before = engine.processes.get(run)
-            with pytest.raises(HoldfastError, match=r"INVALID_TRANSITION"):
+            with pytest.raises(StandfastError, match=r"INVALID_TRANSITION"):
                 engine.acting(who).processes.advance(run, "approved", {"cents": 1})
             assert engine.processes.get(run) == before
         else:
@@ -227,7 +227,7 @@ def test_a_guarded_way_is_taken_by_those_who_all_have_it(place: Place) -> None:
 def test_an_answer_that_leads_nowhere_is_refused_at_once(place: Place) -> None:
     """The conditions of the ways are asked of every answer, with what it brings, and not of the last one alone."""
     engine, run = begun(place, file({**YES, "condition": "input.cents > 100"}, NO, agree="all"))
-    with pytest.raises(HoldfastError, match=r"INVALID_TRANSITION"):
+    with pytest.raises(StandfastError, match=r"INVALID_TRANSITION"):
         engine.acting(BOB).processes.advance(run, "approved", {"cents": 1})
     engine.acting(BOB).processes.advance(run, "approved", {"cents": 101})
     assert engine.acting(CAT).processes.advance(run, "approved", {"cents": 102}).current_step == "granted"

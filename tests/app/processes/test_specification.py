@@ -24,11 +24,11 @@ from app.processes.acting import (
     registered,
     system,
 )
-from holdfast import Actor, HoldfastError, NotFoundError, RejectedError, Saga
-from holdfast.contrib.prometheus import serve_metrics
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.telemetry import Happening, StepTimedOut
-from holdfast.testing import ManualEngine
+from standfast import Actor, NotFoundError, RejectedError, Saga, StandfastError
+from standfast.contrib.prometheus import serve_metrics
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.telemetry import Happening, StepTimedOut
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin
 
@@ -51,7 +51,7 @@ def trail(engine: ManualEngine, instance: InstanceId, **options: bool) -> list[s
 
 def refusal(call: Any, *arguments: Any, **options: Any) -> str:
     """The code by which a call is refused; `not_found` where that is all that is told."""
-    with pytest.raises(HoldfastError) as refused:
+    with pytest.raises(StandfastError) as refused:
         call(*arguments, **options)
     return str(getattr(refused.value, "reason", "") or refused.value.code)
 
@@ -442,15 +442,15 @@ def test_a_timeout_is_told(place: Place, caplog: pytest.LogCaptureFixture) -> No
     metrics = serve_metrics(engine, port=0)
     answered, late = begun(engine), asking(engine, ANN, tenant="t2").processes.start("orders.approval", INPUT).id
     asking(engine, BOB).processes.advance(answered, "rejected")
-    with caplog.at_level("INFO", logger="holdfast.timeouts"):
+    with caplog.at_level("INFO", logger="standfast.timeouts"):
         engine.advance(hours=73)
     told = StepTimedOut(definition="orders.approval", tenant="t2", instance=late, kind="process", step="review")
     assert [each for each in heard if isinstance(each, StepTimedOut)] == [told]
-    (logged,) = [each.getMessage() for each in caplog.records if each.name == "holdfast.timeouts"]
+    (logged,) = [each.getMessage() for each in caplog.records if each.name == "standfast.timeouts"]
     assert all(word in logged for word in ("review", str(late), "orders.approval", "t2"))
     with metrics as server:
         lines = httpx.get(f"http://127.0.0.1:{server.port}/metrics").text.splitlines()
-    assert 'holdfast_workflow_timeouts_total{definition="orders.approval"} 1' in lines
+    assert 'standfast_workflow_timeouts_total{definition="orders.approval"} 1' in lines
 
 
 # -- waits

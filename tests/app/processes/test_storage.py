@@ -15,9 +15,9 @@ import psycopg
 import pytest
 
 from app.processes.acting import ANN, BOB, CAT, INPUT, asking, published
-from holdfast import Actor, Engine, ForbiddenError, HoldfastError, NotFoundError, PayloadError, RejectedError
-from holdfast.app.faces.blocking import Calls
-from holdfast.testing import ManualEngine
+from standfast import Actor, Engine, ForbiddenError, NotFoundError, PayloadError, RejectedError, StandfastError
+from standfast.app.faces.blocking import Calls
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.repository import ROOT
 
@@ -34,7 +34,7 @@ def sql(live: Live) -> Callable[[str], Rows]:
             with closing(sqlite3.connect(live.url.removeprefix("sqlite:///"))) as file, file:
                 return cast("Rows", file.execute(statement.replace("{}", "")).fetchall())
         with psycopg.connect(live.url) as server:
-            found = server.execute(statement.replace("{}", "holdfast."))
+            found = server.execute(statement.replace("{}", "standfast."))
             return found.fetchall() if found.description else []
 
     return ask
@@ -82,7 +82,7 @@ def test_what_is_looked_for_has_an_index(live: Live) -> None:
     """Instances by tenant and status, timers by when they are due, events by their instance in order."""
     begun(live)
     schema = (
-        ROOT / "src/holdfast/store" / ("sqlite" if live.url.startswith("sqlite") else "postgres") / "schema.sql"
+        ROOT / "src/standfast/store" / ("sqlite" if live.url.startswith("sqlite") else "postgres") / "schema.sql"
     ).read_text()
     words = " ".join(schema.lower().split())
     for columns in (
@@ -132,7 +132,7 @@ def test_an_instance_is_made_once(place: Place) -> None:
     engine = place.engine()
     published(engine)
     first = asking(engine, ANN).processes.start("orders.approval", INPUT, key="o-1").id
-    with pytest.raises(HoldfastError) as refused:
+    with pytest.raises(StandfastError) as refused:
         asking(engine, ANN).processes.start("orders.approval", INPUT, key="o-1")
     assert getattr(refused.value, "reason", "") == "already_started"
     assert [each.id for each in engine.processes.list(key="o-1").items] == [first]
@@ -144,7 +144,7 @@ def test_an_instance_that_has_ended_can_be_deleted_with_its_events(place: Place)
     engine = place.engine()
     published(engine)
     instance = asking(engine, ANN).processes.start("orders.approval", INPUT).id
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         engine.instances.delete(instance)
     asking(engine, BOB).processes.advance(instance, "rejected")
     with pytest.raises(NotFoundError):

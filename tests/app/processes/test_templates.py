@@ -7,8 +7,8 @@ from importlib import resources
 
 import pytest
 
-from holdfast import load_processes
-from holdfast.testing import ManualEngine
+from standfast import load_processes
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 Act = tuple[str, dict[str, object]] | timedelta
@@ -20,7 +20,7 @@ EVIDENCE: Act = ("evidence.received", {})
 
 def opened(engine: ManualEngine, name: str, answers: dict[str, object]) -> str:
     """Publish a template, with a backend that gives these answers; what it is started by."""
-    text = (resources.files("holdfast") / "templates" / f"{name}.yaml").read_text(encoding="utf-8")
+    text = (resources.files("standfast") / "templates" / f"{name}.yaml").read_text(encoding="utf-8")
     (definition,) = load_processes(text)
     engine.register(definition)
     for node in definition.graph.nodes.values():

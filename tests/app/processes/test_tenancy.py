@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from app.processes.acting import CAT, INPUT, ORDERS, asking, ends, person, process, published
-from holdfast import Actor, HoldfastError, NotFoundError, RejectedError, load_processes
-from holdfast.app.calls.processes import FutureProcesses
-from holdfast.app.faces.blocking import Calls, Processes
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, NotFoundError, RejectedError, StandfastError, load_processes
+from standfast.app.calls.processes import FutureProcesses
+from standfast.app.faces.blocking import Calls, Processes
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 ROOT = Actor(id="root", capabilities=frozenset({"*"}), roles=frozenset({"approver"}))
@@ -31,7 +31,7 @@ OF_NONE = {"start", "list", "expired", "process_timeouts"}
 
 def told(call: Callable[[], object], instance: InstanceId) -> tuple[type, str, str]:
     """How a call fails, with the id taken out."""
-    with pytest.raises(HoldfastError) as refused:
+    with pytest.raises(StandfastError) as refused:
         call()
     return type(refused.value), refused.value.code, str(refused.value).replace(str(instance), "<id>")
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from app.processes.acting import asking, ends, process, published, system
-from holdfast import Actor
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.reporting import asked
 

@@ -8,21 +8,21 @@ from random import Random
 from typing import Any, Protocol
 
 from app.processes.reference import CAPABILITIES, EVENTS, Interpreter, random_process
-from holdfast import Actor, ForbiddenError, RejectedError, load_processes
-from holdfast.app.process_trails import _CALL
-from holdfast.app.processes import in_process_words
-from holdfast.authoring.process.words import instance_status
-from holdfast.errors import HoldfastError
-from holdfast.kernel.actor import SYSTEM
-from holdfast.kernel.decision import NOT_ALLOWED, Answer, Rejection
-from holdfast.kernel.process_records import ProcessOpened
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs import events as e
-from holdfast.machine.runs.process_rows import gathered, shown, step_named
-from holdfast.machine.runs.state import ROOT
-from holdfast.machine.runs.tokens import place_of
-from holdfast.testing import ManualEngine
 from machine.hosting import Host
+from standfast import Actor, ForbiddenError, RejectedError, load_processes
+from standfast.app.process_trails import _CALL
+from standfast.app.processes import in_process_words
+from standfast.authoring.process.words import instance_status
+from standfast.errors import StandfastError
+from standfast.kernel.actor import SYSTEM
+from standfast.kernel.decision import NOT_ALLOWED, Answer, Rejection
+from standfast.kernel.process_records import ProcessOpened
+from standfast.machine.runs import commands as c
+from standfast.machine.runs import events as e
+from standfast.machine.runs.process_rows import gathered, shown, step_named
+from standfast.machine.runs.state import ROOT
+from standfast.machine.runs.tokens import place_of
+from standfast.testing import ManualEngine
 
 MOVES = 12
 
@@ -224,6 +224,6 @@ def _move(rng: Random, model: Interpreter, world: World, told: list[str]) -> tup
 def _code(act: Any) -> str:
     try:
         act()
-    except HoldfastError as error:
+    except StandfastError as error:
         return str(getattr(in_process_words(error), "reason", error.code))
     return ""

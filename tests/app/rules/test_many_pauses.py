@@ -10,7 +10,7 @@ import pytest
 from app.rules.test_resuming import ALLOW, CALL, rules
 from app.rules.test_runs import MANAGER, QUIET
 from app.sagas.acting import Stage
-from holdfast import load_rules
+from standfast import load_rules
 from support.engines import Live
 
 MANY, AT_ONCE, SMALL = 1000, 100, 100

@@ -11,9 +11,9 @@ from app.processes.acting import published
 from app.rules.test_resuming import ALLOW, BLOCK, CALL, PAID, approve, publish, rules, wait
 from app.rules.test_runs import begun
 from app.sagas.acting import BROKEN, Stage, run, status
-from holdfast import NotFoundError, PausePoint, PayloadError, Saga
-from holdfast.app.pause_points import PauseTrigger, ResumptionBehavior
-from holdfast.testing import ManualEngine
+from standfast import NotFoundError, PausePoint, PayloadError, Saga
+from standfast.app.pause_points import PauseTrigger, ResumptionBehavior
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 REST = {"id": "rest", "type": "wait", "duration": "2h"}

@@ -9,8 +9,8 @@ import pytest
 from app.rules.test_resuming import ALLOW, BLOCK, CALL, PAID, approve, publish, rules
 from app.rules.test_runs import begun
 from app.sagas.acting import Stage
-from holdfast import Settings
-from holdfast.http.routes import ROUTES
+from standfast import Settings
+from standfast.http.routes import ROUTES
 from support.engines import Place
 from support.inside import store_of
 from support.repository import ROOT

@@ -11,22 +11,22 @@ import pytest
 from api.world import World
 from app.rules.test_runs import MANAGER, answer, begun
 from app.sagas.acting import Stage, history, life, person, status
-from holdfast import (
+from standfast import (
     Actor,
     ForbiddenError,
-    HoldfastError,
     NotFoundError,
     RejectedError,
     RequestContext,
     Saga,
     Settings,
+    StandfastError,
     StepContext,
     load_rules,
 )
-from holdfast.app.resumption import RESUMPTION
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.loops.resuming import Resuming
-from holdfast.testing import ManualEngine
+from standfast.app.resumption import RESUMPTION
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.loops.resuming import Resuming
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.inside import store_of
 
@@ -434,7 +434,7 @@ def test_a_resume_point_cannot_vanish(place: Place) -> None:
     """A file cannot be changed under its version, and a new version leaves the paused run with its own: it goes on where it would have."""
     stage = Stage()
     engine, run = begun(place, rules(BLOCK, CALL, ALLOW), stage=stage)
-    with pytest.raises(HoldfastError, match="w"):
+    with pytest.raises(StandfastError, match="w"):
         place.engine().register(load_rules(rules(BLOCK, ALLOW)))
     engine.register(load_rules({**rules(BLOCK, ALLOW), "version": "2"}))
     assert engine.run(run).describe().next_step == "ship"
@@ -587,7 +587,7 @@ def test_a_resume_that_fails_leaves_the_approval_decided(place: Place) -> None:
     engine.drain()
     approve(engine, run)
     large: dict[str, object] = {"text": "x" * 2_000_000}
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         engine.acting(OPERATOR).run(run).resume(data=large)
     with pytest.raises(ForbiddenError):
         engine.acting(person("eve")).run(run).resume()

@@ -9,9 +9,9 @@ import pytest
 
 from app.sagas.acting import Stage, person, status
 from authoring.rules.test_reading import ORDER, changed
-from holdfast import DefinitionError, ForbiddenError, RejectedError, Settings, load_rules
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import DefinitionError, ForbiddenError, RejectedError, Settings, load_rules
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 MANAGER = person("mia", "sales_manager")

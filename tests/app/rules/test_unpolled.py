@@ -13,8 +13,8 @@ import pytest
 from app.rules.test_resuming import ALLOW, BLOCK, CALL, rules
 from app.rules.test_runs import MANAGER
 from app.sagas.acting import Gate, Stage, step
-from holdfast import Engine, Saga, Settings, load_rules
-from holdfast.runtime import workplace
+from standfast import Engine, Saga, Settings, load_rules
+from standfast.runtime import workplace
 from support.engines import Live
 from support.waiting import eventually
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-import holdfast
-from holdfast import Calls, HistoryEntry, Step, StepContext
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+import standfast
+from standfast import Calls, HistoryEntry, Step, StepContext
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.waiting import LONG_SECONDS, arrives
 
 BROKEN = ValueError("broken")
@@ -141,9 +141,9 @@ def life(engine: Calls, instance: InstanceId, name: str) -> list[str]:
     return [each for place, each in enumerate(seen) if place == 0 or each != seen[place - 1]]
 
 
-def person(name: str, *roles: str) -> holdfast.Actor:
+def person(name: str, *roles: str) -> standfast.Actor:
     """Somebody who acts, with these roles."""
-    return holdfast.Actor(id=name, roles=frozenset(roles))
+    return standfast.Actor(id=name, roles=frozenset(roles))
 
 
 def decide(engine: Calls, instance: InstanceId, name: str, decision: str = "confirmed", *, role: str = "") -> None:

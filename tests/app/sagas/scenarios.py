@@ -12,9 +12,9 @@ from contextlib import suppress
 import msgspec
 
 from app.sagas.acting import person
-from holdfast import NotFoundError, RejectedError, Saga, SagaDefinition, StepContext
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine, Scenario
+from standfast import NotFoundError, RejectedError, Saga, SagaDefinition, StepContext
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine, Scenario
 from support.inside import registry_of
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, life, run, status, statuses, step, until_told
-from holdfast import RejectedError, Saga, SagaDefinition, StepContext, WorkflowFailedError
+from standfast import RejectedError, Saga, SagaDefinition, StepContext, WorkflowFailedError
 from support.engines import Live, Place
 from support.inside import beat, claim_one, worker_of
 from support.waiting import LONG_SECONDS, eventually

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, run
-from holdfast import Actor, Fail, Saga
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, Fail, Saga
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 HOUR = timedelta(hours=1)

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import ConfigurationError, Saga, Settings, StepContext
-from holdfast.store.ranks import effective_priority
-from holdfast.testing import ManualEngine
+from standfast import ConfigurationError, Saga, Settings, StepContext
+from standfast.store.ranks import effective_priority
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.inside import registry_of
 

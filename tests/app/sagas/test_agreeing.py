@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, person, status, step
-from holdfast import (
+from standfast import (
     Actor,
     DefinitionError,
     Escalation,
@@ -23,9 +23,9 @@ from holdfast import (
     TaskDetails,
     ask,
 )
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.telemetry import Happening, InstancePaused
-from holdfast.testing import ManualEngine
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.telemetry import Happening, InstancePaused
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 ANN, BOB, CAT, EVE, RITA = (person(name) for name in ("ann", "bob", "cat", "eve", "rita"))

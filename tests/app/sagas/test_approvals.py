@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-import holdfast
+import standfast
 from app.sagas.acting import Stage, history, person, run, status, step
-from holdfast import (
+from standfast import (
     Calls,
     EffectContext,
     ForbiddenError,
@@ -22,17 +22,17 @@ from holdfast import (
     SagaDefinition,
     ask,
 )
-from holdfast.app import kept_apart
-from holdfast.kernel.ids import InstanceId
-from holdfast.machine.runs.commands import PeopleFound
-from holdfast.machine.runs.errands import FindPeople, Person
-from holdfast.testing import ManualEngine
+from standfast.app import kept_apart
+from standfast.kernel.ids import InstanceId
+from standfast.machine.runs.commands import PeopleFound
+from standfast.machine.runs.errands import FindPeople, Person
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 ANN, BOB, EVE = person("ann"), person("bob"), person("eve")
 FAY, GUS = person("fay", "finance"), person("gus", "finance")
 STAGE = Stage()
-OPS = holdfast.Actor(id="ops", capabilities=frozenset({"task:*"}))
+OPS = standfast.Actor(id="ops", capabilities=frozenset({"task:*"}))
 
 
 def spending(stage: Stage | None = None, *, name: str = "spend", **options: Any) -> SagaDefinition:
@@ -55,7 +55,7 @@ def names(tasks: list[HumanTask]) -> list[str]:
     return [each.key for each in tasks]
 
 
-def as_(engine: Calls, actor: holdfast.Actor) -> Any:
+def as_(engine: Calls, actor: standfast.Actor) -> Any:
     """The tasks of somebody."""
     return engine.acting(actor).tasks
 
@@ -346,7 +346,7 @@ def test_a_resolver_that_fails_leaves_a_run_that_can_be_mended(place: Place) -> 
     engine = place.engine()
 
     def find(_context: EffectContext, _errand: FindPeople) -> PeopleFound:
-        raise holdfast.Fail("the directory is down")
+        raise standfast.Fail("the directory is down")
 
     engine.errands.add(FindPeople, find)
     instance = started(engine, spending(ask="manager"))

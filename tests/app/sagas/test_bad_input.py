@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from msgspec import Raw
 
-from holdfast import (
+from standfast import (
     ConfigurationError,
     DefinitionError,
     Engine,

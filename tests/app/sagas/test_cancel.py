@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, run, status, statuses, step, until_told
-from holdfast import ConflictError, Engine, NotFoundError, RejectedError, Saga, SagaDefinition, Settings, StepContext
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import ConflictError, Engine, NotFoundError, RejectedError, Saga, SagaDefinition, Settings, StepContext
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.inside import held_by, worker_of
 from support.waiting import LONG_SECONDS, eventually, together

@@ -10,12 +10,12 @@ import pytest
 
 from app.sagas.acting import BROKEN, Stage, decide, history, run, status, statuses, step
 from app.sagas.test_children import child, child_of
-from holdfast import Actor, ConflictError, Definition, RejectedError, RequestContext, Saga, SagaDefinition, Settings
-from holdfast.kernel.ids import InstanceId
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.runs.commands import UndoWorkflow
-from holdfast.testing import ManualEngine, Scenario
+from standfast import Actor, ConflictError, Definition, RejectedError, RequestContext, Saga, SagaDefinition, Settings
+from standfast.kernel.ids import InstanceId
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.runs.commands import UndoWorkflow
+from standfast.testing import ManualEngine, Scenario
 from support.crashing import NewStore, tried
 from support.engines import Place
 from support.inside import clockwork_of, desk_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, run, status, statuses, step, until_told
-from holdfast import (
+from standfast import (
     Actor,
     DefinitionError,
     Engine,
@@ -15,8 +15,8 @@ from holdfast import (
     StepContext,
     WorkflowFailedError,
 )
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import clockwork_of
 from support.waiting import LONG_SECONDS, eventually

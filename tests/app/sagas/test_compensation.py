@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, life, run, status, statuses, step
-from holdfast import Fail, Saga, StepContext, task
-from holdfast.kernel.records import STEPS
+from standfast import Fail, Saga, StepContext, task
+from standfast.kernel.records import STEPS
 from support.engines import Live, Place
 from support.waiting import eventually
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import Branch, Saga, SagaDefinition
+from standfast import Branch, Saga, SagaDefinition
 from support.engines import Place
 
 

@@ -16,10 +16,9 @@ from typing import Any, Protocol
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, person, run, status, step
-from holdfast import (
+from standfast import (
     Actor,
     Calls,
-    HoldfastError,
     NotFoundError,
     Page,
     PayloadError,
@@ -28,11 +27,12 @@ from holdfast import (
     ReusedIdError,
     Saga,
     SagaDefinition,
+    StandfastError,
     StoppedError,
     WorkflowFailedError,
 )
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, arrives, eventually, together
@@ -552,7 +552,7 @@ def test_only_what_has_ended_can_be_deleted(place: Place) -> None:
     stage = Stage()
     engine = place.engine().register(simple(stage))
     instance = run(engine, "simple")
-    with pytest.raises(HoldfastError):
+    with pytest.raises(StandfastError):
         engine.instances.delete(instance)
     engine.acting("ann").run(instance).abort("over")
     engine.instances.delete(instance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, life, run, status, statuses, step
-from holdfast import NotFoundError, Saga, SagaDefinition
+from standfast import NotFoundError, Saga, SagaDefinition
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually
 

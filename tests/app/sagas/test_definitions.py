@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, run, status, statuses, step
-from holdfast import (
+from standfast import (
     Actor,
     ConfigurationError,
     Definition,
@@ -24,11 +24,11 @@ from holdfast import (
     event,
     task,
 )
-from holdfast.app.definitions import version_age
-from holdfast.authoring.definition import definition_of
-from holdfast.machine.graphs.compiler import graph_bytes, graph_data
-from holdfast.store.shapes import SHARED_TENANT, StoredDefinition
-from holdfast.testing.manual import START
+from standfast.app.definitions import version_age
+from standfast.authoring.definition import definition_of
+from standfast.machine.graphs.compiler import graph_bytes, graph_data
+from standfast.store.shapes import SHARED_TENANT, StoredDefinition
+from standfast.testing.manual import START
 from support.engines import Place
 from support.samples import Puppet
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import ConfigurationError, Saga, Settings
-from holdfast.store.shapes import DEFAULT_TENANT
-from holdfast.testing import ManualEngine
+from standfast import ConfigurationError, Saga, Settings
+from standfast.store.shapes import DEFAULT_TENANT
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import beat, housekeeping_of
 from support.waiting import eventually
@@ -150,7 +150,7 @@ def test_a_missing_handler_is_reported_once_in_a_while(place: Place, caplog: pyt
     engine = place.engine(Settings(missing_handler_cooldown=COOLDOWN, missing_handler_throttle=MINUTE)).register(ORDER)
     first, second = engine.start("order").id, engine.start("order").id
     engine.advance(COOLDOWN)
-    with caplog.at_level(logging.WARNING, logger="holdfast"):
+    with caplog.at_level(logging.WARNING, logger="standfast"):
         for _ in range(100):
             look(engine)
             engine.advance(MINUTE / 101)

@@ -7,13 +7,13 @@ from datetime import timedelta
 from functools import partial
 
 from app.sagas.acting import history
-from holdfast import Engine, Saga, SagaDefinition
-from holdfast.app.faces.blocking import Run
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.clock import ManualClock
-from holdfast.store.opening import open_store
-from holdfast.testing import ManualEngine
-from holdfast.testing.manual import START
+from standfast import Engine, Saga, SagaDefinition
+from standfast.app.faces.blocking import Run
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.clock import ManualClock
+from standfast.store.opening import open_store
+from standfast.testing import ManualEngine
+from standfast.testing.manual import START
 from support.engines import Live
 from support.inside import clockwork_of
 from support.racing import TIMES, Group, endings, raced, rivals

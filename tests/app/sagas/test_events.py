@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, decide, history, run, status, step, told
-from holdfast import Engine, HistoryEntry, Saga
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Engine, HistoryEntry, Saga
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 

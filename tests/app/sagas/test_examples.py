@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, decide, history, run, status, statuses, step
-from holdfast import DefinitionError, Fail, Saga, SagaDefinition, StepContext, task
-from holdfast.testing import ManualEngine
+from standfast import DefinitionError, Fail, Saga, SagaDefinition, StepContext, task
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 # -- 14.1, the order saga

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses
-from holdfast import DefinitionError, Saga, SagaDefinition, StepContext
-from holdfast.kernel.records import STEPS
+from standfast import DefinitionError, Saga, SagaDefinition, StepContext
+from standfast.kernel.records import STEPS
 from support.engines import Live, Place
 from support.samples import Gauge
 from support.waiting import LONG_SECONDS, arrives, eventually

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import Actor, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 OLGA = Actor(id="olga", capabilities=frozenset({"execution:read", "execution:repair"}))

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.sagas.acting import Stage, history, person, run, status
-from holdfast import ForbiddenError, RejectedError, Saga, SagaDefinition
+from standfast import ForbiddenError, RejectedError, Saga, SagaDefinition
 from support.engines import Place
 
 ANN, BOB = person("ann", "clerk"), person("bob", "clerk")

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from app.sagas.acting import history, status
-from holdfast import Actor, Escalation, ForbiddenError, HumanTask, Notice, RejectedError, Saga, TaskDetails, ask
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, Escalation, ForbiddenError, HumanTask, Notice, RejectedError, Saga, TaskDetails, ask
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 DAY = timedelta(days=1)

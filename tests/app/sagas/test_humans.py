@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, decide, history, life, person, run, status, statuses, step
-from holdfast import Calls, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
-from holdfast.kernel.ids import InstanceId
+from standfast import Calls, NotFoundError, PayloadError, RejectedError, Saga, SagaDefinition
+from standfast.kernel.ids import InstanceId
 from support.engines import Live, Place
 from support.inside import worker_of
 from support.waiting import eventually, together

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, decide, run, status, statuses, step
-from holdfast import NotFoundError, PayloadError, RejectedError, Saga
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import NotFoundError, PayloadError, RejectedError, Saga
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.rows import new_id
 

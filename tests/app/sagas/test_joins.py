@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step
-from holdfast import Branch, ConflictError, Fail, Retry, Saga, SagaDefinition, task
-from holdfast.authoring.saga.builder import Build, Strategy
-from holdfast.kernel.ids import InstanceId
-from holdfast.machine.graphs.graph import Join, Losers
-from holdfast.testing import ManualEngine
+from standfast import Branch, ConflictError, Fail, Retry, Saga, SagaDefinition, task
+from standfast.authoring.saga.builder import Build, Strategy
+from standfast.kernel.ids import InstanceId
+from standfast.machine.graphs.graph import Join, Losers
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import worker_of
 from support.waiting import LONG_SECONDS, eventually

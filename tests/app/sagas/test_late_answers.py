@@ -10,8 +10,8 @@ from typing import Any, Literal
 import pytest
 
 from app.sagas.acting import person, run, status
-from holdfast import Escalation, RejectedError, Run, Saga, load_processes
-from holdfast.testing import ManualEngine
+from standfast import Escalation, RejectedError, Run, Saga, load_processes
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 SAM = person("sam", "fin")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from holdfast import Saga
+from standfast import Saga
 from support.engines import QUICK, Live
 from support.waiting import LONG_SECONDS, eventually
 

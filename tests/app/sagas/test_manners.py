@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import Actor, Escalation, ForbiddenError, NotFoundError, Notice, PayloadError, Saga
-from holdfast.kernel.people import Principal
-from holdfast.people.notices.manners import PREFERENCES, Wants, manners_of, wants_of
-from holdfast.testing import ManualEngine
+from standfast import Actor, Escalation, ForbiddenError, NotFoundError, Notice, PayloadError, Saga
+from standfast.kernel.people import Principal
+from standfast.people.notices.manners import PREFERENCES, Wants, manners_of, wants_of
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 ANN, BOB = Actor(id="ann"), Actor(id="bob")

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from app.sagas.acting import Stage, history, person, run, status, statuses, told
-from holdfast import (
+from standfast import (
     ConfigurationError,
     DefinitionError,
     Directory,
@@ -26,8 +26,8 @@ from holdfast import (
     SagaDefinition,
     Settings,
 )
-from holdfast.store.notifications import Recipient
-from holdfast.testing import ManualEngine, Scenario
+from standfast.store.notifications import Recipient
+from standfast.testing import ManualEngine, Scenario
 from support.crashing import NewStore, tried
 from support.engines import QUICK, Live, Place
 from support.mailing import mail_server
@@ -390,7 +390,7 @@ def test_without_a_mail_server_the_history_says_what_to_do(place: Place) -> None
 def test_the_log_is_a_channel(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     """Each notice is one line of the log, whatever is in it."""
     engine = place.engine().register(telling(channel="log", body="two\nlines {n}"))
-    with caplog.at_level(logging.INFO, "holdfast.notices"):
+    with caplog.at_level(logging.INFO, "standfast.notices"):
         run(engine, "telling", {"n": 1})
     assert caplog.messages == ["to user 'ann': 'Order 1' 'two\\nlines 1'"]
 

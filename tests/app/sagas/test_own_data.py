@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from app.sagas.acting import BROKEN, status
-from holdfast import PayloadError, Saga, StepContext, WorkflowFailedError, task
-from holdfast.authoring.saga import SagaDefinition
+from standfast import PayloadError, Saga, StepContext, WorkflowFailedError, task
+from standfast.authoring.saga import SagaDefinition
 from support.engines import Live, Place
 from support.samples import Ledger
 from support.waiting import together

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, run, status, statuses
-from holdfast import Branch, DefinitionError, Saga, SagaDefinition, StepContext, task
-from holdfast.testing import ManualEngine
+from standfast import Branch, DefinitionError, Saga, SagaDefinition, StepContext, task
+from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.waiting import LONG_SECONDS
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from app.sagas.acting import Gate, Stage, history
-from holdfast import Run, Saga, SagaDefinition
+from standfast import Run, Saga, SagaDefinition
 from support.engines import Live
 from support.racing import PROCESSES, TAKEN, TIMES, Group, begun, endings, raced, rivals
 from support.waiting import LONG_SECONDS, eventually

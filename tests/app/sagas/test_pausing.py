@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, life, run, status, statuses, step, told
-from holdfast import (
+from standfast import (
     Actor,
     Escalation,
     ForbiddenError,
@@ -23,10 +23,10 @@ from holdfast import (
     Saga,
     SagaDefinition,
 )
-from holdfast.kernel.ids import InstanceId
-from holdfast.kernel.records import PauseClock
-from holdfast.machine.runs.pauses import REQUESTED
-from holdfast.testing import ManualEngine
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.records import PauseClock
+from standfast.machine.runs.pauses import REQUESTED
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, decide, run, status, step
-from holdfast import Actor, ForbiddenError, Run, Saga
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Actor, ForbiddenError, Run, Saga
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 REPAIR = frozenset({"execution:read", "execution:repair"})

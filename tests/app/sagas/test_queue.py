@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, run, status, step
-from holdfast import Saga, Settings, StepContext
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.shapes import DEFAULT_TENANT, StoredEffect
+from standfast import Saga, Settings, StepContext
+from standfast.kernel.ids import InstanceId
+from standfast.store.shapes import DEFAULT_TENANT, StoredEffect
 from support.desks import Desk
 from support.engines import Live, Place
 from support.inside import beat, claim_one

@@ -9,10 +9,10 @@ from functools import partial
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, until_told
-from holdfast import RejectedError, Saga, SagaDefinition, StepContext
-from holdfast.kernel.ids import InstanceId
-from holdfast.store.opening import open_store
-from holdfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast import RejectedError, Saga, SagaDefinition, StepContext
+from standfast.kernel.ids import InstanceId
+from standfast.store.opening import open_store
+from standfast.testing import ManualEngine, Scenario, crash_everywhere
 from support.engines import Live, Place
 from support.inside import store_of, worker_of
 from support.waiting import LONG_SECONDS, eventually, together

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step
-from holdfast import (
+from standfast import (
     Actor,
     ForbiddenError,
     NotFoundError,
@@ -19,9 +19,9 @@ from holdfast import (
     SagaDefinition,
     Settings,
 )
-from holdfast.kernel.ids import InstanceId
-from holdfast.machine.graphs.graph import Human, Task
-from holdfast.testing import ManualEngine
+from standfast.kernel.ids import InstanceId
+from standfast.machine.graphs.graph import Human, Task
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import claim_one
 from support.waiting import LONG_SECONDS, eventually

@@ -7,18 +7,18 @@ from functools import partial
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, life, run, status, statuses, step
-from holdfast import (
+from standfast import (
     Calls,
     ConflictError,
-    HoldfastError,
     NotFoundError,
     PayloadError,
     RejectedError,
     Saga,
     SagaDefinition,
+    StandfastError,
 )
-from holdfast.authoring.saga.builder import Build
-from holdfast.kernel.ids import InstanceId
+from standfast.authoring.saga.builder import Build
+from standfast.kernel.ids import InstanceId
 from support.engines import Live, Place
 from support.inside import beat, claim_one
 from support.waiting import LONG_SECONDS, eventually, together
@@ -218,7 +218,7 @@ def test_of_two_requeues_at_the_same_moment_one_counts(live: Live) -> None:
     together(*(partial(put_back, number) for number in range(6)))
     engines[0].run(instance).result(LONG_SECONDS)
     assert errors.count(None) == 1
-    assert all(isinstance(error, HoldfastError) for error in errors if error is not None)
+    assert all(isinstance(error, StandfastError) for error in errors if error is not None)
     assert stage.count("charge") == 3
 
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import Saga, StepContext, task
-from holdfast.testing import ManualEngine
+from standfast import Saga, StepContext, task
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 LEASE = timedelta(seconds=7)

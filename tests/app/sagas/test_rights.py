@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import Actor, Calls, Definition, Engine, ForbiddenError, NotFoundError, RejectedError, Saga
-from holdfast.app.words import words_of
-from holdfast.kernel.ids import InstanceId
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import compile_graph, graph_data
-from holdfast.store.shapes import SHARED_TENANT
+from standfast import Actor, Calls, Definition, Engine, ForbiddenError, NotFoundError, RejectedError, Saga
+from standfast.app.words import words_of
+from standfast.kernel.ids import InstanceId
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import compile_graph, graph_data
+from standfast.store.shapes import SHARED_TENANT
 from support.engines import Place
 
 ANN = Actor(id="ann", roles=frozenset({"finance"}), capabilities=frozenset({"orders:*"}))

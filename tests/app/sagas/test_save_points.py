@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, run, status, statuses
-from holdfast import Branch, Saga
+from standfast import Branch, Saga
 from support.engines import Place
 
 

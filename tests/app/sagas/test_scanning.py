@@ -10,17 +10,17 @@ from types import FrameType
 import pytest
 
 from app.sagas.acting import Stage, history, status, statuses
-from holdfast import Saga, SagaDefinition
-from holdfast.app.calls.runs import stored_as
-from holdfast.app.workflow_reads import KINDS
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Saga, SagaDefinition
+from standfast.app.calls.runs import stored_as
+from standfast.app.workflow_reads import KINDS
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import store_of
 from support.waiting import eventually
 
 HOUR = timedelta(hours=1)
-STORE = "/holdfast/store/"
+STORE = "/standfast/store/"
 
 
 def resting(stage: Stage, duration: timedelta = HOUR, *, name: str = "resting") -> SagaDefinition:
@@ -80,7 +80,7 @@ def test_open_approvals_cost_an_idle_engine_nothing(place: Place) -> None:
 @pytest.mark.row("E-762")
 def test_what_is_due_is_found_oldest_first_and_page_by_page(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of their instants, however they were set; those that are not due stay, also in the midst of others."""
-    monkeypatch.setattr("holdfast.runtime.loops.due_work.MOST", 3)
+    monkeypatch.setattr("standfast.runtime.loops.due_work.MOST", 3)
     engine = place.engine()
     runs: dict[int, InstanceId] = {}
     for hours in (5, 1, 9, 4, 2, 8, 3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.sagas.scenarios import STORIES, ended
-from holdfast.testing import crash_everywhere
+from standfast.testing import crash_everywhere
 from support.crashing import NewStore, checked, tried
 from support.engines import Place
 

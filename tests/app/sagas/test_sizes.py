@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
-from holdfast import Fail, PayloadError, RejectedError, Retry, Saga, Settings
-from holdfast.kernel.nesting import DEEPEST
+from standfast import Fail, PayloadError, RejectedError, Retry, Saga, Settings
+from standfast.kernel.nesting import DEEPEST
 from support.engines import Place
 
 LIMIT = 10_000

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, run, status
-from holdfast import DeadlockError, Engine, Fail, Saga, SagaDefinition, WorkflowFailedError
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.replies import Reply
+from standfast import DeadlockError, Engine, Fail, Saga, SagaDefinition, WorkflowFailedError
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.replies import Reply
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually
 

@@ -6,10 +6,10 @@ import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, status, statuses
 from app.sagas.test_children import child_of
-from holdfast import Actor, ConfigurationError, DefinitionError, RequestContext, Saga, handler, load_processes
-from holdfast.app.faces.blocking import Calls
-from holdfast.machine.graphs.compiler import graph_data
-from holdfast.testing import ManualEngine
+from standfast import Actor, ConfigurationError, DefinitionError, RequestContext, Saga, handler, load_processes
+from standfast.app.faces.blocking import Calls
+from standfast.machine.graphs.compiler import graph_data
+from standfast.testing import ManualEngine
 from support.engines import Place
 
 PAY = "payout:pay"

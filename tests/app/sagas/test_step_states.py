@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from app.sagas.acting import BROKEN, Stage, decide, history, life, run, status, statuses, step
-from holdfast import Saga, StepContext
-from holdfast.authoring.saga.words import STEP_STATUSES
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine
+from standfast import Saga, StepContext
+from standfast.authoring.saga.words import STEP_STATUSES
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Place
 

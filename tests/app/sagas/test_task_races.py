@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from app.sagas.acting import Stage, history, person
-from holdfast import Calls, Engine, Escalation, HumanTask, Saga, SagaDefinition
-from holdfast.app.faces.blocking import Run
-from holdfast.runtime.clock import ManualClock
-from holdfast.testing.manual import START
+from standfast import Calls, Engine, Escalation, HumanTask, Saga, SagaDefinition
+from standfast.app.faces.blocking import Run
+from standfast.runtime.clock import ManualClock
+from standfast.testing.manual import START
 from support.engines import Live
 from support.inside import clockwork_of
 from support.racing import TAKEN, TIMES, Group, begun, endings, raced, rivals

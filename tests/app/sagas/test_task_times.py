@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from app.sagas.acting import Stage, history, person, run, status, statuses
-from holdfast import Actor, DefinitionError, Escalation, ForbiddenError, RejectedError, Saga, SagaDefinition
-from holdfast.kernel.ids import InstanceId
-from holdfast.testing import ManualEngine, Scenario
+from standfast import Actor, DefinitionError, Escalation, ForbiddenError, RejectedError, Saga, SagaDefinition
+from standfast.kernel.ids import InstanceId
+from standfast.testing import ManualEngine, Scenario
 from support.crashing import NewStore, tried
 from support.engines import Place
 from support.inside import store_of

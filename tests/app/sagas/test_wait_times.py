@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.sagas.acting import run, status
-from holdfast import DefinitionError, Saga
-from holdfast.machine.graphs.calendars import next_time
-from holdfast.testing.manual import START
+from standfast import DefinitionError, Saga
+from standfast.machine.graphs.calendars import next_time
+from standfast.testing.manual import START
 from support.engines import Place
 
 HOUR = timedelta(hours=1)

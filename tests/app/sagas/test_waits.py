@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 
 from app.sagas.acting import Stage, history, run, status, statuses, step
-from holdfast import NotFoundError, PayloadError, RejectedError, ReusedIdError, Saga, SagaDefinition
-from holdfast.authoring.saga.builder import Build
-from holdfast.machine.graphs.graph import Losers
-from holdfast.machine.runs.nodes.wait import MOST_KEPT
+from standfast import NotFoundError, PayloadError, RejectedError, ReusedIdError, Saga, SagaDefinition
+from standfast.authoring.saga.builder import Build
+from standfast.machine.graphs.graph import Losers
+from standfast.machine.runs.nodes.wait import MOST_KEPT
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually, together
 

@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, run, status, step
-from holdfast import Engine, NotFoundError, Notice, Reason, Saga, SagaDefinition, Settings, Webhook, event
-from holdfast.kernel.ids import InstanceId
-from holdfast.runtime.telemetry import CallHangs, Happening, InstanceStuck
-from holdfast.testing import ManualEngine
 from people.test_webhook import LOCAL, SECRET, Receiver, receiver
+from standfast import Engine, NotFoundError, Notice, Reason, Saga, SagaDefinition, Settings, Webhook, event
+from standfast.kernel.ids import InstanceId
+from standfast.runtime.telemetry import CallHangs, Happening, InstanceStuck
+from standfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Live, Place
 from support.inside import beat, claim_one, identity_of
@@ -506,7 +506,7 @@ def test_operators_are_told_of_such_runs_once_a_day(place: Place, receiver: Rece
     (alert,) = told()
     assert (alert["instance"], alert["tenant"], alert["definition"]) == (str(instance), "acme", "order")
     assert alert["to"] == {"kind": "role", "name": "operators"}
-    assert f"holdfast why {instance}" in str(alert["body"])
+    assert f"standfast why {instance}" in str(alert["body"])
     acme = first.as_tenant("acme")
     (shown,) = acme.acting("ann").notifications.mine()
     assert (shown.instance, shown.subject) == (instance, "a run of 'order' stands still")
@@ -523,7 +523,7 @@ def test_operators_are_told_of_such_runs_once_a_day(place: Place, receiver: Rece
 
 def test_such_runs_are_found_a_few_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, a round looks at some of them, and the next one at those behind."""
-    monkeypatch.setattr("holdfast.runtime.loops.incidents._MOST", 2)
+    monkeypatch.setattr("standfast.runtime.loops.incidents._MOST", 2)
     place.must_fold = False
     engine = place.engine(SOON).register(ORDER)
     born = sorted(run(engine, "order") for _ in range(5))

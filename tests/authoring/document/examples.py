@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from holdfast import DefinitionError
-from holdfast.authoring.document import (
+from standfast import DefinitionError
+from standfast.authoring.document import (
     Body,
     Contract,
     Effective,
@@ -21,7 +21,7 @@ from holdfast.authoring.document import (
     read_contract,
     ready_contract,
 )
-from holdfast.errors import Diagnostic
+from standfast.errors import Diagnostic
 
 Plain = dict[str, object]
 

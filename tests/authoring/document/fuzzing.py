@@ -16,8 +16,8 @@ import msgspec
 
 from authoring.document.examples import CONTRACT, Plain
 from authoring.document.living import Life
-from holdfast import DefinitionError
-from holdfast.authoring.document import (
+from standfast import DefinitionError
+from standfast.authoring.document import (
     Body,
     Effective,
     Envelope,
@@ -28,7 +28,7 @@ from holdfast.authoring.document import (
     read_body,
     read_contract,
 )
-from holdfast.errors import Diagnostic
+from standfast.errors import Diagnostic
 
 CONDITIONS = (
     "entity.total > 5",

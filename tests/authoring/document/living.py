@@ -12,16 +12,16 @@ from random import Random
 from typing import Any
 
 from authoring.document.examples import Plain
-from holdfast.kernel.actor import SYSTEM, Actor
-from holdfast.kernel.decision import Answer, Decision, Rejection
-from holdfast.machine.graphs.graph import Graph
-from holdfast.machine.runs import commands as c
-from holdfast.machine.runs import events as e
-from holdfast.machine.runs import repair_commands as r
-from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
-from holdfast.machine.runs.errands import FindPeople
-from holdfast.machine.runs.published import Published
 from machine.hosting import OLGA, Host
+from standfast.kernel.actor import SYSTEM, Actor
+from standfast.kernel.decision import Answer, Decision, Rejection
+from standfast.machine.graphs.graph import Graph
+from standfast.machine.runs import commands as c
+from standfast.machine.runs import events as e
+from standfast.machine.runs import repair_commands as r
+from standfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
+from standfast.machine.runs.errands import FindPeople
+from standfast.machine.runs.published import Published
 
 ACTS = 40
 AUTHOR = Actor(id="ann", capabilities=frozenset({"*"}))

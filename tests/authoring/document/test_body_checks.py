@@ -26,8 +26,8 @@ from authoring.document.examples import (
     usr,
     way,
 )
-from holdfast import DefinitionError
-from holdfast.authoring.document import (
+from standfast import DefinitionError
+from standfast.authoring.document import (
     Body,
     check_body,
     compile_effective,
@@ -37,9 +37,9 @@ from holdfast.authoring.document import (
     ready_contract,
     rebased,
 )
-from holdfast.authoring.document.body_checks import MOST_PROBLEMS
-from holdfast.authoring.document.body_format import MOST_EDGES, MOST_NODES
-from holdfast.machine.graphs.graph import Human, Split
+from standfast.authoring.document.body_checks import MOST_PROBLEMS
+from standfast.authoring.document.body_format import MOST_EDGES, MOST_NODES
+from standfast.machine.graphs.graph import Human, Split
 
 Plain = dict[str, object]
 

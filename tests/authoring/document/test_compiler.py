@@ -31,8 +31,8 @@ from authoring.document.examples import (
     usr,
     way,
 )
-from holdfast import DefinitionError
-from holdfast.authoring.document import (
+from standfast import DefinitionError
+from standfast.authoring.document import (
     COMPILER_VERSION,
     Effective,
     advance_problem,
@@ -45,10 +45,10 @@ from holdfast.authoring.document import (
     repin_problem,
     start_problem,
 )
-from holdfast.authoring.document.parts import Edge
-from holdfast.authoring.document.proof import prove_gates
-from holdfast.diagrams.languages import in_mermaid
-from holdfast.kernel.canonical import canonical_hash
+from standfast.authoring.document.parts import Edge
+from standfast.authoring.document.proof import prove_gates
+from standfast.diagrams.languages import in_mermaid
+from standfast.kernel.canonical import canonical_hash
 
 Plain = dict[str, object]
 
@@ -99,7 +99,7 @@ def _hash_elsewhere(data: Plain, seed: int) -> tuple[str, str]:
         random.Random(seed).shuffle(each["edges"])
     program = (
         "import json,sys\n"
-        "from holdfast.authoring.document import *\n"
+        "from standfast.authoring.document import *\n"
         "contract, body = json.loads(sys.stdin.read())\n"
         "made = compile_effective(generate_envelope(read_contract(json.dumps(contract))), read_body(json.dumps(body)))\n"
         "print(made.graph_hash, ','.join(made.order))"

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from authoring.document.examples import CONTRACT, GONE, changed, contract, mistakes
-from holdfast import DefinitionError
-from holdfast.authoring.document import contract_hash, contract_names, generate_envelope, read_contract, ready_contract
-from holdfast.errors import ConfigurationError, NotFoundError
+from standfast import DefinitionError
+from standfast.authoring.document import contract_hash, contract_names, generate_envelope, read_contract, ready_contract
+from standfast.errors import ConfigurationError, NotFoundError
 
 DEEP: dict[str, object] = {"type": "string"}
 for _ in range(8):

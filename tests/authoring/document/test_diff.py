@@ -18,7 +18,7 @@ from authoring.document.examples import (
     usr,
     way,
 )
-from holdfast.authoring.document import compile_effective, contract_changes, diff, document_diff, document_diff_text
+from standfast.authoring.document import compile_effective, contract_changes, diff, document_diff, document_diff_text
 
 WAY_IN, WAY_OUT = "sys:slot:submitted_to_approved:in", "sys:slot:submitted_to_approved:out"
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from authoring.document.examples import ACTIVE, AMEND, APPROVE, SUBMIT, bills, contract
-from holdfast import DefinitionError
-from holdfast.authoring.document import (
+from standfast import DefinitionError
+from standfast.authoring.document import (
     compile_effective,
     generate_envelope,
     outdated_warning,
@@ -15,8 +15,8 @@ from holdfast.authoring.document import (
     ready_contract,
     version_problem,
 )
-from holdfast.authoring.document.contract_format import Contract
-from holdfast.authoring.document.parts import Edge
+from standfast.authoring.document.contract_format import Contract
+from standfast.authoring.document.parts import Edge
 
 ORDER = """
 entity_type: order

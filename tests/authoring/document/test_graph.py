@@ -19,8 +19,8 @@ from authoring.document.examples import (
     usr,
     way,
 )
-from holdfast import DefinitionError
-from holdfast.authoring.document import (
+from standfast import DefinitionError
+from standfast.authoring.document import (
     COMPILER_VERSION,
     compile_effective,
     contract_names,
@@ -32,9 +32,9 @@ from holdfast.authoring.document import (
     ready_contract,
     template_names,
 )
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.asks import Ask
-from holdfast.machine.graphs.compiler import graph_bytes, read_graph
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.asks import Ask
+from standfast.machine.graphs.compiler import graph_bytes, read_graph
 
 EVERYTHING: dict[str, Plain] = {
     SUBMIT: patch([{"id": "r", "type": "rule", "rules": [
@@ -119,7 +119,7 @@ def test_every_type_of_node_becomes_a_kind_of_the_machine() -> None:
     assert (post.run_as, bot.run_as, nodes[usr("mark", ACTIVE)].run_as) == ("bot", "bot", "system")
     hook = nodes[usr("hook", ACTIVE)].op
     assert isinstance(hook, g.Task)
-    assert (hook.work.handler, sorted(hook.input or {})) == ("holdfast.webhook", ["payload.total", "secret", "url"])
+    assert (hook.work.handler, sorted(hook.input or {})) == ("standfast.webhook", ["payload.total", "secret", "url"])
     tell = nodes[usr("tell", ACTIVE)].op
     assert isinstance(tell, g.Notice)
     assert (tell.wait, sorted(tell.templates)) == (True, ["subject", "to.1"])

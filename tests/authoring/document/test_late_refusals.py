@@ -24,11 +24,11 @@ from authoring.document.examples import (
     patch,
     way,
 )
-from holdfast import DefinitionError
-from holdfast.authoring.document import check_body, compile_effective, generate_envelope, graph_of, read_body
-from holdfast.authoring.document.contract_checks import MOST_STATES
-from holdfast.machine.graphs.graph import Human
-from holdfast.machine.graphs.scopes import DEEPEST_FORKS
+from standfast import DefinitionError
+from standfast.authoring.document import check_body, compile_effective, generate_envelope, graph_of, read_body
+from standfast.authoring.document.contract_checks import MOST_STATES
+from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.scopes import DEEPEST_FORKS
 
 SCRIPT: Plain = {"type": "script", "formula": "1"}
 FOREVER = "9999999w"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast.authoring.document import (
+from standfast.authoring.document import (
     Contract,
     compile_effective,
     generate_envelope,
@@ -14,14 +14,14 @@ from holdfast.authoring.document import (
     read_contract,
     ready_contract,
 )
-from holdfast.authoring.document.contract_format import Policy
-from holdfast.authoring.rehearsal import Rehearsal
-from holdfast.errors import DefinitionError
-from holdfast.kernel.actor import SYSTEM, Actor
-from holdfast.kernel.decision import Rejection
-from holdfast.machine.graphs.compiler import graph_data
-from holdfast.machine.graphs.document import DocumentPolicy
-from holdfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
+from standfast.authoring.document.contract_format import Policy
+from standfast.authoring.rehearsal import Rehearsal
+from standfast.errors import DefinitionError
+from standfast.kernel.actor import SYSTEM, Actor
+from standfast.kernel.decision import Rejection
+from standfast.machine.graphs.compiler import graph_data
+from standfast.machine.graphs.document import DocumentPolicy
+from standfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
 
 CLERK = Actor(id="bob", roles=frozenset({"clerk"}), capabilities=frozenset({"*"}))
 BOSS = Actor(id="ann", roles=frozenset({"boss"}), capabilities=frozenset({"*"}))

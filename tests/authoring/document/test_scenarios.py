@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.authoring.document import (
+from standfast.authoring.document import (
     Body,
     ScenarioResult,
     check_body,
@@ -17,11 +17,11 @@ from holdfast.authoring.document import (
     ready_contract,
     run_scenario,
 )
-from holdfast.authoring.document.scenarios import run_scenarios
-from holdfast.authoring.rehearsal import DryRun, Script
-from holdfast.errors import DefinitionError
-from holdfast.kernel.actor import Actor
-from holdfast.machine.runs.document_commands import CreateDocument
+from standfast.authoring.document.scenarios import run_scenarios
+from standfast.authoring.rehearsal import DryRun, Script
+from standfast.errors import DefinitionError
+from standfast.kernel.actor import Actor
+from standfast.machine.runs.document_commands import CreateDocument
 
 BODY = """
 base: {entity_type: invoice, envelope_version: 1}

@@ -12,8 +12,8 @@ import pytest
 
 from authoring.document.examples import CONTRACT, GONE, Plain, changed, mistakes
 from authoring.document.fuzzing import CONTRACTS, damaged, random_body, sound_contract
-from holdfast import DefinitionError
-from holdfast.authoring.document import (
+from standfast import DefinitionError
+from standfast.authoring.document import (
     body_schema,
     contract_names,
     contract_schema,
@@ -22,7 +22,7 @@ from holdfast.authoring.document import (
     ready_contract,
     template_names,
 )
-from holdfast.errors import Diagnostic
+from standfast.errors import Diagnostic
 
 SCHEMAS = {"contract": contract_schema(), "body": body_schema()}
 
@@ -47,7 +47,7 @@ def test_the_schema_is_valid_published_and_described(name: str) -> None:
     """By the draft that it names, the same in the package and on the page, with a word on every field."""
     schema = SCHEMAS[name]
     jsonschema.Draft202012Validator.check_schema(schema)
-    file = resources.files("holdfast") / "authoring" / "document" / f"{name}.schema.json"
+    file = resources.files("standfast") / "authoring" / "document" / f"{name}.schema.json"
     assert json.loads(file.read_text(encoding="utf-8")) == schema
     parts = schema["$defs"]
     assert isinstance(parts, dict)

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from authoring.document.examples import APPROVE, SUBMIT, ask, body, contract, patch
-from holdfast import DefinitionError
-from holdfast.authoring.document import (
+from standfast import DefinitionError
+from standfast.authoring.document import (
     Effective,
     compile_effective,
     contract_names,
@@ -22,7 +22,7 @@ from holdfast.authoring.document import (
     ready_contract,
     template_names,
 )
-from holdfast.errors import NotFoundError
+from standfast.errors import NotFoundError
 
 
 def compiled(name: str, entity_type: str = "", **params: str | int) -> Effective:

@@ -7,8 +7,8 @@ from copy import deepcopy
 from importlib import resources
 from typing import Any
 
-from holdfast import Definition, DefinitionError, load_processes
-from holdfast.errors import Diagnostic
+from standfast import Definition, DefinitionError, load_processes
+from standfast.errors import Diagnostic
 
 ORDERS: dict[str, Any] = {
     "domain": "orders",
@@ -102,5 +102,5 @@ def codes(text: str | bytes | dict[str, Any]) -> list[str]:
 
 def templates() -> dict[str, str]:
     """The files that come with the package, by name."""
-    folder = resources.files("holdfast") / "templates"
+    folder = resources.files("standfast") / "templates"
     return {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir() if each.name.endswith(".yaml")}

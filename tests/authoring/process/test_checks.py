@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from authoring.process.examples import ORDERS, changed, codes, found, load, text_of
-from holdfast import ConfigurationError, DefinitionError, load_processes
-from holdfast.authoring.process import formulas
-from holdfast.expressions import parse
+from standfast import ConfigurationError, DefinitionError, load_processes
+from standfast.authoring.process import formulas
+from standfast.expressions import parse
 
 WAIT = {"id": "w", "type": "wait"}
 LEAD = {"from": "w", "event": "completed", "to": "approved"}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from authoring.process.examples import ORDERS, changed, load, text_of
-from holdfast import load_processes
-from holdfast.machine.graphs import graph as g
-from holdfast.machine.graphs.compiler import graph_bytes, read_graph
+from standfast import load_processes
+from standfast.machine.graphs import graph as g
+from standfast.machine.graphs.compiler import graph_bytes, read_graph
 
 GRAPH = load(ORDERS).graph
 

@@ -9,12 +9,12 @@ import jsonschema
 import pytest
 
 from authoring.process.corrupting import corrupted
-from holdfast import DefinitionError, load_processes
-from holdfast.authoring.files.parsing import parse
-from holdfast.authoring.files.tree import plain
-from holdfast.authoring.process import process_schema
-from holdfast.errors import Diagnostic
-from holdfast.machine.graphs.compiler import graph_bytes, read_graph
+from standfast import DefinitionError, load_processes
+from standfast.authoring.files.parsing import parse
+from standfast.authoring.files.tree import plain
+from standfast.authoring.process import process_schema
+from standfast.errors import Diagnostic
+from standfast.machine.graphs.compiler import graph_bytes, read_graph
 
 PLACE = re.compile(r"[1-9][0-9]*:[1-9][0-9]*")
 STRUCTURAL = {"wrong_type", "missing_field", "unknown_field", "word", "empty", "too_long", "number", "duration"}

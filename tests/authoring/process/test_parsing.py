@@ -7,10 +7,10 @@ import json
 import pytest
 
 from authoring.process.examples import codes, found, load, text_of
-from holdfast.authoring.files import parsing
-from holdfast.authoring.files.parsing import DEEPEST, LARGEST, MOST_ALIASES, MOST_VALUES
-from holdfast.authoring.files.tree import Fields, Items, Scalar, Tree, plain
-from holdfast.errors import Diagnostic
+from standfast.authoring.files import parsing
+from standfast.authoring.files.parsing import DEEPEST, LARGEST, MOST_ALIASES, MOST_VALUES
+from standfast.authoring.files.tree import Fields, Items, Scalar, Tree, plain
+from standfast.errors import Diagnostic
 
 
 def parsed(text: str | bytes) -> Tree:

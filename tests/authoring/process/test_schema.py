@@ -10,10 +10,10 @@ import jsonschema
 import pytest
 
 from authoring.process.examples import ORDERS, changed, codes, templates
-from holdfast.authoring.files.parsing import parse
-from holdfast.authoring.files.tree import plain
-from holdfast.authoring.process import process_schema
-from holdfast.errors import Diagnostic
+from standfast.authoring.files.parsing import parse
+from standfast.authoring.files.tree import plain
+from standfast.authoring.process import process_schema
+from standfast.errors import Diagnostic
 
 SCHEMA = process_schema()
 JUDGE = jsonschema.Draft202012Validator(SCHEMA)
@@ -26,7 +26,7 @@ def test_the_schema_is_one() -> None:
 
 def test_the_package_holds_it_as_a_file() -> None:
     """The same as the code says."""
-    file = resources.files("holdfast") / "authoring" / "process" / "process.schema.json"
+    file = resources.files("standfast") / "authoring" / "process" / "process.schema.json"
     assert json.loads(file.read_text(encoding="utf-8")) == SCHEMA
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from authoring.process.examples import changed, load, templates
-from holdfast import load_processes
+from standfast import load_processes
 
 BACK = {"from": "notify", "event": "completed", "to": "process"}
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import ConfigurationError, DefinitionError, load_rules
-from holdfast.machine.graphs.graph import Human
+from standfast import ConfigurationError, DefinitionError, load_rules
+from standfast.machine.graphs.graph import Human
 
 ORDER: dict[str, Any] = {
     "workflow_id": "order_approval",

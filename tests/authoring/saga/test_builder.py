@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import Branch, ConfigurationError, DefinitionError, Saga, SagaDefinition, task
-from holdfast.machine.graphs.compiler import compile_graph
-from holdfast.machine.graphs.graph import Edge, Node, Policies, Task, Work
+from standfast import Branch, ConfigurationError, DefinitionError, Saga, SagaDefinition, task
+from standfast.machine.graphs.compiler import compile_graph
+from standfast.machine.graphs.graph import Edge, Node, Policies, Task, Work
 
 H = "work"
 """A handler by its name; nobody calls it here."""

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import DefinitionError, Saga, handler, task
-from holdfast.machine.graphs.compiler import graph_bytes, graph_hash, read_graph
+from standfast import DefinitionError, Saga, handler, task
+from standfast.machine.graphs.compiler import graph_bytes, graph_hash, read_graph
 
 H = "work"
 

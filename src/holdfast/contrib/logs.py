@@ -1,7 +1,0 @@
-"""Logs as JSON, in programs of one's own; commands write them with `--log-format json`."""
-
-from __future__ import annotations
-
-from holdfast.app.json_logs import JsonFormatter, log_json
-
-__all__ = ["JsonFormatter", "log_json"]

@@ -1,5 +1,0 @@
--- name: listen
-listen holdfast
-
--- name: notify
-select pg_notify('holdfast', ?::text)

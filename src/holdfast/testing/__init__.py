@@ -1,7 +1,0 @@
-"""The public test kit: the real engine with a clock of the test's own, words for testing deciders, and crashes on demand."""
-
-from holdfast.testing.crashing import CrashReport, Scenario, crash_everywhere
-from holdfast.testing.manual import ManualEngine
-from holdfast.testing.specification import Given, Stored, Then, given
-
-__all__ = ["CrashReport", "Given", "ManualEngine", "Scenario", "Stored", "Then", "crash_everywhere", "given"]

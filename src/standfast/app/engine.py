@@ -1,0 +1,540 @@
+"""The engine of one process on one database."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar, cast, overload
+
+from standfast.app.calls.faces import FutureEngineCalls
+from standfast.app.calls.run import final_state
+from standfast.app.charters import Organisation, Rules
+from standfast.app.consulting import answering
+from standfast.app.departure import Departure
+from standfast.app.desk import Desk, checked_tenant
+from standfast.app.errands import Errands
+from standfast.app.faces.blocking import EngineCalls
+from standfast.app.fact_source import EngineFacts
+from standfast.app.handling import Handling, NamedHandlers
+from standfast.app.incidents import directory_incidents
+from standfast.app.invocations import Invocations
+from standfast.app.life import Life
+from standfast.app.notices import deliveries_of
+from standfast.app.office import Office
+from standfast.app.own import add_own, serve_own, serve_webhooks
+from standfast.app.readers import Readers
+from standfast.app.references import BRINGS_ITS_OWN, AnyTyped, unregistrable
+from standfast.app.registry import Registry, shared_handler
+from standfast.app.resumption import RESUMPTION
+from standfast.app.reviewing import TaskReview
+from standfast.app.step_handlers import check_step_handler, takes_effects
+from standfast.app.units import UnitOfWork
+from standfast.app.waiters import Endings
+from standfast.app.watched import Callbacks, Channels
+from standfast.app.webhooks import Webhooks
+from standfast.app.workflow_reads import KINDS
+from standfast.authoring.definition import Definition, TypedDefinition
+from standfast.authoring.saga.options import handler_name
+from standfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
+from standfast.kernel.actor import SYSTEM, Actor, RequestContext
+from standfast.kernel.codecs import Codec, JsonCodec
+from standfast.kernel.decider import Decider
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.retry import RetryPolicy
+from standfast.machine.machine import GRAPH_LANGUAGE
+from standfast.machine.runs.errands import FindPeople, Notify, ReviewPeople
+from standfast.outbound.invokers import Invoker
+from standfast.people.access import Accesses
+from standfast.people.capabilities import CapabilityResolver, checked_resolvers
+from standfast.people.directory import Directory
+from standfast.people.notices.notice import Channel, Notice
+from standfast.people.resolvers import Resolver
+from standfast.people.tables import TableDirectory
+from standfast.runtime.chance import Chance, SystemChance
+from standfast.runtime.clock import Clock, DatabaseClock
+from standfast.runtime.collector import OWN_PROCESS, collect_after
+from standfast.runtime.companions import Companion
+from standfast.runtime.forks import INHERITED
+from standfast.runtime.handlers import Function
+from standfast.runtime.health import Health, Problem, Watched, WriteLock, problems_of
+from standfast.runtime.loops.projections import Projection
+from standfast.runtime.service import Service
+from standfast.runtime.settings import Settings
+from standfast.runtime.telemetry import Listener
+from standfast.runtime.workplace import Runtime
+from standfast.store.opening import DEFAULT_URL, open_store
+from standfast.store.port import Store
+from standfast.store.shapes import DEFAULT_TENANT, Header
+
+S = TypeVar("S")
+C = TypeVar("C")
+E = TypeVar("E")
+F = TypeVar("F")
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_log = logging.getLogger("standfast")
+
+
+_LOOK_SECONDS = 0.5
+"""How often `serve` looks whether the engine was stopped otherwise."""
+
+
+def _checked_settings(settings: Settings | None) -> Settings:
+    given: object = settings  # What a caller without types gave.
+    if given is not None and not isinstance(given, Settings):
+        raise ConfigurationError(f"the settings are of type {type(given).__name__}; give Settings(…)")
+    return settings or Settings()
+
+
+class Engine(EngineCalls):
+    """Durable workflows on one database.
+
+    An open engine takes commands. `start_worker` makes it work too: it runs handlers, timers and projections until `stop`. Used as a
+    context manager, with `with` or `async with`, it does both, and closes at the end.
+
+    Its calls return when they are answered. `aio` has the same calls for coroutines, and `futures` for those who want many in flight.
+    """
+
+    def __init__(  # noqa: PLR0913 - the options of the public face, all by name
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        settings: Settings | None = None,
+        codec: Codec | None = None,
+        tenant: str = DEFAULT_TENANT,
+        migrate: bool = True,
+        store: Store | None = None,
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+        threads: bool = True,
+        directory: Directory | None = None,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None = None,
+        invokers: Mapping[str, Invoker] | None = None,
+    ) -> None:
+        checked_tenant(tenant)
+        self.settings = _checked_settings(settings)
+        self._codec, self._has_threads = codec or JsonCodec(), threads
+        self._limit = self.settings.unhealthy_after.total_seconds()
+        self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes, retry=self.settings.retry)
+        add_own(self.registry)
+        self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
+        try:
+            self.service = Service(
+                self._store,
+                self.settings,
+                clock=clock or DatabaseClock(),
+                chance=chance or SystemChance(),
+                programs=self.registry.get,
+                languages=self.registry,
+                has_threads=threads,
+            )
+            self._named = NamedHandlers(self.service.shared.handlers, self._codec)
+            self.registry.required = self._named.required
+            self._invocations = Invocations(self.settings, self.service.shared.clock.now, self._named, invokers)
+            self.errands = Errands(self.service.shared.handlers, self.settings)
+            """Who does what runs have the engine itself do."""
+            self.office = Office(self.service, directory)
+            """Who finds the people that runs ask for."""
+            self.errands.add(FindPeople, self.office.finder.find)
+            self.errands.add(ReviewPeople, self.office.finder.review)
+            self.deliveries = deliveries_of(self.service, self.office, self._invocations.outbound, self.registry)
+            """How people are told what runs have them told."""
+            self.errands.add(Notify, self.deliveries.run)
+            self.runtime = Runtime(self.service)
+            self.runtime.housekeeping.heed(RESUMPTION, KINDS)
+            self._answering = answering(self.service.shared, self.office.directory) if threads else None
+            self.registry.library.attach(self.service)
+            endings = Endings(self.service, self._headers, final_state, has_threads=threads)
+            self._desk = self._own_desk(endings, tenant, capabilities)
+            self._serve_runs()
+            super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
+            self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
+            if not threads:
+                self.runtime.attach()
+            self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
+        except BaseException:
+            self._store.close()
+            raise
+
+    def _own_desk(
+        self,
+        endings: Endings,
+        tenant: str,
+        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None,
+    ) -> Desk:
+        """Where the engine's own calls are made."""
+        resolvers = checked_resolvers(capabilities)
+        self.service.around.facts = EngineFacts(
+            Accesses(self.office.directory, resolvers),
+            self.registry,
+            limit=self.service.shared.settings.max_payload_bytes,
+        )
+        return Desk(
+            self.service,
+            self.registry,
+            endings,
+            self._answering,
+            directory=self.office.directory,
+            request=RequestContext(tenant=tenant, actor=SYSTEM),
+            resolvers=resolvers,
+        )
+
+    def _serve_runs(self) -> None:
+        """Have done what events and workflows of documents have the engine itself do."""
+        serve_own(self._desk, self.errands, self.deliveries, self.runtime.housekeeping.incidents)
+        reviews = TaskReview(self._desk, self.office.finder)
+        self.runtime.housekeeping.review = reviews.look
+        if isinstance(self.office.directory, TableDirectory):
+            self.office.directory.when_changed = reviews.changed
+        webhooks = Webhooks(self._invocations.outbound, self._invocations.lent, self.service.shared.clock.now)
+        serve_webhooks(webhooks, self.errands, self._named)
+        self.registry.charters.attach(self.service)
+
+    # -- set-up
+
+    @overload
+    def register(
+        self,
+        definition: Decider[S, C, E, F],
+        effects: Handling[F, C] | None = None,
+        *,
+        concurrency: int | None = None,
+        timeout: timedelta | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> Self: ...
+
+    @overload
+    def register(self, definition: Definition | AnyTyped) -> Self: ...
+
+    def register(
+        self,
+        definition: Decider[S, C, E, F] | Definition | AnyTyped,
+        effects: Handling[F, C] | None = None,
+        *,
+        concurrency: int | None = None,
+        timeout: timedelta | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> Self:
+        """Make a definition known: a saga, or a decider with the one handler of its effects.
+
+        A saga is published in the database, so that any process can run it; the handlers that it was built with are registered here.
+        A decider's handler is a function of context and effect, plain or async; what it returns is a command for the instance, or None.
+        A process without a handler leaves its work to others.
+        """
+        self._check_open()
+        if isinstance(definition, Definition | TypedDefinition):
+            if (effects, concurrency, timeout, retry) != (None, None, None, None):
+                raise ConfigurationError(BRINGS_ITS_OWN)
+            return self._register_workflow(definition if isinstance(definition, Definition) else definition.definition)
+        if isinstance(definition, type) and issubclass(definition, Decider):
+            raise ConfigurationError(f"a decider is registered as an object: register({definition.__name__}())")
+        if not isinstance(definition, Decider):
+            raise ConfigurationError(unregistrable(definition))
+        if effects is None:
+            self.registry.add(definition)
+            return self
+        function = cast("Function", getattr(effects, "handle", effects))
+        if not takes_effects(function):
+            raise ConfigurationError(
+                f"the handler for {definition.type!r} is of type {type(effects).__name__} and cannot be called with two arguments; "
+                "give a function of (context, effect), or an object with such a `handle`"
+            )
+        for workflow in self.registry.library.callers(definition.type):
+            raise shared_handler(workflow, definition.type)
+        program = self.registry.add(definition)
+        self.service.shared.handlers.register(
+            program.type, function, concurrency=concurrency, timeout=timeout, retry=retry, foreign=GRAPH_LANGUAGE
+        )
+        self.registry.handled.add(program.type)
+        return self
+
+    def handle(
+        self,
+        name: str,
+        function: object,
+        *,
+        concurrency: int | None = None,
+        timeout: timedelta | None = None,
+        capability: str = "",
+    ) -> Self:
+        """Register a handler by the name that steps, or effects of deciders, know it by: a function, plain or async, or an object.
+
+        For a step it may ask for the context, for the data as a whole, or for values of it by name; an object has `execute`. For an
+        effect it takes context and effect, as one that is registered with its decider; an object has `handle`. A process without the
+        handler leaves the work to others.
+
+        With a `capability` it is called only for steps that ask the starter of the run for it. Steps that name the handler and do not
+        ask have failed, whoever published them.
+        """
+        self._check_open()
+        if not name:
+            raise ConfigurationError("a handler needs a name of its own; steps find it by that")
+        if name.startswith("$"):
+            raise ConfigurationError(
+                f"the handler's name {name!r} begins with '$', which is kept for the engine; take another"
+            )
+        self._named.add(name, function, concurrency=concurrency, timeout=timeout, capability=capability)
+        return self
+
+    def handler(self, name: str = "", *, capability: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Decorator: register a function as the handler that steps name; its own name if none is given. See `handle`."""
+
+        def add(function: Callable[P, T]) -> Callable[P, T]:
+            self.handle(name or handler_name(function), function, capability=capability)
+            return function
+
+        return add
+
+    def govern(self, *, rules: Rules | None = None, organisation: Organisation | None = None) -> Self:
+        """Say what organisations want of their documents: the rules of a tenant for a type and an action, and its settings, read as `org`."""
+        self._check_open()
+        self.registry.charters.tell(rules, organisation)
+        return self
+
+    def channel(self, name: str, channel: Channel | Callable[[Notice], object]) -> Self:
+        """Register a channel by the name that notices and questions know it by: a function of a notice, plain or async, or an object with `send`.
+
+        It raises `Fail` where trying again cannot help; after any other error it is tried again. Every process that works needs it.
+        """
+        self._check_open()
+        self.deliveries.add(name, channel)
+        return self
+
+    def invoker(self, name: str, invoker: Invoker) -> Self:
+        """Register an invoker by the name that definitions know it by: who makes the calls of steps whose `operation` names it.
+
+        `OpenApi(ApiDocument(…))` is one, for operations of OpenAPI documents; others are objects of a class that is an `Invoker`. Every
+        process that works needs it.
+        """
+        self._check_open()
+        self._invocations.add(name, invoker)
+        return self
+
+    def _register_workflow(self, definition: Definition) -> Self:
+        self.registry.check_free(definition.graph)
+        for name, function in definition.handlers.items():
+            check_step_handler(function, name)
+            self.handle(name, function)
+        self.registry.library.publish(definition)
+        return self
+
+    def resolve_people(self, name: str, function: Resolver) -> Self:
+        """Register a resolver: a function that finds those who are asked, by the name that definitions know it by.
+
+        It is given a PeopleRequest (the data, the requester, the tenant) and gives the id of a user, `role:<name>`, a list of such, or
+        None. What it raises has it tried again. Every process that works needs it.
+        """
+        self._check_open()
+        self.office.resolvers.add(name, function)
+        return self
+
+    def resolver(self, name: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Decorator: register a function as the resolver that definitions name; its own name if none is given."""
+
+        def add(function: Callable[P, T]) -> Callable[P, T]:
+            self.resolve_people(name or handler_name(function), cast("Resolver", function))
+            return function
+
+        return add
+
+    @contextmanager
+    def within(
+        self, connection: object, *, request: RequestContext | Actor | str | None = None
+    ) -> Iterator[UnitOfWork]:
+        """Decide commands in a transaction that you have open, on a connection of your own to the same database.
+
+        What they write becomes true when you commit, with your own rows, and never was when you roll back. It takes a connection of
+        psycopg or sqlite3, or what Django or SQLAlchemy has around one. `request` says for whom, as `acting` does:
+        a request with its tenant, or an actor in the engine's own; without it the engine itself acts.
+        """
+        self._check_open()
+        if connection is None:
+            raise ConfigurationError("give the connection that has your transaction open, not None")
+        unit = UnitOfWork(self._desk if request is None else self._desk.acting_as(request), connection)
+        with self._store.entered():
+            try:
+                yield unit
+            finally:
+                unit.end()
+
+    def project(self, projection: Projection) -> Self:
+        """Keep a read model up to date while the engine runs. From now on no event is deleted before it was read for it."""
+        self._check_open()
+        self.runtime.projecting.add(projection)
+        self.service.operate(lambda parts: parts.feed().enter(projection.name))
+        return self
+
+    def listen(self, listener: Listener) -> Self:
+        """Call `listener` with everything that is worth measuring."""
+        self.service.shared.telemetry.listen(listener)
+        return self
+
+    def accompany(self, companion: Companion) -> Self:
+        """Have a companion be there for every command and every call of a handler: a tracer, an error tracker, a log that says whose work it is."""
+        self.service.shared.telemetry.companions.add(companion)
+        return self
+
+    # -- life
+
+    def start_worker(self) -> Self:
+        """Run effects, timers, messages and projections in this process."""
+        if not self._has_threads:
+            raise ConfigurationError(
+                "an engine without threads is driven by drain(); open it with threads=True to start it"
+            )
+        self._life.start(self._warn_of_orphans)
+        return self
+
+    def stop(self, timeout: timedelta | None = None) -> None:
+        """Take nothing new, let running handlers finish for a while, commit what they did, and leave.
+
+        A call that has not come back by then is left behind, and the log says which; a transactional one loses its connection. Whatever
+        hangs, it takes a few seconds more than `timeout` at most.
+
+        Whoever calls it while it is under way waits for its end. What the engine itself calls, a handler, decider, listener or
+        projection, cannot wait for it, because it is waited for: the call returns, and the engine stops behind its back.
+        """
+        self._life.stop(timeout)
+
+    def _open(self, url: str, *, may_migrate: bool) -> Store:
+        return open_store(url, codec=self._codec.name, may_migrate=may_migrate, readers=self.settings.readers)
+
+    def _leave(self) -> None:
+        self._store.close()
+
+    def serve(self, shutdown: threading.Event | None = None) -> None:
+        """Start, and work until `shutdown` is set, the process is asked to end (SIGTERM, SIGINT), or `stop` is called; then stop gracefully.
+
+        SIGTERM again changes nothing; SIGINT again, while it stops, ends the process at once.
+        """
+        asked = shutdown or threading.Event()
+        with Departure(asked.set):
+            try:
+                if self.settings.collect_after is None:
+                    collect_after(OWN_PROCESS)
+                self.start_worker()
+                while not (self._life.is_closed or asked.wait(_LOOK_SECONDS)):
+                    pass
+            finally:
+                self.stop()
+
+    def drain(self) -> int:
+        """Do everything that is due now and what follows from it, on this thread; how many things. For engines without threads."""
+        self._check_driven()
+        return self.runtime.drain()
+
+    def execute_next(self) -> bool:
+        """Call the handler of the most urgent effect, on this thread, and deal with its failure; False if there is none.
+
+        For engines without threads.
+        """
+        self._check_driven()
+        self.runtime.heartbeat.step()
+        has_called = bool(self.runtime.execute_next())
+        self.runtime.intake.chores.drain()
+        return has_called
+
+    def _check_driven(self) -> None:
+        if self._has_threads:
+            raise ConfigurationError(
+                "this engine works by itself once it is started; open it with threads=False to drive it"
+            )
+        self._check_open()
+
+    def _check_open(self) -> None:
+        self.service.check_process()
+        if self._life.is_closed:
+            raise StoppedError("the engine is stopped; open a new one")
+
+    def __enter__(self) -> Self:
+        return self.start_worker() if self._has_threads else self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)  # It waits for handlers, and the event loop has others to serve meanwhile.
+
+    # -- operations
+
+    def health(self) -> Health:
+        """Whether this process does its work, and what keeps it from it. It asks nothing of the database, and may be asked often."""
+        loops = [*self.runtime.loops, *self.service.loops, *self._desk.endings.loops]
+        problems = self._standstill() or problems_of(self.parts())
+        return Health(
+            is_healthy=not problems,
+            needs_restart=not all(each.is_outside for each in problems),
+            problems=[each.told for each in problems],
+            has_worker=self._life.is_started and not self._standstill(),
+            maintenance=self.service.maintenance,
+            pauses=[str(each.scope) for each in self.service.standing.pauses],
+            incidents=self._incidents(),
+            loops={loop.name: round(loop.silent_for, 3) for loop in loops},
+        )
+
+    def _incidents(self) -> list[str]:
+        """What somebody should look at, as far as this process knows."""
+        housekeeping, due_work = self.runtime.housekeeping, self.runtime.due_work
+        unread = [each.told for each in housekeeping.unread.known]
+        silent = [each.told for each in directory_incidents(self.office.directory)]
+        return [*silent, *housekeeping.incidents.told(), *unread, *due_work.unreadable.told()]
+
+    def incident_counts(self) -> dict[str, int]:
+        """How much there is of each sort of incident, as far as this process knows; for metrics."""
+        housekeeping = self.runtime.housekeeping
+        return {
+            "stuck": len(housekeeping.incidents.known),
+            "no_approver": len(housekeeping.incidents.undecidable),
+            "refused_schedule": len(housekeeping.incidents.refused),
+            "hung_call": len(housekeeping.incidents.hung),
+            "unreadable": len(housekeeping.unread.known) + len(self.runtime.due_work.unreadable.told()),
+            "directory_unreachable": len(directory_incidents(self.office.directory)),
+        }
+
+    def _standstill(self) -> list[Problem]:
+        """Why nothing of the engine works here, if that is so."""
+        told = INHERITED if self.service.is_inherited else "the engine is stopped" if self._life.is_closed else ""
+        return [Problem(told, is_outside=False)] if told else []
+
+    def parts(self) -> list[Watched]:
+        """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
+        readers = [part for each in self._readers for part in each.parts]
+        if readers:
+            readers.append(Callbacks(limit=self._limit))
+        database = WriteLock(self._store, limit=self._limit)
+        channels = [Channels(self.deliveries, self.registry.library)] if self._life.is_started else []
+        return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *channels, *readers, database]
+
+    @property
+    def _readers(self) -> list[Readers]:
+        """Those who answer questions."""
+        return [] if self._answering is None else self._answering.all
+
+    def _headers(self, tenant: str, partition: str, instances: Collection[InstanceId]) -> list[Header]:
+        return self._store.reader(tenant, partition).headers(list(instances))
+
+    def _warn_of_orphans(self) -> None:
+        """Work of a type that this code does not know is safe but does not move; somebody should know."""
+        try:
+            known = {*self.registry.names(), *self.registry.library.published_names()}
+            waiting = self._desk.keep(lambda keeper: keeper.backlog(), is_patient=False)
+        except StoreUnavailableError as error:  # The worker goes on by itself when the database is back.
+            _log.warning("nobody could look for work that waits for what is not registered here: %s", error)
+            return
+        for each in waiting:
+            if each.kind != "effect" and each.name not in known and not self.registry.is_decider(each.name):
+                kind = {"timer": "timers", "inbox": "messages"}[each.kind]
+                _log.warning("%d %s wait for %r, which is not registered here", each.count, kind, each.name)

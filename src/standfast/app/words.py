@@ -1,0 +1,28 @@
+"""Which words a workflow is told in: those of the front end that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from standfast.app import document_words as document
+from standfast.authoring.process import words as process
+from standfast.authoring.rules import words as rules
+from standfast.authoring.saga import words as saga
+from standfast.authoring.words import Words
+
+_BY_KIND: Final[dict[str, Words]] = {"saga": saga, "rules": rules, "process": process, "envelope": document}
+
+
+def words_of(kind: str) -> Words:
+    """The words of a kind of workflow; those of sagas where a kind has none of its own."""
+    return _BY_KIND.get(kind, saga)
+
+
+def spoken(kinds: Iterable[str]) -> list[tuple[Words, tuple[str, ...]]]:
+    """Whose words there are among these kinds of workflows: each front end's with the kinds that are told in them."""
+    found: dict[int, tuple[Words, tuple[str, ...]]] = {}
+    for kind in kinds:
+        words = words_of(kind)
+        found[id(words)] = words, (*found.get(id(words), (words, ()))[1], kind)
+    return list(found.values())

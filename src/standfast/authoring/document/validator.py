@@ -1,0 +1,67 @@
+"""The validator of bodies: everything that is wrong with the patches of an organisation, without publishing anything.
+
+A body that is sound by its own rules is put together, every node is asked in the machine's own words whether it can run, and at last the
+whole is compiled: so what has no problems here has a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from standfast.authoring.document.assembly import merged
+from standfast.authoring.document.body_checks import NOTHING, examine, read_partly
+from standfast.authoring.document.body_format import Body
+from standfast.authoring.document.compiler import artifact
+from standfast.authoring.document.contract_loading import by_place
+from standfast.authoring.document.envelope import Envelope
+from standfast.authoring.document.formulas import Related
+from standfast.authoring.document.graph import graph_findings
+from standfast.authoring.document.ids import ENVELOPE
+from standfast.authoring.document.merging import Merger
+from standfast.authoring.document.node_checks import Chains
+from standfast.authoring.document.problems import Problem, ordered
+from standfast.authoring.document.proof import prove_gates
+from standfast.authoring.files.reading import Reader
+
+
+def check_body(
+    envelope: Envelope, body: Body | str | bytes, *, related: Related = NOTHING, chains: Chains = None
+) -> list[Problem]:
+    """Everything that is wrong with a body for this envelope: each problem with code, slot, node or edge; none if it compiles.
+
+    A body that is given as text is reported on with line and column. `related` are contracts of types that the documents refer to,
+    `chains` the approval chains that there are; without them none is looked for.
+    """
+    reader: Reader | None = None
+    if not isinstance(body, Body):
+        read = read_partly(body)
+        mistakes = [Problem(each.code, each.message, each.position) for each in read.mistakes]
+        if read.body is None:
+            return mistakes
+        body, reader = read.body, read.reader
+        if mistakes:
+            _, problems = examine(envelope, body, related=related, reader=reader, chains=chains)
+            return sorted([*mistakes, *problems], key=by_place)
+    merger, problems = merged(envelope, body, related=related, reader=reader, chains=chains)
+    return problems or ordered(_late(envelope, merger, body, reader))
+
+
+def rebased(body: Body, envelope: Envelope) -> Body:
+    """The same body for another version of the envelope; what does not fit there any more, the validator says."""
+    return msgspec.structs.replace(
+        body, base=msgspec.structs.replace(body.base, envelope_version=envelope.version), hash=None
+    )
+
+
+def _late(envelope: Envelope, merger: Merger, body: Body, reader: Reader | None) -> Iterator[Problem]:
+    """What is wrong with the whole though every patch is sound: a contract that nobody has read lets more through than one of a file."""
+    found = prove_gates(envelope, merger.nodes, merger.edges) or graph_findings(artifact(envelope, merger))
+    for each in found:
+        node = merger.nodes.get(each.position)
+        slot = "" if node is None or node.slot == ENVELOPE else node.slot
+        place, written = each.position, merger.written(each.position)
+        if reader is not None:
+            place = str(reader.inner(body, "slots", slot) if written is None else reader.at(written))
+        yield Problem(each.code, each.message, place, slot=slot, node="" if node is None else node.id)

@@ -1,0 +1,48 @@
+"""What programs that stay write to standard error: a line for each record, for people or as JSON."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, Final
+
+import click
+
+from standfast.app.engine import Engine
+from standfast.app.json_logs import JsonFormatter, tell_whose
+from standfast.cli.place import Place
+from standfast.expressions.characters import visible
+
+_TEXT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
+
+
+class _TextFormatter(logging.Formatter):
+    """A record as a line that people read, and behind it, set off from it, where it came from. Whatever stands in it, nothing looks like another record."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of what it replaces
+        """The line."""
+        record.message = visible(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - as above
+        """A traceback; what was raised may have had more lines to say."""
+        return "\n".join(f"  {visible(line)}" for line in super().formatException(ei).splitlines())
+
+
+log_option = click.option(
+    "--log-format", type=click.Choice(["text", "json"]), help="How logs are written to standard error."
+)
+
+
+def begin_logs(place: Place, *, level: int = logging.INFO) -> None:
+    """Write logs as the command was told."""
+    handler = logging.StreamHandler(sys.stderr)
+    is_json = place.configuration.log_format == "json"
+    handler.setFormatter(JsonFormatter() if is_json else _TextFormatter(_TEXT))
+    logging.basicConfig(level=level, handlers=[handler])
+
+
+def tell_calls(place: Place, engine: Engine) -> None:
+    """Have records from inside of handlers say whose work it is, where somebody reads that."""
+    if place.configuration.log_format == "json":
+        tell_whose(engine)

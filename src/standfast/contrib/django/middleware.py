@@ -1,0 +1,25 @@
+"""What views raise because the engine refused, answered as the HTTP API would."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.deprecation import MiddlewareMixin
+
+from standfast.contrib.answering import answer_of
+from standfast.errors import StandfastError
+
+
+class AnswerErrors(MiddlewareMixin):  # type: ignore[misc]
+    """Answers errors of the engine with their status and problem details: `"standfast.contrib.django.middleware.AnswerErrors"` in MIDDLEWARE.
+
+    A transaction of ATOMIC_REQUESTS has been rolled back by then. What is the project's own fault stays the exception that it is.
+    """
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """A view has raised something."""
+        if not isinstance(error, StandfastError):
+            return None
+        told = answer_of(error, str(request.method), request.path, request.headers.get("traceparent"))
+        if told is None:
+            return None
+        return HttpResponse(told.body, status=told.status, headers=told.headers, content_type=told.media_type)

@@ -1,0 +1,7 @@
+"""Logs as JSON, in programs of one's own; commands write them with `--log-format json`."""
+
+from __future__ import annotations
+
+from standfast.app.json_logs import JsonFormatter, log_json
+
+__all__ = ["JsonFormatter", "log_json"]

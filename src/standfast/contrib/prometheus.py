@@ -1,0 +1,99 @@
+"""Figures of a process without the HTTP API, a worker above all, for Prometheus to read. How much waits is told by the server's `/metrics`."""
+
+from __future__ import annotations
+
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Self
+
+from standfast.app.engine import Engine
+from standfast.errors import ConfigurationError
+from standfast.http.gauges import MEDIA_TYPE, Gauges
+
+__all__ = ["Metrics", "serve_metrics"]
+
+
+class Metrics:
+    """What is measured of an engine in this process, from now on."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._gauges = Gauges()
+        engine.listen(self._gauges.heard)
+
+    def text(self) -> str:
+        """All of it, as Prometheus reads it."""
+        health = self._engine.health()
+        return self._gauges.text(
+            [
+                ("standfast_healthy", "Whether this process does its work.", (), float(health.is_healthy)),
+                ("standfast_incidents", "Instances that nothing can ever wake.", (), float(len(health.incidents))),
+            ]
+        )
+
+
+class MetricsServer:
+    """Answers `GET /metrics` until it is closed."""
+
+    def __init__(self, metrics: Metrics, host: str, port: int) -> None:
+        self._server = ThreadingHTTPServer((host, port), _answering(metrics))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, name="standfast-metrics", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._server.server_port
+
+    def close(self) -> None:
+        """Answer nobody any more."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def serve_metrics(engine: Engine, *, host: str = "127.0.0.1", port: int | range = 9464) -> MetricsServer:
+    """Serve the figures of an engine in this process. They name definitions and handlers, so let only those reach it who may know these.
+
+    Of a range it takes the first port that is free: each of several processes has its own, and Prometheus asks them all.
+    """
+    metrics, ports = Metrics(engine), [port] if isinstance(port, int) else port
+    failure: OSError | OverflowError | None = None
+    for each in ports:
+        try:
+            return MetricsServer(metrics, host, each)
+        except (OSError, OverflowError) as error:
+            failure = error
+    where = f"{host}:{port}" if isinstance(port, int) else f"{host} from {port.start} to {port.stop - 1}"
+    raise ConfigurationError(f"nobody can listen at {where}: {failure}; give another host or port") from failure
+
+
+def _answering(metrics: Metrics) -> type[BaseHTTPRequestHandler]:
+    class Answering(BaseHTTPRequestHandler):
+        timeout = 10
+
+        def do_GET(self) -> None:
+            """The figures, or nothing."""
+            is_there = self.path.partition("?")[0] == "/metrics"
+            body = metrics.text().encode() if is_there else b""
+            self.send_response(HTTPStatus.OK if is_there else HTTPStatus.NOT_FOUND)
+            self.send_header("content-type", MEDIA_TYPE)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as it is called
+            """Say nothing of every scrape."""
+
+    return Answering

@@ -1,0 +1,34 @@
+"""One typed, auditable expression language in several spellings.
+
+Pure: nothing here reads a clock, a file or an object's attributes. A source is parsed into one tree (`parsing`), checked
+against a schema (`checking`), compiled to closures (`compiling`) and evaluated over plain data by one table of type rules
+(`values`). What an evaluation read and decided can be told afterwards (`tracing`).
+"""
+
+from __future__ import annotations
+
+from standfast.expressions.expression import Expression, parse
+from standfast.expressions.fields import FieldMapping, parse_fields
+from standfast.expressions.limits import Limits
+from standfast.expressions.options import NAMESPACES, Options, Spelling
+from standfast.expressions.pointing import point
+from standfast.expressions.reasons import Reason
+from standfast.expressions.schemas import Type, schema_type
+from standfast.expressions.tracing import Explanation, Failure
+
+__all__ = [
+    "NAMESPACES",
+    "Explanation",
+    "Expression",
+    "Failure",
+    "FieldMapping",
+    "Limits",
+    "Options",
+    "Reason",
+    "Spelling",
+    "Type",
+    "parse",
+    "parse_fields",
+    "point",
+    "schema_type",
+]

@@ -1,0 +1,175 @@
+"""The public face: a source becomes an `Expression`, which checks, evaluates and explains itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from standfast.errors import ExpressionError
+from standfast.expressions.checking import Checker
+from standfast.expressions.compiling import Run, compile_tree
+from standfast.expressions.jsontext import json_source
+from standfast.expressions.limits import check_tree
+from standfast.expressions.options import DEFAULT, STORED, Options, Spelling
+from standfast.expressions.parsing import admit, read_tree
+from standfast.expressions.printing import printed
+from standfast.expressions.reasons import Reason
+from standfast.expressions.schemas import schema_type
+from standfast.expressions.tracing import Explanation, Failure, record
+from standfast.expressions.tree import Node, digest, variables
+from standfast.expressions.values import Kind
+
+COMPILED: Final = 1024
+"""How many compiled expressions are kept."""
+
+
+class Expression:
+    """An expression that was read and found sound. Immutable, and equal to every other spelling of the same."""
+
+    __slots__ = ("_run", "hash", "source", "spelling", "tree")
+
+    def __init__(self, source: str, spelling: Spelling, tree: Node) -> None:
+        self.source: Final = source
+        """The text as it was written; of a condition that came as data, its JSON."""
+        self.spelling: Final = spelling
+        """The spelling that `source` is in."""
+        self.tree: Final = tree
+        """What it means."""
+        self.hash: Final = digest(tree)
+        """SHA-256 of the meaning: the same for every spelling, whatever the white space."""
+        self._run: Final = _compiled(_Sourced(self.hash, source, tree))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The paths that the expression can read, each once, in the order they are written."""
+        return tuple(dict.fromkeys(each.name for each in variables(self.tree)))
+
+    def problems(self, schema: object, *, expects: Kind | None = None) -> tuple[ExpressionError, ...]:
+        """Everything that is wrong with the expression for data of this schema; empty when nothing is."""
+        return self._checked(schema, expects)[1]
+
+    def check(self, schema: object, *, expects: Kind | None = None) -> Expression:
+        """The expression made fit for data of this schema, its ISO texts typed; raises the first problem there is.
+
+        `schema` is what `schema_type` takes. `expects` is the kind of value that the place needs.
+        """
+        tree, problems = self._checked(schema, expects)
+        if problems:
+            raise problems[0]
+        return Expression(self.source, self.spelling, tree)
+
+    def evaluate(self, data: Mapping[str, object]) -> object:
+        """The value for this data; of a condition, True or False. Raises `ExpressionError` when there is none."""
+        try:
+            return self._run(data if type(data) is dict else dict(data), None)
+        except ExpressionError as error:
+            error.source = self.source
+            raise
+
+    def holds(self, data: Mapping[str, object]) -> bool:
+        """Whether the condition is true of this data."""
+        value = self.evaluate(data)
+        if isinstance(value, bool):
+            return value
+        raise ExpressionError(
+            "this expression is not a condition", reason=Reason.NOT_BOOLEAN, source=self.source, position=0
+        )
+
+    def explain(self, data: Mapping[str, object], *, sensitive: AbstractSet[str] = frozenset()) -> Explanation:
+        """Evaluate and tell what was read. What went wrong is told, not raised.
+
+        The values of `sensitive` paths, and of everything below them, are masked.
+        """
+        notebook: dict[str, object] = {}
+        try:
+            result = self._run(dict(data), notebook)
+        except ExpressionError as error:
+            failure = Failure(error.reason, str(error), error.position)
+            return record(self.source, self.tree, notebook, failure=failure, sensitive=sensitive)
+        return record(self.source, self.tree, notebook, result=result, sensitive=sensitive)
+
+    def to_data(self) -> dict[str, object]:
+        """The expression as plain JSON, to be stored in a compiled definition and read back by `from_data`."""
+        stored = msgspec.json.encode(_Stored(self.source, self.spelling, self.tree, self.hash))
+        return msgspec.json.decode(stored, type=dict[str, object])
+
+    @classmethod
+    def from_data(cls, data: object, *, options: Options = STORED) -> Expression:
+        """The expression that `to_data` stored. What was changed since, or breaks a limit, is refused."""
+        try:
+            stored = msgspec.convert(data, _Stored)
+            check_tree(stored.tree, options.limits)
+            is_genuine = digest(stored.tree) == stored.hash
+        except (msgspec.ValidationError, RecursionError, ValueError):
+            raise ExpressionError("this is not a stored expression", reason=Reason.BAD_FORM) from None
+        if not is_genuine:
+            message = "the stored expression is not the one that was hashed"
+            raise ExpressionError(message, reason=Reason.BAD_FORM, source=stored.source)
+        admit(stored.tree, stored.spelling, options)
+        return cls(stored.source, stored.spelling, stored.tree)
+
+    def _checked(self, schema: object, expects: Kind | None) -> tuple[Node, tuple[ExpressionError, ...]]:
+        checker = Checker(schema_type(schema))
+        typed = checker.visit(self.tree)
+        if expects is not None:
+            checker.expect(typed, expects)
+        for problem in checker.problems:
+            problem.source = self.source
+        return typed.node, tuple(checker.problems)
+
+    def __eq__(self, other: object) -> bool:
+        return self.hash == other.hash if isinstance(other, Expression) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def __str__(self) -> str:
+        return printed(self.tree)
+
+    def __repr__(self) -> str:
+        return f"Expression({str(self)!r})"
+
+
+def parse(
+    source: str | Mapping[str, object], *, spelling: Spelling = "native", options: Options = DEFAULT
+) -> Expression:
+    """Read an expression; a mapping is a JSON condition. Raises `ExpressionError`, which points at the mistake."""
+    if not isinstance(source, str):
+        source, spelling = json_source(source), "json"
+    try:
+        tree = read_tree(source, spelling, options)
+    except ExpressionError as error:
+        error.source = source
+        raise
+    return Expression(source, spelling, tree)
+
+
+class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `to_data` writes."""
+
+    source: str
+    spelling: Spelling
+    tree: Node
+    hash: str
+
+
+msgspec.json.Decoder(_Stored)  # Looked at before several threads read one at once, which msgspec does not survive.
+
+
+@dataclass(frozen=True, slots=True)
+class _Sourced:
+    """The key of a compiled expression. Its errors point into the source, so equal meanings are not enough."""
+
+    hash: str
+    source: str
+    tree: Node = field(compare=False)
+
+
+@lru_cache(maxsize=COMPILED)
+def _compiled(key: _Sourced) -> Run:
+    return compile_tree(key.tree)

@@ -1,0 +1,65 @@
+"""From a source in any spelling to a tree that keeps every limit and every rule that needs no schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from standfast.errors import ExpressionError
+from standfast.expressions.building import Builder
+from standfast.expressions.characters import JOINERS, check_characters, mention
+from standfast.expressions.checking import Checker
+from standfast.expressions.conditions import read_condition
+from standfast.expressions.gotemplate import read_go
+from standfast.expressions.limits import Limits, check_dereferences, check_length
+from standfast.expressions.mappings import read_mapping, read_template
+from standfast.expressions.native import read_native
+from standfast.expressions.options import LENIENT_SPELLINGS, Options, Spelling
+from standfast.expressions.printing import printed
+from standfast.expressions.reasons import Reason
+from standfast.expressions.schemas import ANY
+from standfast.expressions.tree import Node
+
+READERS: Final[dict[Spelling, Callable[[str, Builder], Node]]] = {
+    "native": read_native,
+    "go": read_go,
+    "json": read_condition,
+    "mapping": read_mapping,
+    "template": lambda source, builder: read_template(source, builder.options),
+}
+
+CONDITIONS: Final = frozenset({"native", "go", "json"})
+"""The spellings whose expressions are true or false; the others make values of any kind."""
+
+
+def read_tree(source: str, spelling: Spelling, options: Options) -> Node:
+    """The tree of a source."""
+    if spelling not in READERS:
+        known = ", ".join(READERS)
+        raise ExpressionError(f"there is no spelling {mention(str(spelling))}; there are {known}", reason=Reason.SYNTAX)
+    check_length(source, _longest(spelling, options.limits))
+    check_characters(source, JOINERS if spelling == "template" else frozenset())
+    lenient = spelling in LENIENT_SPELLINGS if options.lenient is None else options.lenient
+    builder = Builder(options, lenient=lenient)
+    tree = READERS[spelling](source, builder)
+    if spelling in CONDITIONS:
+        tree = builder.condition(tree)
+    if spelling == "json":
+        check_length(printed(tree), options.limits.length)
+    admit(tree, spelling, options)
+    return tree
+
+
+def admit(tree: Node, spelling: Spelling, options: Options) -> None:
+    """Refuse a tree that reads too much, or whose types cannot fit whatever the data is."""
+    check_dereferences(tree, options.limits, options.tops)
+    checker = Checker(ANY)
+    typed = checker.visit(tree)
+    if spelling in CONDITIONS:
+        checker.expect(typed, "bool")
+    if checker.problems:
+        raise checker.problems[0]
+
+
+def _longest(spelling: Spelling, limits: Limits) -> int:
+    return {"json": limits.json_length, "template": limits.template_length}.get(spelling, limits.length)

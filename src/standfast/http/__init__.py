@@ -1,0 +1,49 @@
+"""The HTTP API of an engine, and its security. It needs the extra `standfast[server]`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from standfast.http.application import create_app
+    from standfast.http.endpoints import answer_error
+    from standfast.http.farewells import end_streams, ending
+    from standfast.http.options import HttpOptions, InboundHook, Issuer, LoginProvider
+    from standfast.http.serving import serve
+
+__all__ = [
+    "HttpOptions",
+    "InboundHook",
+    "Issuer",
+    "LoginProvider",
+    "answer_error",
+    "create_app",
+    "end_streams",
+    "ending",
+    "serve",
+]
+_HOMES: Final = {
+    "application": "create_app",
+    "farewells": "end_streams ending",
+    "endpoints": "answer_error",
+    "options": "HttpOptions InboundHook Issuer LoginProvider",
+    "serving": "serve",
+}
+"""Loaded when they are asked for: what errors and figures look like over HTTP is wanted by programs without the server, too."""
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # Who checks types is told of every name above, and that there are no others.
+
+    def __getattr__(name: str) -> object:
+        """A name of the package that is asked for the first time."""
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    """All names, also those that nobody has asked for."""
+    return sorted({*globals(), *__all__})

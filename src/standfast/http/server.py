@@ -1,0 +1,45 @@
+"""What one server has for all its requests."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import datetime
+
+from standfast.app.engine import Engine
+from standfast.app.rates import Rate
+from standfast.http.auditing import Audit
+from standfast.http.credentials import Doorkeeper
+from standfast.http.gauges import Gauges
+from standfast.http.hub import Hub
+from standfast.http.limits import Room
+from standfast.http.logins import Logins
+from standfast.http.options import HttpOptions
+from standfast.http.pulse import Pulse
+from standfast.http.webhooks import Hook
+
+
+class Server:
+    """The engine, who is let in, what is measured, who listens."""
+
+    def __init__(self, engine: Engine, options: HttpOptions, *, insecure_dev: bool) -> None:
+        self.engine = engine
+        self.options = options
+        self.door = Doorkeeper(engine, options, insecure_dev=insecure_dev)
+        self.audit = Audit(engine, options)
+        self.logins = Logins(options.logins)
+        self.gauges = Gauges()
+        self.hub = Hub(engine, options)
+        self.pulse = Pulse(engine)
+        self.room = Room(options.streams_per_credential, options.max_streams, "streams")
+        self.waits = Room(options.waits_per_credential, sys.maxsize, "requests that wait")
+        """For requests that wait for a result; all together there are as many as there may be connections."""
+        self.rate = Rate(options.requests_per_second, options.burst)
+        self.hooks = {each.name: Hook(each) for each in options.hooks}
+        self.document: Callable[[str], bytes] = str.encode
+        """The OpenAPI document for who finds the API below this path, which is made when somebody asks for it."""
+        engine.listen(self.gauges.heard)
+
+    def now(self) -> datetime:
+        """The engine's time."""
+        return self.engine.service.shared.clock.now()

@@ -1,0 +1,47 @@
+"""The row of a process: where it is, and its state, so that lists and reports need not fold its history."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.rows import Record, RowKind, declare
+
+
+class ProcessOpened(Record, frozen=True, kw_only=True, gc=False):
+    """A process begins."""
+
+    number: int = 1
+    """Always the same: a process has one row."""
+    current_step: str = ""
+    """The step of its definition that it is at; empty before the first one."""
+    state: bytes
+    """What has gathered, as JSON, as its callers see it."""
+
+
+class ProcessChanged(Record, frozen=True, kw_only=True, gc=False):
+    """A process is at another step, or its state is another one. None leaves a column as it is."""
+
+    number: int = 1
+    current_step: str | None = None
+    state: bytes | None = None
+
+
+class StoredProcess(ProcessOpened, frozen=True, kw_only=True, gc=False):
+    """The row of a process, as it is read."""
+
+    instance: InstanceId
+    opened_at: datetime
+    moved_at: datetime
+
+
+PROCESSES = declare(
+    RowKind(
+        name="process",
+        table="processes",
+        row=ProcessOpened,
+        change=ProcessChanged,
+        stored=StoredProcess,
+        moved_at="moved_at",
+    )
+)

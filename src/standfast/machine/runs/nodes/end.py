@@ -1,0 +1,36 @@
+"""An end says how a token's way ends, and with `failed` or `cancelled` how the whole run does.
+
+Entered when: a token arrives. May do: nothing. Left when: never; the token's way is over. On compensation: nothing to undo.
+"""
+
+from __future__ import annotations
+
+from standfast.kernel.actor import SYSTEM
+from standfast.machine.graphs.graph import OK, End, Node
+from standfast.machine.runs.leaving import complete_at_once, end
+from standfast.machine.runs.nodes.kind import Kind
+from standfast.machine.runs.rollback import cancel, roll_back
+from standfast.machine.runs.state import Token
+from standfast.machine.runs.turn import Turn
+
+
+class EndKind(Kind):
+    """Ends a token's way."""
+
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+        """End."""
+        assert isinstance(node.op, End)
+        if node.op.status == "failed" and turn.routes.graph.kind == "process":
+            complete_at_once(
+                turn, token, node, node.op.outcome or OK
+            )  # It has failed by what it says, and not for an operator.
+            roll_back(turn, f"the run ended at {node.id!r}")
+            return
+        if node.op.status == "failed":
+            self.fail(turn, token, node, f"the run ended at {node.id!r}")
+            return
+        complete_at_once(turn, token, node, node.op.outcome or OK)
+        if node.op.status == "cancelled":
+            cancel(turn, SYSTEM.id, f"the run ended at {node.id!r}")
+        else:
+            end(turn, token, node.op.outcome, node.op.reason)

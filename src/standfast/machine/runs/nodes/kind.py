@@ -1,0 +1,86 @@
+"""What kinds of nodes have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from standfast.kernel.decision import Answer, Rejection
+from standfast.kernel.rows import Record
+from standfast.machine.graphs.graph import TIMEOUT, Node
+from standfast.machine.runs.commands import AnswerStep
+from standfast.machine.runs.events import StepAnswered, TimedOut
+from standfast.machine.runs.failures import fail_at_once, give_up
+from standfast.machine.runs.leaving import finish, way_out
+from standfast.machine.runs.refusals import Refusal, refused
+from standfast.machine.runs.state import Data, Executed, Step, Token
+from standfast.machine.runs.step_rows import Projection
+from standfast.machine.runs.turn import Ending, Turn
+
+
+class Kind:
+    """A kind of node that asks for nothing that would have to be taken back."""
+
+    wait_kind = ""
+
+    def fail(self, turn: Turn, token: Token, node: Node, error: str, *, was_called: bool = True) -> None:
+        """Its step has failed."""
+        fail_at_once(turn, token, node, error, was_called=was_called)
+
+    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:  # noqa: ARG002 - see the docstring
+        """Nothing was asked for."""
+        return False
+
+    def abandon(self, turn: Turn, executed: Executed) -> None:
+        """Nothing is under way, or it does not matter."""
+
+    def time_out(self, turn: Turn, step: Step) -> None:
+        """Leave by `timeout` if an edge says so; otherwise the step has failed."""
+        turn.emit(TimedOut(step=step.number, node=step.node))
+        turn.cancel_step_timer(step)
+        self.stop(turn, step, "drop")
+        if way_out(turn, turn.state.tokens[step.token], step.node, TIMEOUT) is not None:
+            finish(turn, step, TIMEOUT)
+        else:
+            give_up(turn, step, f"{step.node!r} waited too long")
+
+    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+        """Only the step's own row begins."""
+        return ()
+
+    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Answer | None:
+        """Nobody can answer it: its graph names no answers."""
+        raise AssertionError(f"{step.node!r} takes no answers, and was given {command.outcome!r} at {turn.moment.now}")
+
+    def answered(self, view: Projection, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+        """Only the step's own row ends."""
+        return ()
+
+    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+        """Only the step's own row ends."""
+        return ()
+
+
+def answer_of(turn: Turn, step: Step, command: AnswerStep, data: object) -> StepAnswered:
+    """What is told of an answer with this data, in which a form may have filled in what was left out."""
+    is_filled = data != command.data
+    actor = turn.moment.actor
+    return StepAnswered(
+        step=step.number,
+        outcome=command.outcome,
+        actor=actor.id,
+        at=turn.moment.now.isoformat(),
+        on_behalf_of=actor.on_behalf_of,
+        comment=command.comment,
+        data=data,
+        is_filled=is_filled,
+        given=command.data if is_filled else None,
+        document_version=command.document_version,
+    )
+
+
+def no_transition(node: str, outcome: str, actor: str) -> Rejection:
+    """An answer whose ways are all closed: it is not taken, and another one, or another actor's, still can be."""
+    return refused(
+        Refusal.NO_TRANSITION,
+        f"{actor!r} cannot take {node!r} on by {outcome!r}: its ways need other capabilities, or other data",
+    )

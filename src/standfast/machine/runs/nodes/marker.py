@@ -1,0 +1,21 @@
+"""Save points and points of no return mark the way.
+
+Entered when: a token arrives. May do: nothing. Left when: at once. On compensation: a rollback after a failure stops at a save point; no rollback
+goes back beyond a point of no return.
+"""
+
+from __future__ import annotations
+
+from standfast.machine.graphs.graph import Node
+from standfast.machine.runs.leaving import pass_through
+from standfast.machine.runs.nodes.kind import Kind
+from standfast.machine.runs.state import Token
+from standfast.machine.runs.turn import Turn
+
+
+class MarkerKind(Kind):
+    """Marks the way."""
+
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+        """Pass."""
+        pass_through(turn, token, node)

@@ -1,0 +1,33 @@
+"""A script computes a value.
+
+Entered when: a token arrives. May do: nothing. Left when: at once, by `ok` with the value; what cannot be computed is a failure of the step.
+On compensation: nothing to undo.
+"""
+
+from __future__ import annotations
+
+from standfast.errors import ExpressionError
+from standfast.machine.graphs.graph import Node, Script
+from standfast.machine.runs.answers import fits, overflow
+from standfast.machine.runs.leaving import pass_through
+from standfast.machine.runs.nodes.kind import Kind
+from standfast.machine.runs.plain import plain
+from standfast.machine.runs.state import Token
+from standfast.machine.runs.turn import Turn
+
+
+class ScriptKind(Kind):
+    """Computes a value."""
+
+    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+        """Compute it, and keep it."""
+        assert isinstance(node.op, Script)
+        try:
+            value = plain(turn.routes.condition(node.id).evaluate(turn.data_for(token, node.id)))
+        except ExpressionError as error:
+            self.fail(turn, token, node, str(error))
+            return
+        if fits(turn.routes, token.data, node.id, value):
+            pass_through(turn, token, node, output=value)
+        else:
+            self.fail(turn, token, node, overflow(turn.routes, f"what {node.id!r} computes"))

@@ -1,0 +1,155 @@
+"""From a URL to a store. The only module that names the drivers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote
+
+from standfast.errors import ConfigurationError, NotFoundError
+from standfast.store.copyable import Copyable
+from standfast.store.migrating import read_migrations
+from standfast.store.port import Store
+from standfast.store.removing import Removal, made_by
+from standfast.store.sqlite.copying import SQLiteCopyable
+from standfast.store.sqlite.database import Database
+from standfast.store.sqlite.removing import SQLiteRemoval
+from standfast.store.sqlite.store import DEFAULT_PATIENCE, SQLiteStore, sqlite_script
+
+DEFAULT_URL = "sqlite:///standfast.db"
+_COPYING_PATIENCE = 3.0
+"""Seconds to wait for somebody who writes into a file that is to be copied, or copied into."""
+
+
+def open_store(
+    url: str = DEFAULT_URL, *, codec: str = "json", may_migrate: bool = True, prepare: bool = True, readers: int = 4
+) -> Store:
+    """The store at `url`: `sqlite:///file.db`, `sqlite://` for memory, or `postgresql://user@host/database`.
+
+    `readers` is how many connections to a server answer questions, for all engines that share the store.
+    """
+    match str(url).partition(":")[0]:
+        case "sqlite":
+            return SQLiteStore(_sqlite_path(url), codec=codec, may_migrate=may_migrate)
+        case "postgresql" | "postgres":
+            return _open_postgres(url, codec=codec, may_migrate=may_migrate, prepare=prepare, readers=readers)
+        case _:
+            raise _unknown(url)
+
+
+def remove_schema(url: str, *, with_unfinished: bool = False, with_workers: bool = False) -> Removal:
+    """Take everything away that Standfast has made in the database at `url`, and nothing else.
+
+    RejectedError, and everything stays, while workers are alive, unless whoever asks knows that they are gone, while instances have not ended, unless they may be lost, or while somebody
+    else's tables or views build on ours. The roles of a Postgres server stay, which other databases of it may use.
+    """
+    match str(url).partition(":")[0]:
+        case "sqlite":
+            database = Database(_sqlite_path(url), patience=DEFAULT_PATIENCE)
+            try:
+                made = made_by(read_migrations("standfast.store.sqlite"))
+                return SQLiteRemoval(database).remove(made, with_unfinished=with_unfinished, with_workers=with_workers)
+            finally:
+                database.close()
+        case "postgresql" | "postgres":
+            return _remove_postgres(url, with_unfinished=with_unfinished, with_workers=with_workers)
+        case _:
+            raise _unknown(url)
+
+
+def open_copyable(url: str, *, is_source: bool) -> Copyable:
+    """The database at `url` for one who copies it, or into it; one in memory is nobody else's, so that it is refused."""
+    match str(url).partition(":")[0]:
+        case "sqlite":
+            path = _sqlite_path(url)
+            if not path:
+                raise ConfigurationError(f"{url!r} is a database in memory, which ends with its process; name a file")
+            if is_source and not Path(path).exists():
+                raise NotFoundError("database", url, hint="so that there is nothing to copy")
+            return SQLiteCopyable(Database(path, patience=_COPYING_PATIENCE))
+        case "postgresql" | "postgres":
+            return _open_postgres_copyable(url)
+        case _:
+            raise _unknown(url)
+
+
+def migration_script(driver: str, *, after: int = 0) -> str:
+    """What brings a database of a driver, `sqlite` or `postgres`, from a schema to that of this code, as SQL; empty if it has it."""
+    if driver == "sqlite":
+        return sqlite_script(after)
+    if driver == "postgres":
+        try:
+            from standfast.store.postgres.schema import postgres_script
+        except ImportError as error:
+            raise _without_driver() from error
+        return postgres_script(after)
+    raise ConfigurationError(f"there is no driver {driver!r}; name sqlite or postgres")
+
+
+def is_there(url: str) -> bool:
+    """Whether there is a file at a URL that names one; whether a server has a database is seen when it is opened."""
+    path = _sqlite_path(url) if url.partition(":")[0] == "sqlite" else ""
+    return not path or Path(path).exists()
+
+
+def _open_postgres(url: str, *, codec: str, may_migrate: bool, prepare: bool, readers: int) -> Store:
+    try:
+        from standfast.store.postgres.store import PostgresStore
+    except ImportError as error:
+        raise _without_driver() from error
+    return PostgresStore(url, codec=codec, may_migrate=may_migrate, prepare=prepare, readers=readers)
+
+
+def _remove_postgres(url: str, *, with_unfinished: bool, with_workers: bool) -> Removal:
+    try:
+        from standfast.store.postgres.connections import Line
+        from standfast.store.postgres.removing import PostgresRemoval
+    except ImportError as error:
+        raise _without_driver() from error
+    line = Line(url)
+    try:
+        made = made_by(read_migrations("standfast.store.postgres"))
+        return PostgresRemoval(line).remove(made, with_unfinished=with_unfinished, with_workers=with_workers)
+    finally:
+        line.close()
+
+
+def _open_postgres_copyable(url: str) -> Copyable:
+    try:
+        from standfast.store.postgres.connections import Line
+        from standfast.store.postgres.copying import PostgresCopyable
+    except ImportError as error:
+        raise _without_driver() from error
+    return PostgresCopyable(Line(url))
+
+
+def _without_driver() -> ConfigurationError:
+    return ConfigurationError("Postgres needs its driver: pip install 'standfast[postgres]'")
+
+
+def _unknown(url: object) -> ConfigurationError:
+    dialect, plus, driver = str(url).partition("://")[0].partition("+")
+    is_dialect = bool(plus) and dialect in {"postgresql", "postgres", "sqlite"}
+    told = f"; leave out '+{driver}', which is for SQLAlchemy" if is_dialect and driver.isidentifier() else ""
+    return ConfigurationError(
+        f"{_begun(url)!r} is not a database Standfast knows: use sqlite:///file.db, sqlite:// or postgresql://user@host/database{told}"
+    )
+
+
+def _begun(url: object) -> object:
+    """What can be told of an address that is none of ours: how it begins, because there may be a password in it."""
+    if not isinstance(url, str):
+        return url
+    scheme, mark, _ = url.partition("://")
+    return f"{scheme}{mark}…" if mark else "…" if set(url) & {"@", "="} else url
+
+
+def _sqlite_path(url: str) -> str:
+    """Three slashes and a relative path, four and an absolute one, two for memory."""
+    rest = url.removeprefix("sqlite:")
+    if rest in {"", "//", "//:memory:", "/:memory:", "///:memory:"}:
+        return ""
+    if not rest.startswith("///"):
+        raise ConfigurationError(
+            f"{url!r}: write sqlite:///file.db for a relative path and sqlite:////folder/file.db for an absolute one"
+        )
+    return unquote(rest.removeprefix("///").split("?")[0])

@@ -1,0 +1,38 @@
+"""The deadlines of active processes, in the database."""
+
+from __future__ import annotations
+
+import msgspec
+from psycopg.types.numeric import Int8
+
+from standfast.store.expiries import ExpiredQuery
+from standfast.store.postgres import rows
+from standfast.store.postgres.connections import Line
+from standfast.store.shapes import Header
+from standfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    expired: str
+    expired_of_tenant: str
+
+
+_sql = read_numbered(_Sql, __package__, "expiries.sql")
+
+
+class PostgresExpiries:
+    """The deadlines of active processes."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def expired(self, query: ExpiredQuery) -> list[Header]:
+        """A page of active processes whose deadline is before an instant."""
+        deadline_at, identity = query.after or (None, None)
+        values: list[object] = [query.before, deadline_at, identity, Int8(query.limit), query.partition]
+        with self._line.use() as connection:
+            if query.tenant is None:
+                found = connection.execute(_sql.expired, values, binary=True).fetchall()
+            else:
+                found = connection.execute(_sql.expired_of_tenant, [*values, query.tenant], binary=True).fetchall()
+        return [rows.header(row) for row in found]

@@ -1,0 +1,75 @@
+"""Facts that decisions are based on, read on a connection that is in use."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import cast
+
+import msgspec
+
+from standfast.kernel.document_records import DOCUMENTS
+from standfast.store.access import StoredKey, StoredSession
+from standfast.store.editions import Edition
+from standfast.store.facts import FactVersions, FoundDocument
+from standfast.store.postgres import loading
+from standfast.store.postgres.access import PostgresAccess
+from standfast.store.postgres.connections import HeldLine
+from standfast.store.postgres.directory import PostgresDirectory, PostgresPeople
+from standfast.store.postgres.editions import CHARTERS, PostgresEditions
+from standfast.store.postgres.records import reading
+from standfast.store.postgres.rows import Row
+from standfast.store.shapes import Address, Loaded
+from standfast.store.statements import read_numbered
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    versions: str
+    document: str
+
+
+_sql = read_numbered(_Sql, __package__, "facts.sql")
+_read = reading(DOCUMENTS)
+
+
+class PostgresFacts:
+    """Reads facts."""
+
+    def __init__(self, line: HeldLine) -> None:
+        self._line = line
+
+    def versions(self, tenant: str) -> FactVersions:
+        """Returns the newest versions."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.versions, [tenant, tenant], binary=True).fetchone()
+        assert row is not None
+        return FactVersions(*cast("tuple[int, int]", row))
+
+    def people(self, tenant: str) -> AbstractContextManager[PostgresDirectory]:
+        """Returns a look at the people of a tenant."""
+        return PostgresPeople(self._line).looking(tenant)
+
+    def key(self, identity: str) -> StoredKey | None:
+        """Returns an API key."""
+        return PostgresAccess(self._line).key(identity)
+
+    def session(self, identity: str) -> StoredSession | None:
+        """Returns a session."""
+        return PostgresAccess(self._line).session(identity)
+
+    def charter(self, tenant: str, name: str) -> Edition | None:
+        """Returns the newest version of a charter."""
+        return PostgresEditions(self._line, CHARTERS).get(tenant, name)
+
+    def document(self, tenant: str, partition: str, type_: str, id_: str) -> FoundDocument | None:
+        """Returns a document."""
+        with self._line.use() as connection:
+            row = connection.execute(_sql.document, [tenant, type_, id_, partition], binary=True).fetchone()
+        if row is None:
+            return None
+        found = cast("Row", row)
+        return FoundDocument(_read(found[:-1]), found[-1])
+
+    def instance(self, address: Address, *, whole: bool = False) -> Loaded | None:
+        """Returns another instance, without a lock."""
+        with self._line.use() as connection:
+            return loading.load(connection, [address], whole=whole)[0]

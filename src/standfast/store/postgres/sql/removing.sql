@@ -1,0 +1,20 @@
+-- name: exists
+select to_regclass('standfast.instances') is not null
+
+-- name: try_lock
+-- The same that whoever migrates holds.
+select pg_try_advisory_xact_lock(4773520041)
+
+-- name: impatient
+select set_config('lock_timeout', '3s', true)
+
+-- name: hold
+-- Nothing begins any more, and nobody comes to work, until it is decided.
+lock table standfast.instances, standfast.workers in access exclusive mode
+
+-- name: standing
+select (select count(*) from standfast.instances), (select count(*) from standfast.instances where ended_at is null),
+    (select count(*) from standfast.workers where alive_until > ?::timestamptz)
+
+-- name: clock
+select clock_timestamp()

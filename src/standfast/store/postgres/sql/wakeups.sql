@@ -1,0 +1,5 @@
+-- name: listen
+listen standfast
+
+-- name: notify
+select pg_notify('standfast', ?::text)

@@ -1,0 +1,317 @@
+"""The Postgres store: the parts, each on a connection of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime
+from typing import NamedTuple
+
+import psycopg
+from psycopg import RawCursor
+from psycopg_pool import ConnectionPool
+
+from standfast.errors import ConfigurationError, SchemaMismatchError
+from standfast.store.foreign import unwrapped
+from standfast.store.migrating import bring_up, read_migrations
+from standfast.store.postgres.access import PostgresAccess
+from standfast.store.postgres.blueprints import PostgresBlueprints
+from standfast.store.postgres.borrowing import borrowed
+from standfast.store.postgres.calls import accept_within
+from standfast.store.postgres.changes import PostgresChanges
+from standfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
+from standfast.store.postgres.commits import PostgresWriter
+from standfast.store.postgres.connections import (
+    COMMITTER_LOCK_TIMEOUT,
+    LOCK_TIMEOUT,
+    Connection,
+    HeldLine,
+    Line,
+    check_reader,
+    patient_conninfo,
+    prepare_reader,
+)
+from standfast.store.postgres.definitions import PostgresDefinitions
+from standfast.store.postgres.directory import PostgresPeople
+from standfast.store.postgres.editions import CHAINS, CHARTERS, PostgresEditions
+from standfast.store.postgres.expiries import PostgresExpiries
+from standfast.store.postgres.facts import PostgresFacts
+from standfast.store.postgres.faults import translated
+from standfast.store.postgres.feed import PostgresFeed
+from standfast.store.postgres.incidents import PostgresIncidents
+from standfast.store.postgres.keeping import PostgresKeeper
+from standfast.store.postgres.notifications import PostgresNotifications
+from standfast.store.postgres.pauses import PostgresPauses
+from standfast.store.postgres.reads import PostgresReader, reading
+from standfast.store.postgres.resuming import PostgresResumes
+from standfast.store.postgres.schema import PostgresSchema, read_clock, settle
+from standfast.store.postgres.seals import PostgresSeals
+from standfast.store.postgres.units import PostgresUnit
+from standfast.store.postgres.wakeups import PostgresWakeups
+from standfast.store.postgres.workers import PostgresWorkers
+from standfast.store.shapes import StoredMessage
+
+_READER_PATIENCE_SECONDS = 10.0
+
+
+class PostgresParts:
+    """The sides of the store, on the lines that a source gives: one for all, or one for each."""
+
+    def __init__(self, line: Callable[[], Line], base: int) -> None:
+        self._next_line = line
+        self._base = base
+
+    def writer(self) -> PostgresWriter:
+        """For a committer."""
+        return PostgresWriter(self._next_line(), self._base)
+
+    def effects(self) -> PostgresEffects:
+        """For a worker."""
+        return PostgresEffects(self._next_line())
+
+    def timers(self) -> PostgresTimers:
+        """For the timer loop."""
+        return PostgresTimers(self._next_line())
+
+    def inbox(self) -> PostgresInbox:
+        """For the inbox loop."""
+        return PostgresInbox(self._next_line())
+
+    def workers(self) -> PostgresWorkers:
+        """For the heartbeat."""
+        return PostgresWorkers(self._next_line())
+
+    def feed(self) -> PostgresFeed:
+        """For projections."""
+        return PostgresFeed(self._next_line(), self._base)
+
+    def keeper(self) -> PostgresKeeper:
+        """For operators and housekeeping."""
+        return PostgresKeeper(self._next_line())
+
+    def resumes(self) -> PostgresResumes:
+        """For whoever lets paused instances go on."""
+        return PostgresResumes(self._next_line())
+
+    def incidents(self) -> PostgresIncidents:
+        """For whoever looks for instances that nothing can wake."""
+        return PostgresIncidents(self._next_line())
+
+    def expiries(self) -> PostgresExpiries:
+        """For operators who look for what should have ended."""
+        return PostgresExpiries(self._next_line())
+
+    def definitions(self) -> PostgresDefinitions:
+        """For whoever resolves definitions."""
+        return PostgresDefinitions(self._next_line())
+
+    def pauses(self) -> PostgresPauses:
+        """For those who pause, and for the walk."""
+        return PostgresPauses(self._next_line())
+
+    def notifications(self) -> PostgresNotifications:
+        """For those who tell people something, and for those people."""
+        return PostgresNotifications(self._next_line())
+
+    def people(self) -> PostgresPeople:
+        """For whoever asks who is asked."""
+        return PostgresPeople(self._next_line())
+
+    def changes(self) -> PostgresChanges:
+        """For whoever changes something, and for auditors."""
+        return PostgresChanges(self._next_line())
+
+    def chains(self) -> PostgresEditions:
+        """For whoever resolves approval chains."""
+        return PostgresEditions(self._next_line(), CHAINS)
+
+    def charters(self) -> PostgresEditions:
+        """For what organisations say of their documents."""
+        return PostgresEditions(self._next_line(), CHARTERS)
+
+    def seals(self) -> PostgresSeals:
+        """For whoever seals histories."""
+        return PostgresSeals(self._next_line())
+
+    def blueprints(self) -> PostgresBlueprints:
+        """For whoever publishes contracts and bodies."""
+        return PostgresBlueprints(self._next_line())
+
+    def access(self) -> PostgresAccess:
+        """For those who come with keys, and for whoever looks after these."""
+        return PostgresAccess(self._next_line())
+
+    @contextmanager
+    def together(self) -> Iterator[PostgresFacts]:
+        """One transaction on the line of these parts."""
+        with self._next_line().transaction() as connection:
+            yield PostgresFacts(HeldLine(connection, ""))
+
+
+class PostgresLine(PostgresParts):
+    """The sides of the store on one line."""
+
+    def __init__(self, line: Line, base: int, *, hang_up: Callable[[Line], None]) -> None:
+        super().__init__(lambda: line, base)
+        self._line = line
+        self._hang_up = hang_up
+
+    def close(self) -> None:
+        """Hang up."""
+        self._hang_up(self._line)
+
+
+class _Opened(NamedTuple):
+    """A database that is ready for work."""
+
+    dsn: str
+    prepare: bool
+    url: str
+    base: int
+    identity: str
+    pool: ConnectionPool[Connection]
+
+
+class PostgresShare(PostgresParts):
+    """A Postgres database as one engine has it: the lines that were made for it are hung up with it."""
+
+    def __init__(self, opened: _Opened, *, closed: Callable[[PostgresShare], None] | None = None) -> None:
+        super().__init__(self._new_line, opened.base)
+        self._opened = opened
+        self._closed = closed
+        """Told when this one is closed; None if it is no share of another."""
+        self.url = opened.url
+        self.writers = 2  # One decides while the other waits for the server.
+        self._lines: set[Line] = set()
+        self._shares: set[PostgresShare] = set()
+        self._is_closed = False
+
+    @property
+    def is_lent(self) -> bool:
+        """There are as many writers as there are connections: nobody waits for one."""
+        return False
+
+    def refuse_inside(self) -> None:
+        """Nothing to refuse."""
+
+    def writer(self) -> PostgresWriter:
+        """For a committer, who does not wait for long."""
+        return PostgresWriter(self._new_line(COMMITTER_LOCK_TIMEOUT), self._base)
+
+    def line(self) -> PostgresLine:
+        """The parts on one connection."""
+        return PostgresLine(self._new_line(), self._base, hang_up=self._hang_up)
+
+    def share(self) -> PostgresShare:
+        """The same database with lines of its own."""
+        share = PostgresShare(self._opened, closed=self._shares.discard)
+        self._shares.add(share)
+        if self._is_closed:
+            share.close()
+        return share
+
+    def reader(self, tenant: str, partition: str = "") -> PostgresReader:
+        """For callers of one tenant, or of one part of it."""
+        return PostgresReader(self._opened.pool, tenant, self.url, partition)
+
+    @contextmanager
+    def survey(self) -> Iterator[PostgresLine]:
+        """The parts on a connection for reading, which goes back to the others when the block ends."""
+        with reading(self._opened.pool, self.url) as connection:
+            yield PostgresLine(HeldLine(connection, self.url), self._base, hang_up=lambda _line: None)
+
+    def now(self) -> datetime:
+        """The server's time."""
+        line = Line(self._opened.dsn, prepare=self._opened.prepare)
+        try:
+            return read_clock(line)
+        finally:
+            line.close()
+
+    def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
+        """Put a message into the inbox in the caller's own transaction."""
+        given = unwrapped(connection, psycopg.Connection, self.url)
+        try:
+            with translated(self.url):
+                number = accept_within(given, message, now, identity=self._opened.identity)
+        except SchemaMismatchError:
+            number = None
+        if number is None:
+            raise ConfigurationError(
+                f"the connection is to another database than {self.url}; give one to that database"
+            )
+        return number
+
+    def entered(self) -> AbstractContextManager[None]:
+        """Others write meanwhile."""
+        return nullcontext()
+
+    def within(self, connection: object) -> AbstractContextManager[PostgresUnit]:
+        """The transaction that a caller has open, for our statements too."""
+        given = unwrapped(connection, psycopg.Connection, self.url)
+        return borrowed(given, base=self._opened.base, identity=self._opened.identity, url=self.url)
+
+    def wakeups(self, notice: Callable[[str], None]) -> PostgresWakeups:
+        """Hints from other processes."""
+        return PostgresWakeups(self._new_line(), self._new_line(), notice)
+
+    def locked_for(self) -> float:
+        """None: whoever waits for a lock of the server for long is told with an error."""
+        return 0.0
+
+    def take_back(self) -> None:
+        """Nothing to do: nobody waits for a writer."""
+
+    def close(self) -> None:
+        """Hang up everywhere."""
+        self._is_closed = True
+        for share in list(self._shares):
+            share.close()
+        for line in list(self._lines):
+            self._hang_up(line)
+        if self._closed is not None:
+            self._closed(self)
+
+    def _new_line(self, lock_timeout: str = LOCK_TIMEOUT) -> Line:
+        line = Line(self._opened.dsn, prepare=self._opened.prepare, lock_timeout=lock_timeout)
+        self._lines.add(line)
+        if self._is_closed:  # Asked for by a handler that outlives its engine.
+            self._hang_up(line)
+        return line
+
+    def _hang_up(self, line: Line) -> None:
+        line.retire()
+        self._lines.discard(line)
+
+
+class PostgresStore(PostgresShare):
+    """A store in a Postgres database."""
+
+    def __init__(
+        self, dsn: str, *, codec: str, may_migrate: bool = True, prepare: bool = True, readers: int = 4
+    ) -> None:
+        line = Line(dsn, prepare=prepare)
+        try:
+            bring_up(PostgresSchema(line), read_migrations(__package__), may_migrate=may_migrate)
+            base, identity = settle(line, codec)
+        finally:
+            line.close()
+        pool = ConnectionPool[Connection](
+            patient_conninfo(dsn),
+            min_size=0,
+            max_size=readers,
+            timeout=_READER_PATIENCE_SECONDS,
+            # It tries again after longer and longer pauses; whoever comes after this time begins anew, and finds a server that is back.
+            reconnect_timeout=_READER_PATIENCE_SECONDS,
+            kwargs={"autocommit": True, "cursor_factory": RawCursor},
+            configure=lambda connection: prepare_reader(connection, prepare=prepare),
+            check=check_reader,
+            name="standfast-readers",
+            open=True,
+        )
+        super().__init__(_Opened(dsn, prepare, line.url, base, identity, pool))
+
+    def close(self) -> None:
+        """Hang up everywhere, the readers of all shares too."""
+        self._opened.pool.close()
+        super().close()

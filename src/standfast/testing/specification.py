@@ -1,0 +1,233 @@
+"""Testing a decider in three sentences, with no database and no clock.
+
+given(Order(), Placed("o-1", 5)).when(Pay("o-1")).then(Paid("o-1"))
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Generic, NamedTuple, TypeVar, cast
+from uuid import UUID
+
+import msgspec
+
+from standfast.app.desk import checked_key
+from standfast.errors import NotFoundError, PayloadError, StandfastError
+from standfast.kernel.codecs import Codec, JsonCodec
+from standfast.kernel.decider import Decider
+from standfast.kernel.decision import Answer, Decision, Effect, Ignored, Message, Rejection, Timer
+from standfast.kernel.facts import SupposedFacts
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.moment import Moment
+from standfast.kernel.program import Program
+from standfast.kernel.sameness import strict_difference
+from standfast.kernel.vocabulary import Vocabulary
+from standfast.runtime.commit.limits import check_decision, check_text
+from standfast.runtime.commit.work_rows import message_row
+from standfast.store.shapes import Address
+
+S = TypeVar("S")
+C = TypeVar("C")
+E = TypeVar("E")
+F = TypeVar("F")
+S2 = TypeVar("S2")
+C2 = TypeVar("C2")
+E2 = TypeVar("E2")
+F2 = TypeVar("F2")
+
+A_MOMENT = Moment(now=datetime(2030, 1, 1, 12, tzinfo=UTC), instance=InstanceId(UUID(int=7)), facts=SupposedFacts())
+
+
+class Then(Generic[S]):
+    """What came of a command, and what must have come of it. Each check gives the same object, so that they can be chained."""
+
+    def __init__(self, state: S, answer: Answer | StandfastError) -> None:
+        self.state = state
+        """The state afterwards; the one before if nothing happened."""
+        self.answer = answer
+
+    def then(
+        self,
+        *events: object,
+        effects: Sequence[object] | None = None,
+        timers: Sequence[Timer] | None = None,
+        messages: Sequence[Message] | None = None,
+    ) -> Then[S]:
+        """Exactly these events happened, in this order; with exactly these effects, timers and messages, where given."""
+        decision = self._decision()
+        _same("events", list(decision.events), list(events))
+        if effects is not None:
+            _same(
+                "effects", [_like(given, wanted) for given, wanted in _pairs(decision.effects, effects)], list(effects)
+            )
+        if timers is not None:
+            _same("timers", list(decision.timers), list(timers))
+        if messages is not None:
+            _same("messages", list(decision.messages), list(messages))
+        return self
+
+    def then_state(self, state: S) -> Then[S]:
+        """The state afterwards is this one."""
+        _same("state", self.state, state)
+        return self
+
+    def then_rejected(self, code: str) -> Then[S]:
+        """The command was refused with this code."""
+        _check(isinstance(self.answer, Rejection), f"expected a rejection, got {self.answer!r}")
+        assert isinstance(self.answer, Rejection)
+        _same("rejection", self.answer.code, code)
+        return self
+
+    def then_nothing(self) -> Then[S]:
+        """The command was ignored: nothing happened."""
+        _check(isinstance(self.answer, Ignored), f"expected nothing to happen, got {self.answer!r}")
+        return self
+
+    def then_error(self, kind: type[StandfastError]) -> Then[S]:
+        """The decider failed with this kind of error."""
+        _check(isinstance(self.answer, kind), f"expected {kind.__name__}, got {self.answer!r}")
+        return self
+
+    def _decision(self) -> Decision:
+        if not isinstance(self.answer, Decision):
+            raise AssertionError(f"expected a decision, got {self.answer!r}")  # noqa: TRY004 - a failed check, not a wrong type
+        return self.answer
+
+
+class Stored(NamedTuple):
+    """An event, a command or an effect as a database holds it: upcasters bring one of an older version up to date."""
+
+    type: str
+    """The stored name, which is that of its class unless `@message` says otherwise."""
+    data: Mapping[str, object]
+    """The fields of that version, in plain data."""
+    version: int = 1
+
+
+class Given(Generic[S, C, E, F]):
+    """A decider with a past."""
+
+    def __init__(self, decider: Decider[S, C, E, F], events: Sequence[E | Stored], codec: Codec | None = None) -> None:
+        self._codec = codec or JsonCodec()
+        self._program = Program(decider, self._codec)
+        self._others: dict[str, Program] = {}
+        # An event that is not declared, or would come back as another one, could never have been stored.
+        stored = [self._owned(self._program.events, event) for event in events]
+        self.state: S = cast("S", self._program.apply(decider.initial(), stored))
+        if events:
+            self._program.status(self.state)
+        self._version = len(events)
+
+    def beside(self, other: Decider[S2, C2, E2, F2]) -> Given[S, C, E, F]:
+        """Another decider that is registered too: messages are checked as an engine that knows these deciders checks them."""
+        self._others[other.type] = Program(other, self._codec)
+        return self
+
+    def when(self, command: C | Stored, *, moment: Moment = A_MOMENT, by_key: bool = True) -> Then[S]:
+        """The decider answers a command, as it does in an engine: on values that came back from their bytes.
+
+        `by_key` means that it is sent with `execute` or `submit`, which find the instance by its key. What comes from a timer, from
+        an effect or, in an old shape, from the database knows its instance and needs no key.
+        """
+        now = msgspec.structs.replace(moment, version=self._version)
+        state = copy.deepcopy(self.state)
+        try:
+            own = self._owned(self._program.commands, command)
+            if by_key and not isinstance(command, Stored):
+                self._check_key(own)
+            answer = self._program.answer(state, own, now)
+            carried = self._program.carried_state(answer) if isinstance(answer, Decision) else msgspec.UNSET
+            if carried is not msgspec.UNSET:
+                self._program.status(carried)
+                return Then(cast("S", carried), answer)
+            self._check_untouched(state)
+            return Then(self._after(state, answer, now, self._program.key_named_by(own)), answer)
+        except StandfastError as error:
+            return Then(copy.deepcopy(self.state), error)
+
+    def read_effect(self, effect: Stored) -> F:
+        """An effect as its handler would be given it."""
+        return cast("F", self._owned(self._program.effects, effect))
+
+    def _owned(self, words: Vocabulary, value: object) -> object:
+        """A value as it comes back from its bytes."""
+        if not isinstance(value, Stored):
+            return words.own(value)
+        return words.decode(value.type, value.version, self._codec.encode(value.data))
+
+    def _check_key(self, command: object) -> None:
+        try:
+            checked_key(self._program.key_of(command), "key")
+        except PayloadError as error:
+            raise PayloadError(
+                f"{error}; one that comes from a timer or an effect needs none: when(..., by_key=False)"
+            ) from error
+
+    def _check_untouched(self, state: S) -> None:
+        """Fail if `decide` wrote into its state, which an engine keeps. Where even a copy differs, nobody can tell."""
+        written = strict_difference(self.state, state)
+        if written and not strict_difference(self.state, copy.deepcopy(self.state)):
+            raise AssertionError(f"`decide` must not change the state, only `evolve` may: after a restart {written}")
+
+    def _after(self, state: S, answer: Answer, moment: Moment, key: str) -> S:
+        if not isinstance(answer, Decision):
+            return state
+        check_decision(answer, moment.now)
+        self._program.check_records(answer.records)
+        for effect in answer.effects:
+            self._program.effects.encode(effect.body)
+        for what, asked in (("timer", answer.timers), ("recall", answer.recalls)):
+            for each in asked:
+                self._program.check_own(each.command, key, f"a {what} of {self._program.type!r}")
+                self._program.commands.encode(each.command)
+        for message in answer.messages:
+            self._check_message(message, moment.tenant)
+        after = self._program.apply(state, [self._program.events.own(event) for event in answer.events])
+        check_text(self._program.status(after).reason, "reason of a status")
+        return cast("S", after)
+
+    def _check_message(self, message: Message, tenant: str) -> None:
+        """As an engine does; of a target that nobody gave only as much as can be known: its code may find keys in its own way."""
+        is_known = self._others or message.decider == self._program.type
+        if is_known or message.elsewhere:
+            message_row(message, self._program, self._target, Address(tenant=tenant), context=None)
+            return
+        self._program.commands.encode_for(message.decider, message.command)
+        if not message.key and message.instance is None and getattr(message.command, "workflow_id", None) == "":
+            raise PayloadError(
+                f"the message to {message.decider!r} does not say which instance it is for: its workflow_id is empty"
+            )
+
+    def _target(self, _tenant: str, definition: str, _version: str = "", /) -> Program:
+        if definition == self._program.type:
+            return self._program
+        if definition not in self._others:
+            known = ", ".join(sorted({self._program.type, *self._others}))
+            raise NotFoundError("decider or workflow", definition, hint=f"beside one another are: {known}")
+        return self._others[definition]
+
+
+def given(decider: Decider[S, C, E, F], *events: E | Stored) -> Given[S, C, E, F]:
+    """A decider to which these events have happened. An event may be given as it is `Stored`, in an old shape."""
+    return Given(decider, events)
+
+
+def _pairs(found: Sequence[Effect], wanted: Sequence[object]) -> list[tuple[Effect, object]]:
+    padded = [*wanted, *([None] * (len(found) - len(wanted)))]
+    return list(zip(found, padded, strict=False))
+
+
+def _like(found: Effect, wanted: object) -> object:
+    """An effect as the test wrote it: with its options, or only its body."""
+    return found if isinstance(wanted, Effect) else found.body
+
+
+def _same(what: str, found: object, wanted: object) -> None:
+    _check(found == wanted, f"{what} differ:\n  expected {wanted!r}\n  got      {found!r}")
+
+
+def _check(holds: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a sentence at the call
+    if not holds:
+        raise AssertionError(complaint)
