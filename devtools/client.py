@@ -129,11 +129,13 @@ def routes() -> list[Route]:
 def face(asked: list[Route], *, is_awaitable: bool) -> tuple[str, Names]:
     """The module with the calls of one kind, and the names that it uses."""
     names = Names()
-    prefix, line = ("Async", "AsyncLine") if is_awaitable else ("", "Line")
+    prefix, line = ("Async", "AsyncTransport") if is_awaitable else ("", "Transport")
     methods = "\n".join(method(each, names, is_awaitable=is_awaitable) for each in asked)
     told = "for coroutines" if is_awaitable else "for callers who wait"
     iterator = "AsyncIterator" if is_awaitable else "Iterator"
-    shared = sorted(name for name in ("Request", "StreamEvent", "new_key", "placed", "said") if f"{name}" in methods)
+    shared = sorted(
+        name for name in ("ClientRequest", "StreamEvent", "new_key", "placed", "said") if f"{name}" in methods
+    )
     head = [
         f'"""Every call of the HTTP API, {told}. See `standfast.client`."""',
         MARK,
@@ -176,7 +178,9 @@ def method(route: Route, names: Names, *, is_awaitable: bool) -> str:
     keywords = [*sorted(named, key=lambda each: "=" in each), *extra]
     answer = names.text(route.answer)
     told = textwrap.indent(f'"""{inspect.getdoc(route.handler)}"""', "        ")
-    request = f"Request(method={route.method!r}, {', '.join(sent(route, answer, query, body, whole=bool(whole)))})"
+    request = (
+        f"ClientRequest(method={route.method!r}, {', '.join(sent(route, answer, query, body, whole=bool(whole)))})"
+    )
     is_stream = route.media_type == STREAM
     returned = f"{'AsyncIterator' if is_awaitable else 'Iterator'}[StreamEvent[{answer}]]" if is_stream else answer
     does = f"self._line.listen({request}, last)" if is_stream else f"self._line.ask({request})"

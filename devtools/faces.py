@@ -5,7 +5,7 @@
 
 A call is a public method of a class `Future…` that answers with a `Reply`. In the blocking face it returns the value, in
 the awaitable face it is a coroutine; the parameters and the docstring are the same. A call whose answer may be weeks away
-(`EndReply`) takes a `timeout` besides. What answers with another `Future…` object, without a reply, asks nothing of the
+(`CompletionReply`) takes a `timeout` besides. What answers with another `Future…` object, without a reply, asks nothing of the
 database and is a plain method in both.
 """
 
@@ -243,7 +243,7 @@ def method(node: ast.FunctionDef, face: Face, held: str) -> str:
         body, kind, is_async = f"{made_of(returned, face)}({call})", faced(returned, face), False
     else:
         assert isinstance(answer, ast.Subscript), f"{node.name} answers with a reply"
-        value, lasts = ast.unparse(answer.slice), ast.unparse(answer.value) == "EndReply"
+        value, lasts = ast.unparse(answer.slice), ast.unparse(answer.value) == "CompletionReply"
         kind, is_async = faced(value, face), face.is_awaitable
         body = waited(call, face, lasts=lasts)
         body = f"{made_of(value, face)}({body})" if value.startswith(OWN) else body

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import standfast
 from standfast.errors import StandfastError
-from standfast.http.gauges import Counting, Gauges, Timing
+from standfast.http.gauges import Counting, DurationMetric, Gauges
 from standfast.kernel.vocabulary import wire_name
 from standfast.machine.runs import events
 from standfast.machine.runs.events.happening import Happening as Recorded
@@ -202,7 +202,9 @@ and kinds of work the first hundred are named, all others are `other`. No label 
 def metrics_page() -> str:
     """Every metric with its type and labels."""
     labels = _labels()
-    counted = [(attribute, each) for attribute, each in vars(Gauges()).items() if isinstance(each, Counting | Timing)]
+    counted = [
+        (attribute, each) for attribute, each in vars(Gauges()).items() if isinstance(each, Counting | DurationMetric)
+    ]
     rows = [
         (
             f"`{each.name}`",

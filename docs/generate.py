@@ -37,7 +37,7 @@ from standfast.authoring.document import body_schema, contract_schema
 from standfast.authoring.process import process_schema
 from standfast.cli import main as main_command
 from standfast.cli.exits import OF_ERRORS, Exit
-from standfast.cli.frame import Verb
+from standfast.cli.frame import CliCommand
 from standfast.errors import StandfastError
 from standfast.http.options import ROLES
 from standfast.http.problems import EdgeCode, edge_status
@@ -468,7 +468,7 @@ def command_lines(path: str, command: click.Command, shared: Mapping[str, click.
     lines = ["", f"### {path}", "", " ".join((command.help or "").split("\n\n")[0].split())]
     for paragraph in (command.help or "").split("\n\n")[1:]:
         lines += ["", " ".join(paragraph.split())]
-    if not isinstance(command, Verb):
+    if not isinstance(command, CliCommand):
         return lines
     arguments = " ".join(argument_text(each) for each in command.params if isinstance(each, click.Argument))
     lines += ["", f"    {path} {arguments}".rstrip(), ""]

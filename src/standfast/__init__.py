@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     )
     from standfast.app.processes import ProcessCode
     from standfast.app.publication_views import PublishedEvent
-    from standfast.app.reasons import Reason, Why
+    from standfast.app.reasons import Reason, RunExplanation
     from standfast.app.remedies import Remedy
     from standfast.app.step_handlers import StepContext
     from standfast.app.task_views import (
@@ -278,6 +278,7 @@ __all__ = [
     "RetryPolicy",
     "ReusedIdError",
     "Run",
+    "RunExplanation",
     "Saga",
     "SagaDefinition",
     "SchemaMismatchError",
@@ -308,7 +309,6 @@ __all__ = [
     "Verification",
     "Violation",
     "Webhook",
-    "Why",
     "WorkerInfo",
     "WorkflowFailedError",
     "WorkflowInstance",
@@ -331,8 +331,8 @@ _HOMES: Final = {
     ),
     "app.copying": "Copied CopyProgress copy_database",
     "app.document_views": (
-        "AuditLine DocumentMutation DocumentPage DocumentRound DocumentSummary DocumentVersion "
-        "DocumentView EditCheck FieldDifference TransitionChoice"
+        "AuditLine DocumentMutation DocumentPage DocumentRound DocumentSummary DocumentVersion DocumentView "
+        "EditCheck FieldDifference TransitionChoice"
     ),
     "app.engine": "Engine",
     "app.faces.awaitable": "AsyncCalls AsyncRun",
@@ -341,19 +341,19 @@ _HOMES: Final = {
     "app.invariants.views": "Invariant InvariantPage Mended Violation",
     "app.letter_groups": "LetterGroup LetterGroups",
     "app.operator_views": (
-        "Backlog DeadLetter DefinitionCheck DefinitionInfo Hold InboxMessage IncidentInfo InstanceInfo MissingHandler "
-        "Observation PauseInfo ProjectionInfo Transition WorkerInfo"
+        "Backlog DeadLetter DefinitionCheck DefinitionInfo Hold InboxMessage IncidentInfo InstanceInfo "
+        "MissingHandler Observation PauseInfo ProjectionInfo Transition WorkerInfo"
     ),
     "app.past": "PastState",
     "app.pause_points": "PausePoint",
     "app.pause_views": "ResumeOption ResumeRequest",
     "app.process_views": (
-        "ExpiredProcess ProcessChoice ProcessDescriptor ProcessEvent ProcessInstance ProcessPage "
-        "ProcessStep ProcessSummary"
+        "ExpiredProcess ProcessChoice ProcessDescriptor ProcessEvent ProcessInstance ProcessPage ProcessStep "
+        "ProcessSummary"
     ),
     "app.processes": "ProcessCode",
     "app.publication_views": "PublishedEvent",
-    "app.reasons": "Reason Why",
+    "app.reasons": "Reason RunExplanation",
     "app.remedies": "Remedy",
     "app.step_handlers": "StepContext",
     "app.task_views": "DecidedTask HumanTask TaskComment TaskCounts TaskDecision TaskDetails TaskPerson",
@@ -366,10 +366,10 @@ _HOMES: Final = {
     "authoring.saga": "Branch Escalation Saga SagaDefinition StepDefinition ask event handler task",
     "diagrams.charts": "StateInfo StateMachineDefinition StateMachineView TransitionInfo",
     "errors": (
-        "CommandError ConfigurationError ConflictError CorruptHistoryError DeadlockError DefinitionError "
-        "Diagnostic ExpressionError ForbiddenError HeldError StandfastError NotFoundError PayloadError "
-        "RejectedError ReplayError ReusedIdError SchemaMismatchError StoppedError StoreError "
-        "StoreUnavailableError UnknownEventError WorkflowFailedError"
+        "CommandError ConfigurationError ConflictError CorruptHistoryError DeadlockError DefinitionError Diagnostic "
+        "ExpressionError ForbiddenError HeldError NotFoundError PayloadError RejectedError ReplayError "
+        "ReusedIdError SchemaMismatchError StandfastError StoppedError StoreError StoreUnavailableError "
+        "UnknownEventError WorkflowFailedError"
     ),
     "kernel.actor": "Actor RequestContext",
     "kernel.codecs": "Codec JsonCodec MessagePackCodec",

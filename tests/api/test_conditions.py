@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from standfast.http.conditions import Condition, condition_of
+from standfast.http.conditions import Precondition, condition_of
 from standfast.http.problems import EdgeError
 
-READ: dict[str, tuple[list[str], Condition]] = {
-    "none": ([], Condition()),
-    "any": (["*"], Condition(is_any=True)),
-    "any, with blanks": ([" * "], Condition(is_any=True)),
-    "a version": (['"v3"'], Condition(3)),
-    "a tag as it was told": (['"v3.0a1b"'], Condition(3)),
-    "two tags of one version": (['"v3.0a", "v3.0b"'], Condition(3)),
-    "two lines of one version": (['"v3.0a"', '"v3"'], Condition(3)),
-    "one of ours among others": (['"other",W/"v9" , "v3"'], Condition(3)),
-    "a comma in a tag": (['"a,b", "v3"'], Condition(3)),
-    "empty places in the list": ([', "v3",,'], Condition(3)),
+READ: dict[str, tuple[list[str], Precondition]] = {
+    "none": ([], Precondition()),
+    "any": (["*"], Precondition(is_any=True)),
+    "any, with blanks": ([" * "], Precondition(is_any=True)),
+    "a version": (['"v3"'], Precondition(3)),
+    "a tag as it was told": (['"v3.0a1b"'], Precondition(3)),
+    "two tags of one version": (['"v3.0a", "v3.0b"'], Precondition(3)),
+    "two lines of one version": (['"v3.0a"', '"v3"'], Precondition(3)),
+    "one of ours among others": (['"other",W/"v9" , "v3"'], Precondition(3)),
+    "a comma in a tag": (['"a,b", "v3"'], Precondition(3)),
+    "empty places in the list": ([', "v3",,'], Precondition(3)),
 }
 REFUSED: dict[str, tuple[list[str], str]] = {
     "a weak tag": (['W/"v3"'], "changed_meanwhile"),

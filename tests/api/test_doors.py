@@ -24,7 +24,7 @@ from api.tokens import issuer
 from api.world import ACME, GENEROUS, NORTH, SOUTH, World, documented, problem
 from standfast import ConfigurationError, Engine, PayloadError, Saga
 from standfast.http import InboundHook, LoginProvider, create_app
-from standfast.http.credentials import Doorkeeper, Identity
+from standfast.http.credentials import Authenticator, Identity
 from standfast.http.problems import EdgeError
 from standfast.http.serving import configuration, listening
 from standfast.http.tokens import InvalidTokenError
@@ -165,7 +165,7 @@ def test_whoever_guesses_on_is_looked_up_one_at_a_time(world: World) -> None:
     """Keys that come from where too much did not hold are looked up one after the other, so that nobody floods the database with them."""
     at_once: list[int] = []
 
-    class Slow(Doorkeeper):
+    class Slow(Authenticator):
         async def _looked_up(self, secret: str) -> Identity:
             at_once.append(1)
             await asyncio.sleep(0)

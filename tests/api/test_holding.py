@@ -30,10 +30,10 @@ from api.world import ACME, registered
 from standfast import Engine
 from standfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app, ending
 from standfast.http import serving as serving_
-from standfast.http.hub import Hub, Watcher
+from standfast.http.hub import EventBroadcaster, StreamSubscriber
 from standfast.http.routes.standing import is_ready
 from standfast.http.server import Server
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 from support.waiting import eventually
 
 
@@ -171,7 +171,7 @@ def test_those_who_come_late_are_told_too(engine: Engine) -> None:
     options = HttpOptions(heartbeat=timedelta(milliseconds=1), stream_interval=timedelta(milliseconds=100))
 
     async def scenario() -> bool:
-        hub, watcher = Hub(engine, options), Watcher("default", None, 10)
+        hub, watcher = EventBroadcaster(engine, options), StreamSubscriber("default", None, 10)
         await hub.begun()
         await asyncio.sleep(0.02)  # It has read once for nobody, and looks once more before it rests.
         with hub.watching(watcher):
@@ -202,7 +202,7 @@ def test_two_who_come_first_miss_nothing_of_one_another(engine: Engine) -> None:
 
     async def scenario() -> bool:
         slowed = SimpleNamespace(aio=SimpleNamespace(admin=SimpleNamespace(written=written)))
-        hub, watcher = Hub(cast("Engine", slowed), HttpOptions()), Watcher("default", None, 10)
+        hub, watcher = EventBroadcaster(cast("Engine", slowed), HttpOptions()), StreamSubscriber("default", None, 10)
         with hub.watching(watcher):
             faster, slower = asyncio.create_task(hub.begun()), asyncio.create_task(hub.begun())
             await faster
@@ -282,7 +282,7 @@ def test_strangers_keep_no_database_busy(monkeypatch: pytest.MonkeyPatch) -> Non
     engine = Engine("sqlite://")  # Without a worker, which looks at the database by itself.
     looks, asked = engine.service.store.survey, 0
 
-    def counted() -> AbstractContextManager[Parts]:
+    def counted() -> AbstractContextManager[StoreParts]:
         nonlocal asked
         asked += 1
         return looks()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from standfast.app.access_views import Written
-from standfast.http.hub import Watcher
+from standfast.http.hub import StreamSubscriber
 from standfast.http.news import FLOOD, News, changes
 from standfast.kernel.ids import InstanceId, uuid_of
 
@@ -50,7 +50,7 @@ def test_of_a_flood_each_run_is_told_once() -> None:
 def test_all_who_listen_are_sent_the_same() -> None:
     """News is written down once, however many are told of it."""
     news = News(happened(2))
-    ears = [Watcher("acme", None, backlog=10) for _ in range(2)]
+    ears = [StreamSubscriber("acme", None, backlog=10) for _ in range(2)]
     for ear in ears:
         ear.hear(news)
     ((first,), (second,)) = (ear.take() for ear in ears)
@@ -59,7 +59,7 @@ def test_all_who_listen_are_sent_the_same() -> None:
 
 def test_only_who_does_not_keep_up_is_behind() -> None:
     """What comes at once may be more than is kept for who is slow; a second piece on top of it is too much."""
-    ear = Watcher("acme", None, backlog=5)
+    ear = StreamSubscriber("acme", None, backlog=5)
     ear.hear(News(happened(9)))
     assert (ear.is_behind, len(ear.take())) == (False, 1)
     ear.hear(News(happened(3)))

@@ -22,9 +22,9 @@ from standfast.app.faces.awaitable import AsyncCalls
 from standfast.http import HttpOptions
 from standfast.http.credentials import Identity
 from standfast.http.cursors import written
-from standfast.http.limits import Room
+from standfast.http.limits import StreamSlots
 from standfast.http.routes import ROUTES
-from standfast.http.routing import Answer, Call, Route
+from standfast.http.routing import Route, RouteCall, RouteResponse
 from support.recording import SOME, STYLES, Recorder, Style, hints_of, is_shape, plain
 
 ANN = Actor(id="ann", capabilities=frozenset({"*"}))
@@ -166,10 +166,10 @@ def asked(route: Route, given: Given, style: Style) -> Seen:
         options=HttpOptions(),
         engine=engine,
         now=lambda: datetime(2030, 1, 1, tzinfo=UTC),
-        waits=Room(1, 1, "requests"),
+        waits=StreamSlots(1, 1, "requests"),
         hub=types.SimpleNamespace(waited=lambda answer: answer),
     )
-    call = Call(
+    call = RouteCall(
         server=server,  # type: ignore[arg-type]
         calls=recorder.of(AsyncCalls),
         identity=IDENTITY,
@@ -192,7 +192,7 @@ def asked(route: Route, given: Given, style: Style) -> Seen:
 
 async def _answered(answer: Awaitable[object]) -> object:
     found = await answer
-    if isinstance(found, Answer):
+    if isinstance(found, RouteResponse):
         return plain({"value": found.value, "headers": dict(found.headers)})
     return plain(found)
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from machine.generating import random_graph, random_input
-from standfast import Actor, Definition, Fail, Remedy, RequestContext, ResumeOption, Saga, Why, load_rules
+from standfast import Actor, Definition, Fail, Remedy, RequestContext, ResumeOption, RunExplanation, Saga, load_rules
 from standfast.app.faces.blocking import Run
 from standfast.errors import StandfastError
 from standfast.testing import ManualEngine
@@ -121,7 +121,7 @@ def problems(world: World, moves: Sequence[Move]) -> Iterator[str]:
             yield from trial.of(f"resume_options: {option}", partial(_take, world, option))
 
 
-def _shape(why: Why) -> list[tuple[str, int | None]]:
+def _shape(why: RunExplanation) -> list[tuple[str, int | None]]:
     return [(each.kind, each.step_number) for each in why.reasons]
 
 

@@ -19,7 +19,7 @@ from standfast.machine.runs import repair_commands as r
 from standfast.machine.runs.acts import NOTED
 from standfast.machine.runs.admission import OPERATIONS
 from standfast.machine.runs.document_commands import DocumentCommand
-from standfast.store.shapes import Header, InstanceQuery
+from standfast.store.shapes import InstanceHeader, InstanceQuery
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.inside import store_of
@@ -106,7 +106,7 @@ def _in_order(fields: dict[str, object]) -> dict[str, object]:
     return {**fields, "roles": sorted(roles)} if isinstance(roles, list) else fields
 
 
-def _instances(engine: ManualEngine) -> list[Header]:
+def _instances(engine: ManualEngine) -> list[InstanceHeader]:
     """All instances of the tenant, those of the engine itself included."""
     return store_of(engine).reader("default").instances(InstanceQuery(limit=100))
 

@@ -24,7 +24,7 @@ from standfast import (
 )
 from standfast.app import batching
 from standfast.app.batch_views import Batch
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, Place
@@ -106,7 +106,7 @@ def test_a_database_that_was_away_refuses_nothing(place: Place, monkeypatch: pyt
     engine.drain()
     looks = iter(range(3))
 
-    def check(desk: Desk, run: InstanceId) -> None:
+    def check(desk: CallContext, run: InstanceId) -> None:
         if next(looks, None) == 1:
             raise StoreUnavailableError("the database is away")
         found(desk, run)

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from standfast.app.departure import Departure
+from standfast.app.departure import GracefulShutdown
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def unharmed() -> Iterator[None]:
 def test_the_first_signal_begins_it_and_sigterm_again_changes_nothing() -> None:
     """It begins once; from then on SIGINT does what it does by itself, and afterwards everything is as it was."""
     heard: list[str] = []
-    with unharmed(), Departure(lambda: heard.append("begun")) as departure:
+    with unharmed(), GracefulShutdown(lambda: heard.append("begun")) as departure:
         assert not departure.has_begun
         for _ in range(3):
             signal.raise_signal(signal.SIGTERM)
@@ -35,12 +35,12 @@ def test_the_first_signal_begins_it_and_sigterm_again_changes_nothing() -> None:
 def test_what_is_nested_ends_as_a_whole() -> None:
     """A signal is heard by both, whichever is there; one that came before the inner one ends it as soon as it is there."""
     heard: list[str] = []
-    with unharmed(), Departure(lambda: heard.append("outer")) as outer:
-        with Departure(lambda: heard.append("inner")):
+    with unharmed(), GracefulShutdown(lambda: heard.append("outer")) as outer:
+        with GracefulShutdown(lambda: heard.append("inner")):
             signal.raise_signal(signal.SIGINT)
         assert (sorted(heard), outer.has_begun) == (["inner", "outer"], True)
         assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
         signal.raise_signal(signal.SIGTERM)
-        with Departure(lambda: heard.append("late")) as late:
+        with GracefulShutdown(lambda: heard.append("late")) as late:
             assert (heard[-1], late.has_begun) == ("late", True)
         assert len(heard) == 3

@@ -23,7 +23,7 @@ from standfast.machine.machine import GraphMachine
 from standfast.machine.runs.candidates import question_of
 from standfast.machine.runs.event_keys import key_or_none
 from standfast.machine.runs.namespaces import text_names
-from standfast.machine.runs.state import State, Step
+from standfast.machine.runs.state import RunState, StepState
 from standfast.testing import ManualEngine
 from support.campaigns import SEED
 
@@ -58,14 +58,14 @@ class Reality:
         return work
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         """The run as its history tells it."""
         desk = self.engine._desk
 
-        def read(reader: Any) -> State:
+        def read(reader: Any) -> RunState:
             header = workflow_row(reader, self.run.id)
             program = desk.registry.get(header.tenant, header.definition, header.definition_version)
-            return cast("State", program.replay(program.initial(), reader.events(header.id, limit=100_000)))
+            return cast("RunState", program.replay(program.initial(), reader.events(header.id, limit=100_000)))
 
         return desk.look(read).result()
 
@@ -82,14 +82,14 @@ class Reality:
                 return ends
         return "endless"
 
-    def _on(self, state: State) -> str:
+    def _on(self, state: RunState) -> str:
         silent = self._supposed["unanswered"]
         waiting = [(each, self._machine.routes.node(each.node)) for each in state.open.values() if each.of is None]
         for step, node in waiting:
-            if isinstance(node.op, g.Human) and node.id not in silent:
+            if isinstance(node.op, g.HumanOp) and node.id not in silent:
                 return self._decide(step, node.op)
         for step, node in waiting:
-            for each in node.op.events if isinstance(node.op, g.WaitEvents) else ():
+            for each in node.op.events if isinstance(node.op, g.WaitEventsOp) else ():
                 known = {*(step.came or {}), *(name for number, name in self._in_vain if number == step.number)}
                 if each.event in silent or each.title in known:
                     continue
@@ -101,7 +101,7 @@ class Reality:
                     self._in_vain.add((step.number, each.title))
                 return ""
         for _, node in waiting:
-            if isinstance(node.op, g.WaitEvent) and node.op.signal not in silent:
+            if isinstance(node.op, g.WaitEventOp) and node.op.signal not in silent:
                 self.engine.acting(EVE).run(self.run.id).signal(node.op.signal, self._brings(node.op.signal))
                 return ""
         return self._let_time_pass(state)
@@ -109,7 +109,7 @@ class Reality:
     def _brings(self, event: str) -> object:
         return self._supposed["events"].get(event)
 
-    def _let_time_pass(self, state: State) -> str:
+    def _let_time_pass(self, state: RunState) -> str:
         for _ in range(30):  # An engine sees to things of its own on the way.
             due = self.engine.runtime.next_due()
             if due is None:
@@ -119,7 +119,7 @@ class Reality:
                 return ""
         return "waits"
 
-    def _decide(self, step: Step, op: g.Human) -> str:
+    def _decide(self, step: StepState, op: g.HumanOp) -> str:
         name = step.node
         self._times[name] += 1
         said = self._supposed["decisions"].get(name, [])
@@ -147,8 +147,10 @@ def comparable(rng: Random) -> g.Graph:
     while True:
         graph = random_graph(rng)
         ops = [node.op for node in graph.nodes.values()]
-        asks = [ask for op in ops if isinstance(op, g.Human) for ask in op.asks]
-        has_others = any(isinstance(op, g.Split | g.Notice) or (isinstance(op, g.Human) and op.chain) for op in ops)
+        asks = [ask for op in ops if isinstance(op, g.HumanOp) for ask in op.asks]
+        has_others = any(
+            isinstance(op, g.SplitOp | g.NotificationOp) or (isinstance(op, g.HumanOp) and op.chain) for op in ops
+        )
         if len(ops) > 3 and not has_others and all(ask.by in {"user", "role"} for ask in asks):
             return graph
 
@@ -156,10 +158,10 @@ def comparable(rng: Random) -> g.Graph:
 def random_script(rng: Random, graph: g.Graph) -> dict[str, Any]:
     """What is supposed of a graph, at random."""
     ops = {node.id: node.op for node in graph.nodes.values()}
-    asking = {name: op for name, op in ops.items() if isinstance(op, g.Human)}
-    callees = [*sorted(graph.handlers), *({"child"} if any(isinstance(op, g.Call) for op in ops.values()) else ())]
-    awaited = {op.signal for op in ops.values() if isinstance(op, g.WaitEvent)}
-    awaited |= {each.event for op in ops.values() if isinstance(op, g.WaitEvents) for each in op.events}
+    asking = {name: op for name, op in ops.items() if isinstance(op, g.HumanOp)}
+    callees = [*sorted(graph.handlers), *({"child"} if any(isinstance(op, g.CallOp) for op in ops.values()) else ())]
+    awaited = {op.signal for op in ops.values() if isinstance(op, g.WaitEventOp)}
+    awaited |= {each.event for op in ops.values() if isinstance(op, g.WaitEventsOp) for each in op.events}
     brought = ({"x": 7}, {"x": 1}, None, {"items": [1]})
     return {
         "decisions": {
@@ -212,7 +214,7 @@ def check(seed: str) -> None:
     assert told_way(found) == way(reality.run), seed
     assert (found.ends, found.status, found.outcome) == (ends, real.status, real.outcome), (seed, found.reason)
     if real.status == "completed":
-        calls = {node.id for node in graph.nodes.values() if isinstance(node.op, g.Call)}
+        calls = {node.id for node in graph.nodes.values() if isinstance(node.op, g.CallOp)}
         assert plain(found.data, calls) == plain(real.result, calls), seed
     reality.engine.stop()
 
@@ -270,7 +272,7 @@ workflows:
 def test_every_event_that_a_step_waits_for_comes() -> None:
     """A step that waits for several events gets all of them, and one that comes in vain is waited for as long as in a run."""
     awaited = tuple(g.Awaited(event=each, name=each) for each in ("paid", "packed"))
-    definition = made_of(g.Node(id="both", op=g.WaitEvents(events=awaited, need="all")))
+    definition = made_of(g.Node(id="both", op=g.WaitEventsOp(events=awaited, need="all")))
     both = tried(definition, events={"paid": 1, "packed": 2})
     assert (both.ends, both.data["both"]) == ("ended", {"paid": 1, "packed": 2})
     choosy = (
@@ -307,10 +309,10 @@ def test_a_call_that_is_put_off_holds_nobody_up() -> None:
 
 def test_what_undoes_a_question_is_none() -> None:
     """Whoever is told that a question was decided in vain is not asked it again."""
-    work = g.Work(handler="tell", start_after_ms=1000)
+    work = g.HandlerCall(handler="tell", start_after_ms=1000)
     definition = made_of(
-        g.Node(id="ask", op=g.Human(), compensation=work),
-        g.Node(id="do", op=g.Task(work=g.Work(handler="do"))),
+        g.Node(id="ask", op=g.HumanOp(), compensation=work),
+        g.Node(id="do", op=g.TaskOp(work=g.HandlerCall(handler="do"))),
         edges=[g.Edge(source="ask", target="do", on=g.CONFIRMED)],
     )
     found = tried(definition, failing=["do"])
@@ -335,7 +337,7 @@ def test_a_list_is_no_circle() -> None:
 
 def test_reminders_are_no_circle() -> None:
     """Who is reminded every hour for months, and never answers, is waited for until the time is over; without one, for ever."""
-    asked = g.Human(asks=(), role="r", times=g.Times(every_ms=3_600_000))
+    asked = g.HumanOp(asks=(), role="r", times=g.TaskTimes(every_ms=3_600_000))
     for timeout_ms, ends in ((1500 * 3_600_000, ("ended", "failed")), (None, ("waits", "running"))):
         found = tried(made_of(g.Node(id="ask", op=asked, timeout_ms=timeout_ms)), unanswered=["ask"])
         assert (found.ends, found.status) == ends, found.reason

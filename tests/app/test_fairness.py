@@ -10,7 +10,7 @@ import pytest
 
 from standfast import ConfigurationError, EffectContext, Settings
 from standfast.runtime.clock import ManualClock
-from standfast.runtime.commit.shares import Shares
+from standfast.runtime.commit.shares import TenantFairness
 from standfast.testing.manual import START
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Do, Puppet, act
@@ -58,7 +58,7 @@ def test_a_worker_with_threads_lets_the_quiet_tenant_in_between(live: Live) -> N
 
 def test_a_share_comes_back_with_time_and_is_not_remembered_for_ever() -> None:
     """A tenant that was quiet for a while is on time again, and those on time are forgotten when there are many."""
-    shares = Shares(10.0)
+    shares = TenantFairness(10.0)
     assert [shares.take("a", START).total_seconds() for _ in range(3)] == [0.0, 0.1, 0.2]
     assert shares.take("b", START) == timedelta(0)
     later = START + timedelta(seconds=1)

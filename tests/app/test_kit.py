@@ -29,7 +29,7 @@ from standfast import (
     message,
 )
 from standfast.kernel.decision import Recall
-from standfast.testing import ManualEngine, Stored, given
+from standfast.testing import ManualEngine, StoredState, given
 from support.samples import (
     END,
     PATIENCE,
@@ -325,14 +325,16 @@ class Scales(Decider[int, Weigh, Weighed, Print]):
 @pytest.mark.row("D-115", "D-117")
 def test_upcasters_are_tested_with_what_is_stored() -> None:
     """Events, commands and effects in an old shape are given as they are stored, and come out as the engine would read them."""
-    past = given(Scales(), Stored("Weighed", {"kilograms": 2}), Weighed(5), Stored("Weighed", {"grams": 1}, version=2))
+    past = given(
+        Scales(), StoredState("Weighed", {"kilograms": 2}), Weighed(5), StoredState("Weighed", {"grams": 1}, version=2)
+    )
     assert past.state == 2006
-    past.when(Stored("Weigh", {"kilograms": 1})).then(Weighed(1000)).then_state(3006)
-    assert past.read_effect(Stored("Print", {"kilograms": 3})) == Print(3000)
+    past.when(StoredState("Weigh", {"kilograms": 1})).then(Weighed(1000)).then_state(3006)
+    assert past.read_effect(StoredState("Print", {"kilograms": 3})) == Print(3000)
     with pytest.raises(UnknownEventError, match="'Weighed' version 3"):
-        given(Scales(), Stored("Weighed", {}, version=3))
+        given(Scales(), StoredState("Weighed", {}, version=3))
     with pytest.raises(PayloadError, match=r"the upcaster of 'Weighed' version 1 .*KeyError"):
-        given(Scales(), Stored("Weighed", {"pounds": 2}))
+        given(Scales(), StoredState("Weighed", {"pounds": 2}))
 
 
 @pytest.mark.row("D-114")

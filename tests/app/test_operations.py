@@ -29,7 +29,7 @@ from standfast import (
     StoppedError,
 )
 from standfast.app.calls.faces import FutureEngineCalls
-from standfast.runtime.telemetry import HandlerMissing, Happening
+from standfast.runtime.telemetry import HandlerMissingObserved, Happening
 from standfast.store.ranks import rank_of
 from standfast.store.shapes import DEFAULT_TENANT, Maintenance
 from support.engines import AT_ONCE, QUICK, Live, Place
@@ -279,16 +279,16 @@ def test_a_policy_that_cannot_work_is_refused() -> None:
 def test_a_missing_handler_is_reported_now_and_then(place: Place) -> None:
     """Work that no live worker can do is shown, once in a while and not at every look."""
     heard: list[Happening] = []
-    missing = HandlerMissing(handler="puppet", waiting=1)
+    missing = HandlerMissingObserved(handler="puppet", waiting=1)
     engine = place.engine(Settings(missing_handler_throttle=MINUTE)).register(Puppet(act)).listen(heard.append)
     engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(seconds=5)
     for _ in range(3):
         engine.runtime.housekeeping.missing.look()
-    assert [each for each in heard if isinstance(each, HandlerMissing)] == [missing]
+    assert [each for each in heard if isinstance(each, HandlerMissingObserved)] == [missing]
     engine.advance(MINUTE)
     engine.runtime.housekeeping.step()
-    assert [each for each in heard if isinstance(each, HandlerMissing)] == [missing, missing]
+    assert [each for each in heard if isinstance(each, HandlerMissingObserved)] == [missing, missing]
     helper = place.engine().register(Puppet(act), done)
     helper.runtime.heartbeat.step()
     assert engine.runtime.housekeeping.missing.look() == []

@@ -35,7 +35,7 @@ from standfast.app.calls.run import FutureRun
 from standfast.authoring.definition import Definition
 from standfast.kernel.actor import SYSTEM
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.companions import Attendance, CallFacts, Companion
+from standfast.runtime.companions import CallFacts, CallInterception, Interceptor
 from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Noted, Notes, Puppet
@@ -582,12 +582,12 @@ def test_an_event_for_one_taker_is_taken_in_its_partition(place: Place, *, waits
     assert within(engine, "south").events.get("e").taken_by == south.id
 
 
-class Renaming(Companion):
+class Renaming(Interceptor):
     """Gives every call a trace of its own, as tracers do."""
 
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-    def call(self, facts: CallFacts) -> Attendance:
+    def call(self, facts: CallFacts) -> CallInterception:
         """Goes along itself."""
         del facts
         return self
@@ -638,7 +638,7 @@ def test_nobody_waits_for_a_run_of_another_partition(live: Live) -> None:
 
 
 def test_addresses_of_calls_are_made_at_one_place() -> None:
-    """`Desk.address` says the partition; an address that a call makes by itself would be one of all partitions."""
+    """`CallContext.address` says the partition; an address that a call makes by itself would be one of all partitions."""
     package = Path(faces.__file__).parents[1]
     makers = {str(path.relative_to(package)) for path in package.rglob("*.py") if "Address(" in path.read_text()}
     assert makers == {

@@ -20,10 +20,10 @@ import standfast.runtime.work.intake
 import standfast.store.port
 from standfast import ConfigurationError, DefinitionError, EffectContext, Engine, Moment, NotFoundError, StoppedError
 from standfast.kernel.codecs import JsonCodec
-from standfast.runtime.chance import SeededChance
+from standfast.runtime.chance import SeededRandomness
 from standfast.runtime.clock import ManualClock
-from standfast.runtime.service import Service
-from standfast.runtime.workplace import Runtime
+from standfast.runtime.service import Dispatcher
+from standfast.runtime.workplace import WorkerProcess
 from standfast.store.opening import open_store
 from support.engines import Live, Place
 from support.samples import (
@@ -125,8 +125,8 @@ def test_run_gives_the_signals_back(live: Live) -> None:
 def test_one_engine_bundles_both_parts(place: Place) -> None:
     """For a program with one process the engine is both, and both parts can be reached."""
     engine = place.engine()
-    assert isinstance(engine.service, Service)
-    assert isinstance(engine.runtime, Runtime)
+    assert isinstance(engine.service, Dispatcher)
+    assert isinstance(engine.runtime, WorkerProcess)
 
 
 @pytest.mark.row("D-033")
@@ -230,7 +230,7 @@ def test_the_parts_can_be_replaced_one_by_one() -> None:
     with Engine(
         store=open_store("sqlite://"),
         clock=ManualClock(start),
-        chance=SeededChance(7),
+        chance=SeededRandomness(7),
         codec=JsonCodec(),
         threads=False,
     ) as engine:
@@ -240,11 +240,11 @@ def test_the_parts_can_be_replaced_one_by_one() -> None:
     parts = (
         standfast.kernel.decider.Decider,
         standfast.kernel.decision.Decision,
-        standfast.store.port.Unit,
-        standfast.runtime.work.intake.Intake,
+        standfast.store.port.Transaction,
+        standfast.runtime.work.intake.Claimer,
         standfast.runtime.loops.due_work.DueWork,
-        Service,
-        Runtime,
+        Dispatcher,
+        WorkerProcess,
     )
     assert len({part.__module__ for part in parts}) == len(parts)
 

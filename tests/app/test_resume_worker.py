@@ -30,14 +30,14 @@ def asking(stage: Stage) -> SagaDefinition:
     return Saga("asking").human("ask").step("after", stage.does("after")).build()
 
 
-def rules(first: g.Op = g.Human(), on: str = "confirmed") -> bytes:  # noqa: B008 - it is frozen
+def rules(first: g.Op = g.HumanOp(), on: str = "confirmed") -> bytes:  # noqa: B008 - it is frozen
     """A workflow of rules that asks somebody, or does something else first."""
     graph = compile_graph(
         kind="rules",
         name="rules",
         version="1",
         entry="ask",
-        nodes=[g.Node(id="ask", op=first), g.Node(id="end", op=g.End())],
+        nodes=[g.Node(id="ask", op=first), g.Node(id="end", op=g.EndOp())],
         edges=[g.Edge(source="ask", target="end", on=on)],
         policies=g.Policies(),
     )
@@ -184,7 +184,7 @@ def test_what_was_decided_goes_on_at_the_next_look(place: Place) -> None:
 def test_pauses_of_rules_end_after_a_day(place: Place) -> None:
     """Such a run fails then; those of other kinds are paused for as long as anybody likes."""
     engine = place.engine().register(asking(Stage()))
-    engine.definitions.publish(rules(g.Task(work=g.Work(handler="h")), g.OK))
+    engine.definitions.publish(rules(g.TaskOp(work=g.HandlerCall(handler="h")), g.OK))
     engine.drain()
     short, long = engine.start("rules").id, run(engine, "asking")
     for each in (short, long):

@@ -24,8 +24,8 @@ from standfast import (
     message,
 )
 from standfast.kernel.codecs import JsonCodec
-from standfast.kernel.vocabulary import Vocabulary
-from standfast.runtime.telemetry import HandlerMissing, Happening, HistoryUnreadable, WorkUnreadable
+from standfast.kernel.vocabulary import MessageTypeSet
+from standfast.runtime.telemetry import HandlerMissingObserved, Happening, HistoryUnreadable, WorkUnreadable
 from standfast.store.shapes import SHARED_TENANT
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -265,7 +265,7 @@ def test_an_instance_of_an_unmet_saga_hears_that_its_handler_is_missing(place: P
     watcher.listen(heard.append)
     place.clock.move(HOUR)
     watcher.runtime.housekeeping.step()
-    assert HandlerMissing(handler="fax", waiting=1) in heard
+    assert HandlerMissingObserved(handler="fax", waiting=1) in heard
     assert "step_skipped_missing_handler" in [each.event_type for each in watcher.run(instance).history()]
 
 
@@ -368,7 +368,7 @@ def test_older_words_can_be_read_where_upcasters_lead_on() -> None:
     """A chain of upcasters makes all its versions readable; one with a gap only those behind the gap."""
     upcasters = {("Noted", 1): dict, ("Noted", 3): dict}
     noted: type = message(name="Noted", version=4)(type("Noted", (), {}))
-    words = Vocabulary([noted], kind="event", decider="d", codec=JsonCodec(), upcasters=upcasters)
+    words = MessageTypeSet([noted], kind="event", decider="d", codec=JsonCodec(), upcasters=upcasters)
     assert words.readable() == {("Noted", 3), ("Noted", 4)}
 
 

@@ -19,7 +19,7 @@ from standfast import (
     Saga,
     load_processes,
 )
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.kernel.schedule_records import ScheduleChanged
 from standfast.machine.schedules import words as w
 from standfast.machine.schedules.rows import standing_of
@@ -548,7 +548,7 @@ def test_lists_come_in_pages(place: Place, monkeypatch: pytest.MonkeyPatch) -> N
         engine.schedules.trigger("s0", overlap="buffer_one")
     looked_at = [engine.schedules.get(f"s{number}") for number in (4, 3, 2, 1, 0)]
     with monkeypatch.context() as patch:
-        patch.setattr(Desk, "folded", None)
+        patch.setattr(CallContext, "folded", None)
         first = engine.schedules.list(limit=3)
         rest = engine.schedules.list(after=first[-1], limit=3)
     assert [*first, *rest] == looked_at

@@ -39,8 +39,8 @@ from standfast import (
 )
 from standfast.runtime.clock import ManualClock
 from standfast.runtime.telemetry import Committed, Happening
-from standfast.store.port import Unit
-from standfast.store.reading import Reader
+from standfast.store.port import Transaction
+from standfast.store.reading import TenantReader
 from standfast.store.shapes import Address, Borrower, Claim, StoredMessage
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
@@ -149,7 +149,7 @@ def _questions_answered_at_once(live: Live, settings: Settings) -> object:
     inside, peak, lock, asked, met = [0], [0], threading.Lock(), threading.Event(), threading.Event()
     engine = live.engine(settings)
 
-    def question(reader: Reader) -> None:
+    def question(reader: TenantReader) -> None:
         reader.headers([])
         with lock:
             inside[0] += 1
@@ -215,7 +215,7 @@ def _role_that_a_call_is_lent_a_connection_for(live: Live, settings: Settings) -
         lend = kind.lend
 
         def spied(
-            unit: Unit, limit: float | None = None, borrower: Borrower | None = None, claim: Claim | None = None
+            unit: Transaction, limit: float | None = None, borrower: Borrower | None = None, claim: Claim | None = None
         ) -> object:
             roles.append("" if borrower is None else borrower.role)
             return lend(unit, limit, borrower, claim)

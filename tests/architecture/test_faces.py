@@ -74,7 +74,7 @@ def test_every_call_is_in_every_face(kind: type, face: str) -> None:
     other = calls(twin(kind, face))
     assert other.keys() == calls(kind).keys()
     for name, signature in calls(kind).items():
-        lasts = str(signature.return_annotation).startswith("EndReply[")
+        lasts = str(signature.return_annotation).startswith("CompletionReply[")
         wanted = [*signature.parameters, *(["timeout"] if lasts else [])]
         assert list(other[name].parameters) == wanted, name
         for parameter in signature.parameters.values():

@@ -29,8 +29,8 @@ from authority.calls import (
     takes,
 )  # fmt: skip
 from standfast import Actor, ForbiddenError, NotFoundError, RequestContext, StandfastError
-from standfast.runtime.commit.joint import Joints
-from standfast.runtime.service import Service
+from standfast.runtime.commit.joint import JointCommits
+from standfast.runtime.service import Dispatcher
 from support.engines import Place
 from support.samples import Do, Doll
 
@@ -263,7 +263,7 @@ def test_a_right_that_ends_after_the_first_look_is_not_used(place: Place, monkey
 
         return ended
 
-    for owner, name in ((Service, "operate"), (Service, "execute"), (Joints, "run")):
+    for owner, name in ((Dispatcher, "operate"), (Dispatcher, "execute"), (JointCommits, "run")):
         monkeypatch.setattr(owner, name, ending(getattr(owner, name)))
     tried = [name for name in (*NORTH, *TENANT) if takes(name) == "right" and name not in NOTHING_TO_DO]
     told: dict[str, str] = {}

@@ -12,7 +12,7 @@ from app.documents.test_rows import submitted
 from cli.calling import Standfast
 from standfast.authoring.definition import Definition
 from standfast.cli.exits import Exit
-from standfast.machine.graphs.graph import Node, Task, Work
+from standfast.machine.graphs.graph import HandlerCall, Node, TaskOp
 from standfast.testing import ManualEngine
 from support.envelopes import APPROVE_SLOT, approval, both, invoice
 
@@ -191,7 +191,7 @@ def test_a_document_that_another_system_keeps(based: Standfast, tmp_path: Path) 
 
 def test_a_branch_of_a_document_is_ended(based: Standfast) -> None:
     """By the document's own name, as by that of its run; one with an approval ahead is kept."""
-    check = Node(id="check", op=Task(work=Work(handler="check")))
+    check = Node(id="check", op=TaskOp(work=HandlerCall(handler="check")))
     engine = ManualEngine(based.url, is_alone=False)
     engine.register(Definition(graph=invoice({APPROVE_SLOT: both(approval("first"), check)})))
     made = submitted(engine)

@@ -21,7 +21,7 @@ from cli.calling import Standfast
 from standfast.cli import frame, main
 from standfast.cli.exits import OF_ERRORS, Exit, exit_of
 from standfast.cli.logs import begin_logs
-from standfast.cli.place import Place, configuration_of
+from standfast.cli.place import Target, configuration_of
 from standfast.errors import ConfigurationError, ConflictError, NotFoundError, ReusedIdError
 from support.repository import ROOT, load_generator
 
@@ -59,7 +59,7 @@ def test_what_the_table_does_not_name_has_the_code_of_its_parent() -> None:
 @pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[path for path, _ in COMMANDS])
 def test_every_command_helps_with_an_example(standfast: Standfast, path: str, command: click.Command) -> None:
     """Help says what a command does, what each option is for, and shows a call that names the command."""
-    assert isinstance(command, frame.Verb)
+    assert isinstance(command, frame.CliCommand)
     assert command.help
     assert command.examples
     assert all(path in example for example in command.examples)
@@ -73,7 +73,7 @@ def test_every_command_helps_with_an_example(standfast: Standfast, path: str, co
 @pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[path for path, _ in COMMANDS])
 def test_examples_can_be_typed(path: str, command: click.Command) -> None:
     """Every example is parsed by the command that it is an example of."""
-    assert isinstance(command, frame.Verb)
+    assert isinstance(command, frame.CliCommand)
     for name in ("order.json", "row.json", "old.json", "rent.json", "keys.txt"):
         Path(name).write_text("{}")
     for example in command.examples:
@@ -425,11 +425,11 @@ def test_logs_are_lines_for_people_or_json(monkeypatch: pytest.MonkeyPatch) -> N
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(root, "level", root.level)
-    begin_logs(Place(configuration_of({"log_format": "json"}, None)))
+    begin_logs(Target(configuration_of({"log_format": "json"}, None)))
     record = logging.makeLogRecord({"name": "shop", "msg": "two\nlines", "levelname": "INFO"})
     assert json.loads(root.handlers[0].format(record))["message"] == "two\nlines"
     monkeypatch.setattr(root, "handlers", [])
-    begin_logs(Place(configuration_of({}, None)))
+    begin_logs(Target(configuration_of({}, None)))
     assert root.handlers[0].format(record).endswith("INFO shop two\\u000alines")
     error = ValueError("wrong\n2026-01-01 INFO shop all is well")
     fields = {"name": "shop", "msg": "no", "levelname": "ERROR", "exc_info": (ValueError, error, None)}

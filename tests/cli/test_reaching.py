@@ -19,7 +19,7 @@ from cli.test_frame import COMMANDS
 from standfast.app.configuration import Configuration
 from standfast.app.engine import Engine
 from standfast.cli import frame, main
-from standfast.cli.place import Place
+from standfast.cli.place import Target
 from standfast.client import Client
 from support.recording import FULL, SOME, STYLES, Recorder, Style
 
@@ -127,10 +127,10 @@ class Typist:
         self._before = ["--server", "https://there.example", "--api-key", "k"] if is_remote else []
 
         @contextmanager
-        def engine(place: Place) -> Iterator[Engine]:
+        def engine(place: Target) -> Iterator[Engine]:
             yield opened(place)
 
-        def opened(place: Place) -> Engine:
+        def opened(place: Target) -> Engine:
             self.recorder.note("open", {"url": place.url})
             found: Engine = self.recorder.of(Engine)
             return found
@@ -141,8 +141,8 @@ class Typist:
             self.recorder.note("connect", told_)
             yield self.recorder.of(Client)
 
-        monkeypatch.setattr(Place, "engine", engine)
-        monkeypatch.setattr(Place, "open", opened)
+        monkeypatch.setattr(Target, "engine", engine)
+        monkeypatch.setattr(Target, "open", opened)
         monkeypatch.setattr("standfast.cli.place._client", client)
         monkeypatch.setattr(time, "sleep", self._sleep)
         monkeypatch.setattr(time, "monotonic", self._monotonic)
@@ -163,7 +163,7 @@ class Typist:
         return Seen(self.recorder.calls, result.output, result.exit_code)
 
 
-def bases(path: Sequence[str], command: frame.Verb) -> Iterator[Raw]:
+def bases(path: Sequence[str], command: frame.CliCommand) -> Iterator[Raw]:
     """Lines that can be typed, as what stands behind each parameter: the examples of the command first."""
     lines = [*(each.split(" | ")[-1].split(" > ")[0] for each in command.examples), *ALSO.get(" ".join(path), ())]
     for each in lines:
@@ -172,7 +172,7 @@ def bases(path: Sequence[str], command: frame.Verb) -> Iterator[Raw]:
         yield {name: value for name, value in parser.parse_args(words)[0].items() if value is not None}
 
 
-def line(command: frame.Verb, raw: Mapping[str, Any]) -> list[str]:
+def line(command: frame.CliCommand, raw: Mapping[str, Any]) -> list[str]:
     """The words of a line."""
     words: list[str] = []
     behind: list[str] = []
@@ -207,7 +207,7 @@ def pairs_of(param: click.Parameter) -> list[tuple[Any, Any]]:
     return list(PAIRS[param.type.name])
 
 
-def reaches(typist: Typist, path: Sequence[str], command: frame.Verb, param: click.Parameter) -> bool:
+def reaches(typist: Typist, path: Sequence[str], command: frame.CliCommand, param: click.Parameter) -> bool:
     """Whether a value makes a difference, in whatever line it can be typed in."""
     name = param.name or ""
     also: Raw = {"actor": "ann"} if name in {"roles", "capabilities"} else {}
@@ -254,7 +254,7 @@ ASKING = [each for each in COMMANDS if each[0].removeprefix("standfast ") not in
 
 @pytest.mark.usefixtures("_files")
 @pytest.mark.parametrize(("path", "command"), ASKING, ids=[path for path, _ in ASKING])
-def test_every_option_reaches_the_engine(monkeypatch: pytest.MonkeyPatch, path: str, command: frame.Verb) -> None:
+def test_every_option_reaches_the_engine(monkeypatch: pytest.MonkeyPatch, path: str, command: frame.CliCommand) -> None:
     """On a database, two values of any option or argument lead to different calls of the engine, or to different output."""
     typist, words = Typist(monkeypatch, is_remote=False), path.split()[1:]
     own = [each for each in command.params if each.name not in ELSEWHERE | {"server", "api_key"}]
@@ -267,7 +267,7 @@ REMOTE = [each for each in ASKING if "server" in {param.name for param in each[1
 
 @pytest.mark.usefixtures("_files")
 @pytest.mark.parametrize(("path", "command"), REMOTE, ids=[path for path, _ in REMOTE])
-def test_every_option_reaches_the_server(monkeypatch: pytest.MonkeyPatch, path: str, command: frame.Verb) -> None:
+def test_every_option_reaches_the_server(monkeypatch: pytest.MonkeyPatch, path: str, command: frame.CliCommand) -> None:
     """With `--server`, two values of any option or argument lead to different requests, or to different output."""
     typist, words = Typist(monkeypatch, is_remote=True), path.split()[1:]
     own = [each for each in command.params if each.name not in ELSEWHERE | LOCAL]

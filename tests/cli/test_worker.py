@@ -19,7 +19,7 @@ from cli.calling import Standfast
 from standfast import Engine, Saga
 from standfast.cli.applications import equip
 from standfast.cli.exits import Exit
-from standfast.cli.programs import Program
+from standfast.cli.programs import Subprocess
 from standfast.cli.supervising import _Seat
 from standfast.errors import ConfigurationError
 from standfast.store.opening import open_store
@@ -181,7 +181,7 @@ def test_a_machine_without_room_is_waited_for(capsys: pytest.CaptureFixture[str]
     """A process that cannot be started now is started later, and meanwhile the others are kept."""
     tries = iter([OSError(errno.EAGAIN, "no room"), OSError(errno.EAGAIN, "no room")])
 
-    def start() -> Program:
+    def start() -> Subprocess:
         raise next(tries)
 
     seat = _Seat(start)

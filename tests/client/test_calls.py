@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from standfast.client import AsyncClient, Client, shapes
-from standfast.client.requests import Request
+from standfast.client.requests import ClientRequest
 from standfast.http.openapi import document_of
 from standfast.http.routes import ROUTES
 from support.repository import ROOT
@@ -108,11 +108,11 @@ class Noting:
     def __init__(self) -> None:
         self.asked: list[tuple[object, ...]] = []
 
-    def ask(self, request: Request[object]) -> None:
+    def ask(self, request: ClientRequest[object]) -> None:
         """Keep a request."""
         self.asked.append((request.path, request.parameters, request.content, request.headers))
 
-    def listen(self, request: Request[object], last: int) -> None:
+    def listen(self, request: ClientRequest[object], last: int) -> None:
         """Keep a request for a stream."""
         self.asked.append((request.path, last))
 

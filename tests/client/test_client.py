@@ -18,7 +18,7 @@ from standfast import errors as e
 from standfast.app.workflow_views import HistoryEntry, WorkflowInstance
 from standfast.client import AsyncClient, Client, Retries, StreamEvent
 from standfast.client.refusals import _OF_ENGINE, error_of
-from standfast.client.retries import Turns
+from standfast.client.retries import RetrySequence
 from standfast.http import create_app
 from standfast.http.problems import EdgeCode, EdgeError, problem_of
 from support.repository import load_generator
@@ -220,13 +220,13 @@ def test_no_name_leads_to_another_address(scene: Scene, name: str) -> None:
 
 def test_rests_grow_and_end() -> None:
     """Twice as long each time, give or take a half; as long as the server asks for; never longer than allowed; and not for ever."""
-    turns = Turns(Retries(attempts=4, delay=1, longest_delay=3), is_repeatable=True)
+    turns = RetrySequence(Retries(attempts=4, delay=1, longest_delay=3), is_repeatable=True)
     first, second, third = (turns.lost(was_sent=True) for _ in range(3))
     assert first is not None and 0.5 <= first <= 1.5  # noqa: PT018 - a range
     assert second is not None and 1 <= second <= 3  # noqa: PT018 - a range
     assert third is not None and third <= 3  # noqa: PT018 - a range
     assert turns.lost(was_sent=True) is None
-    asked = Turns(Retries(delay=0.001), is_repeatable=False)
+    asked = RetrySequence(Retries(delay=0.001), is_repeatable=False)
     assert asked.refused(429, {"retry-after": "7"}) == 7
     assert asked.refused(503, {}) is None
     assert asked.lost(was_sent=True) is None

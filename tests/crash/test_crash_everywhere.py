@@ -11,7 +11,7 @@ import pytest
 from standfast import Decision, EffectContext, Fail, Moment, RetryPolicy, Saga, Settings, event
 from standfast.runtime.clock import ManualClock
 from standfast.store.opening import open_store
-from standfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 from standfast.testing.crashing import _Boundary, _run, histories
 from support.crashing import NewStore, checked, tried
 from support.inside import store_of
@@ -41,7 +41,7 @@ def placing(engine: ManualEngine) -> None:
     engine.drain()
 
 
-ORDER = Scenario(prepare=lambda engine: engine.register(Order(), Shop()), play=placing)
+ORDER = CrashScenario(prepare=lambda engine: engine.register(Order(), Shop()), play=placing)
 
 
 def waiting(engine: ManualEngine) -> None:
@@ -55,7 +55,7 @@ def idle_shop(engine: ManualEngine) -> None:
     engine.register(Order(), lambda context, effect: None)
 
 
-TIMEOUT = Scenario(
+TIMEOUT = CrashScenario(
     prepare=idle_shop,
     play=waiting,
     outcome=lambda engine: [each.type for each in engine.deciders.history(Order, "o-1")],
@@ -75,7 +75,7 @@ def received(engine: ManualEngine) -> object:
     return purse.total, sorted(purse.senders), [engine.deciders.state(Sender, f"s-{n}") for n in (1, 2)]
 
 
-MESSAGES = Scenario(
+MESSAGES = CrashScenario(
     prepare=lambda engine: engine.register(Sender()).register(Receiver()), play=sending, outcome=received
 )
 
@@ -111,7 +111,7 @@ def requeueing(engine: ManualEngine) -> None:
     engine.advance(hours=1)
 
 
-DEAD_LETTER = Scenario(prepare=failing_first, play=requeueing)
+DEAD_LETTER = CrashScenario(prepare=failing_first, play=requeueing)
 
 
 class Hourly(Puppet):
@@ -135,7 +135,7 @@ def cancelling(engine: ManualEngine) -> None:
     engine.advance(hours=2)
 
 
-CANCELLED = Scenario(prepare=lambda engine: engine.register(Hourly()), play=cancelling)
+CANCELLED = CrashScenario(prepare=lambda engine: engine.register(Hourly()), play=cancelling)
 
 
 def awaiting(engine: ManualEngine) -> None:
@@ -172,7 +172,7 @@ BUYER = (
 )
 SENDING = Saga("sending").trigger("sent", input={"for": "key"}).wait_for_event("seen", "sent", key="for").build()
 
-EVENTS = Scenario(prepare=lambda engine: engine.register(BUYER).register(SENDING), play=awaiting, outcome=awaited)
+EVENTS = CrashScenario(prepare=lambda engine: engine.register(BUYER).register(SENDING), play=awaiting, outcome=awaited)
 
 SCENARIOS = {
     "events": EVENTS,
@@ -221,7 +221,7 @@ def test_ids_in_a_history_make_no_difference() -> None:
 
     above, below = Saga("above").call("c", "below").build(), Saga("below").wait_for("w", "go").build()
     report = crash_everywhere(
-        Scenario(prepare=lambda engine: engine.register(Namer()).register(below).register(above), play=play)
+        CrashScenario(prepare=lambda engine: engine.register(Namer()).register(below).register(above), play=play)
     )
     assert report.points >= 5
     assert b"I am <namer p-1>" in repr(report.outcome).encode()
@@ -236,7 +236,7 @@ def test_a_difference_says_how_to_compare_something_else() -> None:
         engine.deciders.execute(Puppet, Do("p-1", str(len(runs))), command_id="once")
 
     with pytest.raises(AssertionError, match=r"Scenario\(\.\.\., outcome=lambda engine"):
-        crash_everywhere(Scenario(prepare=lambda engine: engine.register(Puppet()), play=play))
+        crash_everywhere(CrashScenario(prepare=lambda engine: engine.register(Puppet()), play=play))
 
 
 @pytest.mark.long
@@ -286,7 +286,7 @@ def test_a_handler_is_called_at_least_once(new_store: NewStore) -> None:
         calls.clear()
         return histories(engine)
 
-    tried(Scenario(prepare=prepare, play=going, outcome=outcome), new_store)
+    tried(CrashScenario(prepare=prepare, play=going, outcome=outcome), new_store)
 
 
 def test_an_effect_with_once_is_never_called_twice(new_store: NewStore) -> None:
@@ -303,7 +303,7 @@ def test_an_effect_with_once_is_never_called_twice(new_store: NewStore) -> None:
         assert called or letters, "neither called nor reported"
         return histories(engine)
 
-    tried(Scenario(prepare=prepare, play=going, outcome=outcome), new_store)
+    tried(CrashScenario(prepare=prepare, play=going, outcome=outcome), new_store)
 
 
 def test_a_transactional_effect_writes_exactly_once(new_store: NewStore) -> None:
@@ -327,7 +327,7 @@ def test_a_transactional_effect_writes_exactly_once(new_store: NewStore) -> None
         assert count == 1
         return histories(engine)
 
-    tried(Scenario(prepare=prepare, play=play, outcome=outcome), new_store)
+    tried(CrashScenario(prepare=prepare, play=play, outcome=outcome), new_store)
 
 
 # -- The kit itself.
@@ -362,13 +362,13 @@ def test_the_kit_notices_a_difference() -> None:
         engine.deciders.execute(Puppet, Do("p-1", "no id, so it counts again"))
 
     with pytest.raises(AssertionError, match=r"a crash at point \d of \d changes the outcome"):
-        crash_everywhere(Scenario(prepare=lambda engine: engine.register(Puppet()), play=play))
+        crash_everywhere(CrashScenario(prepare=lambda engine: engine.register(Puppet()), play=play))
 
 
 def test_a_scenario_that_does_nothing_proves_nothing() -> None:
     """A run without a point at which it could be stopped is refused."""
     with pytest.raises(AssertionError, match="it does nothing"):
-        crash_everywhere(Scenario(prepare=lambda engine: None, play=lambda engine: None))
+        crash_everywhere(CrashScenario(prepare=lambda engine: None, play=lambda engine: None))
 
 
 def test_a_crash_inside_a_handler_is_the_end_of_its_process() -> None:
@@ -383,6 +383,7 @@ def test_a_crash_inside_a_handler_is_the_end_of_its_process() -> None:
         return histories(engine), engine.dead_letters.list()
 
     crash_everywhere(
-        Scenario(prepare=prepare, play=going, outcome=outcome), settings=Settings(retry=RetryPolicy(max_attempts=2))
+        CrashScenario(prepare=prepare, play=going, outcome=outcome),
+        settings=Settings(retry=RetryPolicy(max_attempts=2)),
     )
     assert set(attempts) == {1, 2}

@@ -8,7 +8,7 @@ import pytest
 
 from standfast import Actor, Engine, Escalation, Saga, StepContext
 from standfast.app.faces.blocking import Run
-from standfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 from support.crashing import NewStore, checked, tried
 
 HOUR = timedelta(hours=1)
@@ -206,16 +206,16 @@ STEPS = sorted(("a1", "a2", "b1", "rest", "b2", "ask", "c2", "fork", "join", "la
 
 SCENARIOS = {
     "approval": (
-        Scenario(prepare=lambda engine: engine.register(APPROVAL), play=approving, outcome=approved),
+        CrashScenario(prepare=lambda engine: engine.register(APPROVAL), play=approving, outcome=approved),
         APPROVED,
     ),
-    "early event": (Scenario(prepare=lambda engine: engine.register(PAYING), play=publishing, outcome=paid), PAID),
+    "early event": (CrashScenario(prepare=lambda engine: engine.register(PAYING), play=publishing, outcome=paid), PAID),
     "paused run": (
-        Scenario(prepare=lambda engine: engine.register(FORKED), play=pausing_run, outcome=joined),
+        CrashScenario(prepare=lambda engine: engine.register(FORKED), play=pausing_run, outcome=joined),
         ("completed", STEPS, ["workflow_paused", "workflow_resumed"], [], ["decided"]),
     ),
     "paused definition": (
-        Scenario(prepare=lambda engine: engine.register(FORKED), play=pausing_definition, outcome=joined),
+        CrashScenario(prepare=lambda engine: engine.register(FORKED), play=pausing_definition, outcome=joined),
         ("completed", STEPS, [], [True], ["decided"]),
     ),
 }

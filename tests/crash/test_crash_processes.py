@@ -6,7 +6,7 @@ import pytest
 
 from app.processes.acting import ANN, BOB, INPUT, ORDERS, asking, published
 from standfast import RejectedError
-from standfast.testing import ManualEngine, Scenario
+from standfast.testing import CrashScenario, ManualEngine
 from support.crashing import NewStore, tried
 
 
@@ -52,10 +52,10 @@ def told(engine: ManualEngine) -> object:
 @pytest.mark.row("P-096", "P-160", "C-26", "C-41")
 def test_an_approval_survives_a_crash_anywhere(new_store: NewStore) -> None:
     """Also in the middle of a system step: it is still current, and is called again by whoever comes next."""
-    tried(Scenario(prepare=prepared, play=approving, outcome=told), new_store)
+    tried(CrashScenario(prepare=prepared, play=approving, outcome=told), new_store)
 
 
 @pytest.mark.row("P-169")
 def test_a_cancellation_is_one_commit(new_store: NewStore) -> None:
     """Status and event are there together, or neither is."""
-    tried(Scenario(prepare=prepared, play=cancelling, outcome=told), new_store)
+    tried(CrashScenario(prepare=prepared, play=cancelling, outcome=told), new_store)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from standfast import ConfigurationError, DefinitionError
-from standfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 from support.crashing import NewStore, checked
 from support.engines import Live, Place
 
@@ -42,7 +42,7 @@ def whole_or_nothing(engine: ManualEngine) -> None:
     assert published(engine) in ([], NAMES)
 
 
-SCENARIO = Scenario(
+SCENARIO = CrashScenario(
     prepare=whole_or_nothing, play=lambda engine: engine.definitions.publish_file(file()), outcome=published
 )
 

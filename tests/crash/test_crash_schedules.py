@@ -8,7 +8,7 @@ import pytest
 
 from standfast import Saga
 from standfast.authoring.definition import Definition
-from standfast.testing import ManualEngine, Scenario
+from standfast.testing import CrashScenario, ManualEngine
 from standfast.testing.manual import START
 from support.crashing import NewStore, tried
 from support.envelopes import invoice
@@ -47,7 +47,7 @@ def told(engine: ManualEngine) -> object:
     )
 
 
-SCENARIO = Scenario(prepare=prepared, play=scheduled, outcome=told)
+SCENARIO = CrashScenario(prepare=prepared, play=scheduled, outcome=told)
 
 
 @pytest.mark.row("G-18", "E-765")
@@ -85,7 +85,7 @@ def followed(engine: ManualEngine) -> object:
     )
 
 
-BATCHES = Scenario(prepare=prepared, play=begun, outcome=followed)
+BATCHES = CrashScenario(prepare=prepared, play=begun, outcome=followed)
 
 
 def test_a_process_that_dies_anywhere_does_each_item_once(new_store: NewStore) -> None:
@@ -113,7 +113,7 @@ def created(engine: ManualEngine) -> object:
     )
 
 
-DOCUMENTS = Scenario(
+DOCUMENTS = CrashScenario(
     prepare=lambda engine: engine.register(Definition(graph=invoice())), play=invoiced, outcome=created
 )
 

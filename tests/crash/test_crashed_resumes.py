@@ -9,7 +9,7 @@ import pytest
 from app.rules.test_resuming import ALLOW, BLOCK, CALL, PAID, rules
 from app.rules.test_runs import MANAGER
 from standfast import StepContext, load_rules
-from standfast.testing import ManualEngine, Scenario
+from standfast.testing import CrashScenario, ManualEngine
 from support.crashing import NewStore, tried
 
 GIVEN = {"order": {"total": 15000, "items": [1.5, "ü", None]}}
@@ -47,7 +47,7 @@ def came_to(engine: ManualEngine) -> object:
     return found.status, data, steps, requests
 
 
-SCENARIO = Scenario(
+SCENARIO = CrashScenario(
     prepare=lambda engine: engine.register(RULES).handle("ship", shipping), play=pausing, outcome=came_to
 )
 

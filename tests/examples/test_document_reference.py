@@ -17,7 +17,16 @@ from support.repository import ROOT
 PAGE = (ROOT / "docs/reference/document-format.md").read_text(encoding="utf-8")
 CONCEPTS = (ROOT / "docs/concepts/documents.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
-PARTS = (c.Contract, c.Lifecycle, c.LifecycleState, c.LifecycleTransition, c.Slot, c.ContractAction, c.Policy, c.Limits)
+PARTS = (
+    c.Contract,
+    c.Lifecycle,
+    c.LifecycleState,
+    c.LifecycleTransition,
+    c.Slot,
+    c.ContractAction,
+    c.Policy,
+    c.ContractLimits,
+)
 BODIES = (
     b.Body,
     b.Base,
@@ -26,7 +35,7 @@ BODIES = (
     b.Approver,
     b.FlatRule,
     s.Scenario,
-    s.Act,
+    s.ScenarioAction,
     s.Expectation,
     s.Player,
 )

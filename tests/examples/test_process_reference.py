@@ -15,7 +15,17 @@ from support.repository import ROOT
 
 PAGE = (ROOT / "docs/reference/process-format.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
-PARTS = (f.Domain, f.Workflow, f.Capabilities, f.Trigger, f.Transition, f.Assignee, f.Retry, f.Operation, f.Awaited)
+PARTS = (
+    f.Domain,
+    f.Workflow,
+    f.CapabilityRules,
+    f.TriggerSpec,
+    f.TransitionSpec,
+    f.Assignee,
+    f.RetrySpec,
+    f.OperationSpec,
+    f.AwaitedSpec,
+)
 
 
 @pytest.mark.parametrize("part", [*PARTS, *get_args(f.Step)], ids=lambda part: part.__name__)

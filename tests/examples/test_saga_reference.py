@@ -20,7 +20,7 @@ from standfast.kernel.history import DIRECTORY_ANSWERED, TIMER_CANCELLED, TIMER_
 from standfast.kernel.vocabulary import wire_name
 from standfast.machine.graphs.checks import POLICY_WORDS
 from standfast.machine.graphs.findings import LONGEST_MS, LONGEST_NAME, MOST_BYTES
-from standfast.machine.graphs.graph import Task
+from standfast.machine.graphs.graph import TaskOp
 from standfast.machine.runs import events
 from standfast.machine.runs.nodes.wait import MOST_KEPT
 from standfast.machine.runs.refusals import Refusal
@@ -111,7 +111,7 @@ def test_all_diagnostics_are_listed() -> None:
 def test_the_defaults_of_the_page_are_those_of_the_builder() -> None:
     """A step that says nothing about its calls has the defaults that the page names."""
     node = Saga("defaults").step("a", "a").build().graph.nodes["a"]
-    assert isinstance(node.op, Task)
+    assert isinstance(node.op, TaskOp)
     work, retry = node.op.work, node.op.work.retry
     assert (retry.max_calls, retry.delay_ms, retry.backoff) == (3, 0, "fixed")
     assert (retry.factor_percent, retry.cap_ms, retry.jitter_percent) == (200, 300_000, 0)

@@ -10,14 +10,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from standfast.expressions import Limits, Options
+from standfast.expressions import ExpressionLimits, ExpressionOptions
 from standfast.expressions.building import RESERVED, Builder
 from standfast.expressions.characters import BLANK
 from standfast.expressions.numerals import AnyNumber
 from standfast.expressions.paths import path_text
 from standfast.expressions.tree import Constant, Node, Number, Operator, Variable
 
-ROOMY = Options(limits=Limits(length=100_000, depth=40, dereferences=10_000, digits=400, json_length=100_000))
+ROOMY = ExpressionOptions(
+    limits=ExpressionLimits(length=100_000, depth=40, dereferences=10_000, digits=400, json_length=100_000)
+)
 """Limits that the drawn trees cannot reach."""
 
 untimed = settings(deadline=None)

@@ -13,7 +13,7 @@ import pytest
 import standfast.expressions
 from expressions.trying import answer, failed, refused
 from standfast.errors import ExpressionError
-from standfast.expressions import Expression, Limits, Options, Spelling, parse, point
+from standfast.expressions import Expression, ExpressionLimits, ExpressionOptions, Spelling, parse, point
 
 PACKAGE = Path(standfast.expressions.__file__).parent
 
@@ -197,7 +197,7 @@ def test_deep_nesting_does_not_reach_the_stack(source: str, spelling: Spelling) 
 
 def test_raised_limits_do_not_reach_the_stack() -> None:
     """Even with the highest limits that can be configured, depth stays within what recursion bears."""
-    options = Options(limits=Limits(length=200_000, depth=100, json_length=200_000))
+    options = ExpressionOptions(limits=ExpressionLimits(length=200_000, depth=100, json_length=200_000))
     assert refused("!" * 20_000 + "a", options=options).reason == "too_deep"
     assert refused('{"not":' * 5_000 + "1" + "}" * 5_000, spelling="json", options=options).reason == "too_deep"
     deep = parse("!" * 99 + "a", options=options)
@@ -336,7 +336,7 @@ FAMILIES: dict[str, tuple[Spelling, Callable[[int], str]]] = {
     "quoted backslashes": ("mapping", lambda n: "'" + "\\" * (n - 2)),
 }
 
-WIDE = Limits(dereferences=10_000, list_items=10_000, digits=10_000, template_length=4000, length=4000)
+WIDE = ExpressionLimits(dereferences=10_000, list_items=10_000, digits=10_000, template_length=4000, length=4000)
 
 
 def steps(source: str, spelling: Spelling) -> int:
@@ -349,7 +349,7 @@ def steps(source: str, spelling: Spelling) -> int:
 
     sys.setprofile(counted)
     try:
-        parse(source, spelling=spelling, options=Options(limits=WIDE))
+        parse(source, spelling=spelling, options=ExpressionOptions(limits=WIDE))
     except ExpressionError:
         pass
     finally:
@@ -370,7 +370,9 @@ def test_the_work_grows_with_the_length_and_no_faster(family: str) -> None:
 def test_the_work_at_the_limit_is_small(family: str) -> None:
     """At the length limit an answer takes at most some 100,000 steps, a few milliseconds: far from 50 on any machine."""
     spelling, make = FAMILIES[family]
-    length = {"json": Limits().json_length, "template": Limits().template_length}.get(spelling, Limits().length)
+    length = {"json": ExpressionLimits().json_length, "template": ExpressionLimits().template_length}.get(
+        spelling, ExpressionLimits().length
+    )
     steps(make(100), spelling)
     assert steps(make(length), spelling) < 300_000
 

@@ -6,7 +6,7 @@ import pytest
 
 from expressions.trying import failed, refused, value
 from standfast.errors import ExpressionError
-from standfast.expressions import Options, parse
+from standfast.expressions import ExpressionOptions, parse
 
 TOTAL: dict[str, object] = {"field": "order.total", "operator": "gte", "value": 10000}
 
@@ -90,7 +90,7 @@ def test_exists_asks_for_something_other_than_null(data: dict[str, object], *, r
 def test_strict_unless_asked() -> None:
     """A JSON condition over a missing field is an error by default, and 0 or nothing when lenient."""
     assert failed(parse(TOTAL), {}).reason == "missing_value"
-    lenient = Options(lenient=True)
+    lenient = ExpressionOptions(lenient=True)
     assert value(TOTAL, options=lenient) is False
     assert value({"field": "roles", "operator": "contains", "value": "x"}, options=lenient) is False
     assert value({"field": "x", "operator": "in", "value": {"field": "xs"}}, options=lenient) is False

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from expressions.strategies import ROOMY, plain_data, trees, untimed
 from expressions.trying import answer
 from standfast.errors import ExpressionError
-from standfast.expressions import Options, Reason, Spelling, parse, point
+from standfast.expressions import ExpressionErrorCode, ExpressionOptions, Spelling, parse, point
 from standfast.expressions.characters import is_hidden
 from standfast.expressions.compiling import compile_tree
 from standfast.expressions.tree import Node
@@ -20,7 +20,7 @@ WORDS: dict[Spelling, list[str]] = {
     "template": ["{", "}", "{a}", "{a.b?}", "{a['x-y']}", "text", "\\", "{{", "}}", "!", ":", " "],
 }  # fmt: skip
 
-STRICT = Options(lenient=False, limits=ROOMY.limits)
+STRICT = ExpressionOptions(lenient=False, limits=ROOMY.limits)
 """Printed text carries its leniency with it, so that it is read back strictly."""
 
 SPELLINGS: list[Spelling] = [*WORDS]
@@ -30,7 +30,7 @@ def check_answer(source: str, spelling: Spelling) -> None:
     """Parsing either works or raises the one error, with a reason, a place in the source and a drawing of it."""
     outcome = answer(lambda: parse(source, spelling=spelling))
     if isinstance(outcome, ExpressionError):
-        assert Reason(outcome.reason)
+        assert ExpressionErrorCode(outcome.reason)
         assert outcome.source == source
         assert outcome.position is not None
         assert 0 <= outcome.position <= len(source)
@@ -63,7 +63,7 @@ def test_evaluation_never_escapes_the_error(tree: Node, scope: dict[str, object]
     """Any tree over any data gives a value or the one error, even a tree that no check has seen."""
     outcome = answer(lambda: compile_tree(tree)(scope, {}))
     if isinstance(outcome, ExpressionError):
-        assert Reason(outcome.reason)
+        assert ExpressionErrorCode(outcome.reason)
         assert outcome.position is not None
 
 
@@ -74,7 +74,7 @@ def test_operators_never_escape_the_error(operator: str, left: object, right: ob
     """Any operator over any two values answers with true or false, or with an error that points at it."""
     outcome = answer(lambda: parse(f"a {operator} b").evaluate({"a": left, "b": right}))
     if isinstance(outcome, ExpressionError):
-        assert Reason(outcome.reason)
+        assert ExpressionErrorCode(outcome.reason)
         assert outcome.position == 2
     else:
         assert isinstance(outcome, bool)

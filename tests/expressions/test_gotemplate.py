@@ -5,7 +5,7 @@ import operator
 import pytest
 
 from expressions.trying import failed, refused, value
-from standfast.expressions import Options, parse
+from standfast.expressions import ExpressionOptions, parse
 
 
 def go(source: str, data: dict[str, object]) -> object:
@@ -85,7 +85,7 @@ def test_a_value_on_the_way_that_is_no_object_is_an_error() -> None:
 
 def test_the_step_context_wins_over_input_fields() -> None:
     """`.instance_id` and `.step_name` are the step's own even if the input has fields of that name."""
-    options = Options(root="input", namespaces=frozenset({"input", "instance_id", "step_name"}))
+    options = ExpressionOptions(root="input", namespaces=frozenset({"input", "instance_id", "step_name"}))
     data: dict[str, object] = {"input": {"step_name": "forged", "count": 6}, "step_name": "check", "instance_id": "i-1"}
     assert value('{{ and (eq .step_name "check") (gt .count 5) }}', data, spelling="go", options=options) is True
 
@@ -210,5 +210,5 @@ def test_the_rest_of_go_templates_is_refused(source: str, reason: str, position:
 
 def test_strictness_can_be_asked_for() -> None:
     """The same template read strictly treats an absent field as an error."""
-    strict = parse("{{ gt .nope 5 }}", spelling="go", options=Options(lenient=False))
+    strict = parse("{{ gt .nope 5 }}", spelling="go", options=ExpressionOptions(lenient=False))
     assert failed(strict, {}).reason == "missing_value"

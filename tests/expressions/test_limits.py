@@ -4,12 +4,12 @@ import pytest
 
 from expressions.trying import refused
 from standfast.errors import ConfigurationError
-from standfast.expressions import Limits, Options, parse
+from standfast.expressions import ExpressionLimits, ExpressionOptions, parse
 
 
-def limited(**limits: int) -> Options:
+def limited(**limits: int) -> ExpressionOptions:
     """Options with some limits of their own."""
-    return Options(limits=Limits(**limits))
+    return ExpressionOptions(limits=ExpressionLimits(**limits))
 
 
 def nested(levels: int) -> str:
@@ -130,11 +130,11 @@ def test_limits_can_be_configured() -> None:
 def test_senseless_limits_are_refused(limits: dict[str, int]) -> None:
     """A limit below one, or a depth that recursion could not bear, is a configuration error."""
     with pytest.raises(ConfigurationError):
-        Limits(**limits)
+        ExpressionLimits(**limits)
 
 
 @pytest.mark.parametrize("options", [{"root": "a b"}, {"namespaces": frozenset({"a.b"})}, {"root": "größe"}])
 def test_senseless_namespaces_are_refused(options: dict[str, object]) -> None:
     """A namespace that no path could name is a configuration error."""
     with pytest.raises(ConfigurationError):
-        Options(**options)  # type: ignore[arg-type]
+        ExpressionOptions(**options)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import pytest
 
 from expressions.trying import DEFAULT, failed, refused, value
 from standfast.errors import ExpressionError
-from standfast.expressions import Expression, Options, parse, parse_fields
+from standfast.expressions import Expression, ExpressionOptions, parse, parse_fields
 
 DATA: dict[str, object] = {
     "workflow": {"order_id": "ord-123", "customer": {"email": "bob@example.com"}},
@@ -17,7 +17,7 @@ DATA: dict[str, object] = {
 }
 
 
-def mapped(source: str, options: Options = DEFAULT) -> object:
+def mapped(source: str, options: ExpressionOptions = DEFAULT) -> object:
     """What a mapping expression makes of the data."""
     return value(source, DATA, spelling="mapping", options=options)
 
@@ -56,7 +56,7 @@ def test_a_mapping_makes_a_value(source: str, result: object) -> None:
 def test_a_missing_path_maps_to_null(source: str) -> None:
     """A mapping that is nothing but a path reads null where nothing is, unless strictness is asked for."""
     assert mapped(source) is None
-    strict = parse(source, spelling="mapping", options=Options(lenient=False))
+    strict = parse(source, spelling="mapping", options=ExpressionOptions(lenient=False))
     assert failed(strict, DATA).reason == "missing_value"
 
 
@@ -134,7 +134,7 @@ def test_values_have_one_text(shown: object, text: str) -> None:
 def test_a_template_without_a_value_fails(entity: dict[str, object], reason: str) -> None:
     """A key or message with a hole in it is never made: a missing value, null and structures are errors."""
     for lenient in (None, True):
-        expression = parse("k:{entity.x}", spelling="template", options=Options(lenient=lenient))
+        expression = parse("k:{entity.x}", spelling="template", options=ExpressionOptions(lenient=lenient))
         error = failed(expression, {"entity": entity})
         assert (error.reason, error.position) == (reason, 3)
 
@@ -177,7 +177,7 @@ def test_a_quoted_text_in_a_mapping_may_have_holes(source: str, text: str) -> No
 
 def test_a_mapping_may_forbid_templates() -> None:
     """Where templates are not allowed a brace is refused, not passed on as text."""
-    options = Options(templates=False)
+    options = ExpressionOptions(templates=False)
     assert refused("'pod:{entity.id}'", spelling="mapping", options=options).reason == "bad_template"
     assert mapped(r"'\{x\}'", options) == "{x}"
 

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from expressions.trying import refused, value
-from standfast.expressions import Expression, Options, Spelling, parse
+from standfast.expressions import Expression, ExpressionOptions, Spelling, parse
 
 DATA: dict[str, object] = {"input": {"extract-source1": {"rows": 5, "über": "x"}, "a.b": 1, "a": {"b": 2}, "it's": 3}}
-ROOTED = Options(root="input", namespaces=frozenset({"input", "now"}))
+ROOTED = ExpressionOptions(root="input", namespaces=frozenset({"input", "now"}))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_record_shows_and_masks_such_names() -> None:
     assert condition.explain(data).variables == {'input["a-b"].pin': 1}
     for sensitive in ("input['a-b'].pin", 'input["a-b"]', "input"):
         assert condition.explain(data, sensitive={sensitive}).variables == {'input["a-b"].pin': "[masked]"}
-    whole = parse("input", spelling="mapping", options=Options(lenient=False))
+    whole = parse("input", spelling="mapping", options=ExpressionOptions(lenient=False))
     assert whole.explain(data, sensitive={"input['a-b'].pin"}).variables == {"input": {"a-b": {"pin": "[masked]"}}}
     assert parse("input['a.b'] == 1").explain({"input": {"a.b": 1}}, sensitive={"input.a"}).variables == {
         'input["a.b"]': 1

@@ -13,7 +13,15 @@ import pytest
 from expressions.trying import answer
 from standfast.cli.exits import Exit
 from standfast.errors import ExpressionError
-from standfast.expressions import NAMESPACES, Explanation, Limits, Options, Reason, Spelling, parse
+from standfast.expressions import (
+    NAMESPACES,
+    Explanation,
+    ExpressionErrorCode,
+    ExpressionLimits,
+    ExpressionOptions,
+    Spelling,
+    parse,
+)
 from standfast.expressions.building import RESERVED
 from standfast.expressions.characters import ESCAPES, HIDDEN_CATEGORIES
 from standfast.expressions.compiling import STAND_INS
@@ -75,20 +83,20 @@ def test_every_pair_of_kinds_is_on_the_page() -> None:
 
 def test_every_reason_is_on_the_page() -> None:
     """The table of reasons has each code once and no other."""
-    assert sorted(code(cell[0]) for cell in rows("Reasons")) == sorted(Reason)
+    assert sorted(code(cell[0]) for cell in rows("Reasons")) == sorted(ExpressionErrorCode)
 
 
 @pytest.mark.documents("E-606", "E-607", "E-608")
 def test_every_limit_is_on_the_page() -> None:
     """The table of limits has the names and the defaults of the code."""
     listed = {code(cell[0]): int(cell[1]) for cell in rows("Limits")}
-    assert listed == msgspec.structs.asdict(Limits())
+    assert listed == msgspec.structs.asdict(ExpressionLimits())
     assert f"at most {DEEPEST}" in PAGE
 
 
 def test_every_option_is_on_the_page() -> None:
     """The table of options has each of them."""
-    assert [code(cell[0]) for cell in rows("Options")] == list(Options.__struct_fields__)
+    assert [code(cell[0]) for cell in rows("Options")] == list(ExpressionOptions.__struct_fields__)
 
 
 def test_every_spelling_is_on_the_page() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expressions.strategies import BUILDER, ROOMY, names, numbers, paths, shown_texts, trees, untimed
-from standfast.expressions import Options, parse
+from standfast.expressions import ExpressionOptions, parse
 from standfast.expressions.building import Builder
 from standfast.expressions.native import read_native
 from standfast.expressions.paths import is_word
@@ -98,7 +98,7 @@ conditions = st.recursive(
 @pytest.mark.parametrize("lenient", [True, False])
 def test_one_condition_three_spellings(*, lenient: bool) -> None:
     """With the same leniency a condition has the same tree and hash, whichever way it is written."""
-    options = Options(lenient=lenient)
+    options = ExpressionOptions(lenient=lenient)
     native = parse("count > 5 && status != 'x'", options=options)
     go = parse('{{ and (gt .count 5) (ne .status "x") }}', spelling="go", options=options)
     structured = parse(
@@ -124,7 +124,7 @@ def test_equal_expressions_are_one_in_a_set() -> None:
 
 def test_a_root_namespace_is_shared_by_all_spellings() -> None:
     """Bare names fall into the namespace that the caller names; names of namespaces stay."""
-    options = Options(root="input", lenient=True)
+    options = ExpressionOptions(root="input", lenient=True)
     expressions = [
         parse("count > 5 && now != null", options=options),
         parse("{{ and (gt .count 5) (ne .now nil) }}", spelling="go", options=options),
@@ -138,7 +138,7 @@ def test_a_root_namespace_is_shared_by_all_spellings() -> None:
 
 def test_the_root_namespace_can_be_named() -> None:
     """A path that names the root is not put into the root a second time, so printed text reads back."""
-    options = Options(root="data", namespaces=frozenset({"now"}))
+    options = ExpressionOptions(root="data", namespaces=frozenset({"now"}))
     expression = parse("count > 5 && data.count < 9", options=options)
     assert str(expression) == "data.count > 5 && data.count < 9"
     assert parse(str(expression), options=options) == expression
@@ -149,7 +149,7 @@ def test_the_root_namespace_can_be_named() -> None:
 @untimed
 def test_any_condition_three_spellings(tree: Node, *, lenient: bool) -> None:
     """Whatever three spellings can all express, they express as the same tree."""
-    options = Options(lenient=lenient, limits=ROOMY.limits)
+    options = ExpressionOptions(lenient=lenient, limits=ROOMY.limits)
     native = parse(printed(tree), options=options)
     assert parse(f"{{{{ {to_go(tree)} }}}}", spelling="go", options=options).hash == native.hash
     assert parse(json.dumps(to_json(tree)), spelling="json", options=options).hash == native.hash
@@ -177,7 +177,7 @@ def test_printing_does_not_depend_on_options(spelling: str) -> None:
     expression = parse(
         sources[spelling],
         spelling=spelling,  # type: ignore[arg-type]
-        options=Options(lenient=True, root="input"),
+        options=ExpressionOptions(lenient=True, root="input"),
     )
     assert str(expression) == "input.count? > 5"
     assert parse(str(expression)) == expression

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from expressions.strategies import ROOMY, plain_data, trees, untimed
 from expressions.trying import answer, failed
 from standfast.errors import ExpressionError
-from standfast.expressions import Expression, Limits, Options, Spelling, parse
+from standfast.expressions import Expression, ExpressionLimits, ExpressionOptions, Spelling, parse
 from standfast.expressions.tree import Node, canonical, digest
 
 KNOWN = {
@@ -91,7 +91,7 @@ def test_different_meanings_have_different_hashes(one: str, other: str) -> None:
 
 def test_a_condition_and_a_mapping_of_one_variable_differ() -> None:
     """A bare variable as a condition must be true or false, as a mapping it may be anything: two meanings."""
-    assert parse("context.flag") != parse("context.flag", spelling="mapping", options=Options(lenient=False))
+    assert parse("context.flag") != parse("context.flag", spelling="mapping", options=ExpressionOptions(lenient=False))
 
 
 @pytest.mark.parametrize(
@@ -170,16 +170,16 @@ def test_a_changed_expression_is_refused(path: tuple[str, ...], changed: object)
 @pytest.mark.parametrize(
     ("source", "limits", "reason"),
     [
-        ("!(!(!a))", Limits(depth=2), "too_deep"),
-        ("a in [1, 2]", Limits(list_items=1), "list_too_long"),
-        ("a.b.c == 1", Limits(dereferences=2), "too_many_dereferences"),
-        ("a == 12345", Limits(digits=4), "bad_number"),
+        ("!(!(!a))", ExpressionLimits(depth=2), "too_deep"),
+        ("a in [1, 2]", ExpressionLimits(list_items=1), "list_too_long"),
+        ("a.b.c == 1", ExpressionLimits(dereferences=2), "too_many_dereferences"),
+        ("a == 12345", ExpressionLimits(digits=4), "bad_number"),
     ],
 )
-def test_limits_hold_for_stored_expressions(source: str, limits: Limits, reason: str) -> None:
+def test_limits_hold_for_stored_expressions(source: str, limits: ExpressionLimits, reason: str) -> None:
     """A stored expression that breaks a limit is refused like a written one."""
     with pytest.raises(ExpressionError) as caught:
-        Expression.from_data(parse(source).to_data(), options=Options(limits=limits))
+        Expression.from_data(parse(source).to_data(), options=ExpressionOptions(limits=limits))
     assert caught.value.reason == reason
 
 

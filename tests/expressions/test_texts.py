@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from expressions.trying import failed, refused, value
-from standfast.expressions import Options, parse
+from standfast.expressions import ExpressionOptions, parse
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from standfast.expressions import Options, parse
 def test_the_parts_of_a_text_can_be_asked_for_in_every_spelling(native: str, go: str, operator: str) -> None:
     """Beginning, end and middle; the text stands first and the part second, also in Go templates."""
     part = native.split("'")[1]
-    strict = Options(lenient=False)
+    strict = ExpressionOptions(lenient=False)
     spellings = [
         parse(native),
         parse(go, spelling="go", options=strict),

@@ -10,7 +10,7 @@ from hypothesis import given
 from expressions.strategies import plain_data, untimed
 from expressions.trying import answer
 from standfast.errors import ExpressionError
-from standfast.expressions import Failure, Spelling, parse
+from standfast.expressions import EvaluationFailure, Spelling, parse
 from standfast.expressions.tracing import MASK, TOO_DEEP
 
 DATA: dict[str, object] = {
@@ -164,7 +164,7 @@ def test_explaining_agrees_with_evaluating(data: object) -> None:
     json.dumps(explanation.to_data(), allow_nan=False)
     outcome = answer(lambda: expression.evaluate(scope))
     if isinstance(outcome, ExpressionError):
-        assert explanation.failure == Failure(outcome.reason, str(outcome), outcome.position)
+        assert explanation.failure == EvaluationFailure(outcome.reason, str(outcome), outcome.position)
     else:
         assert explanation.failure is None
         assert explanation.result is outcome

@@ -13,7 +13,7 @@ from hypothesis import given
 from expressions.strategies import any_number, untimed
 from expressions.trying import failed, value
 from standfast.errors import ExpressionError
-from standfast.expressions import Reason, parse
+from standfast.expressions import ExpressionErrorCode, parse
 from standfast.expressions.numerals import AnyNumber, as_decimal
 from standfast.expressions.tree import Operator
 from standfast.expressions.values import ORDERED, Kind, kind_of
@@ -40,7 +40,7 @@ def outcome(operator: str, left: object, right: object) -> object:
     try:
         return parse(f"a {operator} b").evaluate({"a": left, "b": right})
     except ExpressionError as error:
-        return Reason(error.reason)
+        return ExpressionErrorCode(error.reason)
 
 
 @pytest.mark.row("E-614")
@@ -49,7 +49,7 @@ def test_every_pair_of_kinds_has_an_answer(operator: str) -> None:
     """Whatever the kinds, an operator answers with true, false or an error that has a reason."""
     everything = [sample for samples in SAMPLES.values() for sample in samples]
     for left, right in itertools.product(everything, repeat=2):
-        assert isinstance(outcome(operator, left, right), bool | Reason)
+        assert isinstance(outcome(operator, left, right), bool | ExpressionErrorCode)
 
 
 @pytest.mark.row("E-614")
@@ -58,12 +58,12 @@ def test_order_exists_between_the_listed_kinds_only(left: Kind, right: Kind) -> 
     """Two kinds have an order exactly if the table says so; null never has one, and that has its own reason."""
     answers = {outcome("<", first, second) for first in SAMPLES[left] for second in SAMPLES[right]}
     if (left, right) in ORDERED:
-        assert answers <= {True, False, Reason.BAD_TIME}
+        assert answers <= {True, False, ExpressionErrorCode.BAD_TIME}
         assert answers & {True, False}
     elif "null" in (left, right):
-        assert answers == {Reason.NULL_ORDER}
+        assert answers == {ExpressionErrorCode.NULL_ORDER}
     else:
-        assert answers == {Reason.TYPE_MISMATCH}
+        assert answers == {ExpressionErrorCode.TYPE_MISMATCH}
 
 
 @pytest.mark.row("E-614", "F-185")
@@ -88,7 +88,7 @@ def test_opposites() -> None:
     for left, right in itertools.product(everything, repeat=2):
         for operator, opposite in (("==", "!="), ("<", ">="), ("<=", ">")):
             first, second = outcome(operator, left, right), outcome(opposite, left, right)
-            assert first == second if isinstance(first, Reason) else first is not second
+            assert first == second if isinstance(first, ExpressionErrorCode) else first is not second
 
 
 @pytest.mark.row("E-614")
@@ -207,15 +207,15 @@ def test_texts_are_compared_exactly(left: str, right: str) -> None:
         ("abc", "b", True),
         ("abc", "", True),
         ("abc", "B", False),
-        ("abc", 5, Reason.TYPE_MISMATCH),
-        ("5", 5, Reason.TYPE_MISMATCH),
-        (None, "a", Reason.TYPE_MISMATCH),
-        ({"a": 1}, "a", Reason.TYPE_MISMATCH),
+        ("abc", 5, ExpressionErrorCode.TYPE_MISMATCH),
+        ("5", 5, ExpressionErrorCode.TYPE_MISMATCH),
+        (None, "a", ExpressionErrorCode.TYPE_MISMATCH),
+        ({"a": 1}, "a", ExpressionErrorCode.TYPE_MISMATCH),
         ([{"a": 1}], "a", False),
-        ([{"a": 1}], {"a": 1}, Reason.TYPE_MISMATCH),
+        ([{"a": 1}], {"a": 1}, ExpressionErrorCode.TYPE_MISMATCH),
         ([[1, 2]], [1, 2], True),
-        ([[[1]]], [[1]], Reason.TYPE_MISMATCH),
-        ([object()], 1, Reason.UNSUPPORTED_TYPE),
+        ([[[1]]], [[1]], ExpressionErrorCode.TYPE_MISMATCH),
+        ([object()], 1, ExpressionErrorCode.UNSUPPORTED_TYPE),
     ],
 )
 def test_contains(left: object, right: object, answer: object) -> None:
@@ -226,7 +226,12 @@ def test_contains(left: object, right: object, answer: object) -> None:
 @pytest.mark.row("E-605")
 @pytest.mark.parametrize(
     ("left", "right", "answer"),
-    [(1, [1], True), ("a", "abc", Reason.TYPE_MISMATCH), ("a", {"a": 1}, Reason.TYPE_MISMATCH), (None, [], False)],
+    [
+        (1, [1], True),
+        ("a", "abc", ExpressionErrorCode.TYPE_MISMATCH),
+        ("a", {"a": 1}, ExpressionErrorCode.TYPE_MISMATCH),
+        (None, [], False),
+    ],
 )
 def test_in(left: object, right: object, answer: object) -> None:
     """`in` needs a list on its right; a text is not one."""
@@ -241,8 +246,8 @@ def test_in(left: object, right: object, answer: object) -> None:
         ([1], [True], False),
         ([], [], True),
         ([1], [1, 2], False),
-        ([[1]], [[1]], Reason.TYPE_MISMATCH),
-        ([{}], [{}], Reason.TYPE_MISMATCH),
+        ([[1]], [[1]], ExpressionErrorCode.TYPE_MISMATCH),
+        ([{}], [{}], ExpressionErrorCode.TYPE_MISMATCH),
     ],
 )
 def test_lists_are_equal_item_by_item(left: object, right: object, answer: object) -> None:
@@ -285,16 +290,16 @@ def test_now_is_a_moment_even_as_a_text() -> None:
         (NOON, "==", date(2026, 3, 31), True),
         (datetime(2026, 3, 31, 1, tzinfo=timezone(timedelta(hours=2))), "==", date(2026, 3, 30), True),
         (NOON, "==", "2026-03-31T12:00:00Z", True),
-        (NOON, ">", "tomorrow", Reason.BAD_TIME),
-        (NOON, "==", "tomorrow", Reason.BAD_TIME),
-        (NOON, ">", "2026-03-31T12:00:00", Reason.NO_TIME_ZONE),
-        (datetime(2026, 3, 31), "<", NOON, Reason.NO_TIME_ZONE),  # noqa: DTZ001
-        (datetime(2026, 3, 31), "==", datetime(2026, 3, 31), Reason.NO_TIME_ZONE),  # noqa: DTZ001
+        (NOON, ">", "tomorrow", ExpressionErrorCode.BAD_TIME),
+        (NOON, "==", "tomorrow", ExpressionErrorCode.BAD_TIME),
+        (NOON, ">", "2026-03-31T12:00:00", ExpressionErrorCode.NO_TIME_ZONE),
+        (datetime(2026, 3, 31), "<", NOON, ExpressionErrorCode.NO_TIME_ZONE),  # noqa: DTZ001
+        (datetime(2026, 3, 31), "==", datetime(2026, 3, 31), ExpressionErrorCode.NO_TIME_ZONE),  # noqa: DTZ001
         (timedelta(hours=1), "<", "PT90M", True),
         (timedelta(days=1), "==", "P1D", True),
-        (timedelta(hours=1), "<", "1h", Reason.BAD_TIME),
-        (timedelta(hours=1), "<", NOON, Reason.TYPE_MISMATCH),
-        (datetime.min.replace(tzinfo=timezone(timedelta(hours=14))), "<", NOON, Reason.BAD_TIME),
+        (timedelta(hours=1), "<", "1h", ExpressionErrorCode.BAD_TIME),
+        (timedelta(hours=1), "<", NOON, ExpressionErrorCode.TYPE_MISMATCH),
+        (datetime.min.replace(tzinfo=timezone(timedelta(hours=14))), "<", NOON, ExpressionErrorCode.BAD_TIME),
     ],
 )
 def test_times(left: object, operator: str, right: object, answer: object) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from standfast.errors import ExpressionError
-from standfast.expressions import Expression, Options, Spelling, parse
+from standfast.expressions import Expression, ExpressionOptions, Spelling, parse
 
-DEFAULT = Options()
+DEFAULT = ExpressionOptions()
 
 
 def value(
@@ -17,7 +17,7 @@ def value(
     data: Mapping[str, object] | None = None,
     *,
     spelling: Spelling = "native",
-    options: Options = DEFAULT,
+    options: ExpressionOptions = DEFAULT,
 ) -> object:
     """What the expression makes of the data."""
     return parse(source, spelling=spelling, options=options).evaluate(data or {})
@@ -32,7 +32,7 @@ def answer(action: Callable[[], object]) -> object:
 
 
 def refused(
-    source: str | Mapping[str, object], *, spelling: Spelling = "native", options: Options = DEFAULT
+    source: str | Mapping[str, object], *, spelling: Spelling = "native", options: ExpressionOptions = DEFAULT
 ) -> ExpressionError:
     """The error with which parsing refuses the source."""
     with pytest.raises(ExpressionError) as caught:

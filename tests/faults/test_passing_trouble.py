@@ -9,7 +9,7 @@ import pytest
 from standfast import ConflictError, Decision, EffectContext, Moment, RetryPolicy, Settings, StandfastError
 from standfast.errors import StoreUnavailableError
 from standfast.kernel.decider import Failure
-from standfast.runtime.commit.batch import Batch
+from standfast.runtime.commit.batch import CommandBatch
 from standfast.runtime.commit.committer import Committer
 from standfast.runtime.commit.facts import FactBook, NoSource
 from standfast.store.shapes import Claim, EffectClaim, InboxClaim, TimerClaim
@@ -29,7 +29,7 @@ class Unlucky:
         self.left = times
         original = Committer.commit
 
-        def commit(committing: Committer, submissions: list, finished: list) -> Batch:  # type: ignore[type-arg]
+        def commit(committing: Committer, submissions: list, finished: list) -> CommandBatch:  # type: ignore[type-arg]
             if not self.left or not any(isinstance(each.claim, kind) for each in submissions):
                 return original(committing, submissions, finished)
             self.left -= 1

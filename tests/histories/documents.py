@@ -191,10 +191,10 @@ slots:
 
 
 def _graph() -> g.Graph:
-    script = Node(id="size", op=g.Script(formula=when("entity.total > 100"), into="is_large"))
+    script = Node(id="size", op=g.ScriptOp(formula=when("entity.total > 100"), into="is_large"))
     rule = Node(
         id="judge",
-        op=g.Rule(rules=(DocumentRule(name="usd", when=when("entity.currency == 'USD'"), reason="no dollars"),)),
+        op=g.RuleOp(rules=(DocumentRule(name="usd", when=when("entity.currency == 'USD'"), reason="no dollars"),)),
     )
     ask = approval("second", who="user:carl")
     body = Body(
@@ -203,8 +203,8 @@ def _graph() -> g.Graph:
         last=("second:approved", "judge:blocked"),
         edges=[Edge(source="size", target="judge"), Edge(source="judge", target="second")],
     )
-    gate = Node(id="sys:policy:post", op=g.PolicyGate(action="post"), run_as="system")
-    post = Node(id="post", op=g.Action(action="post", payload={"posting": value("'GL-1'")}), run_as="system")
+    gate = Node(id="sys:policy:post", op=g.PolicyGateOp(action="post"), run_as="system")
+    post = Node(id="post", op=g.ActionOp(action="post", payload={"posting": value("'GL-1'")}), run_as="system")
     return invoice(
         {SUBMIT_SLOT: chain(approval("first", covers=["total"])), APPROVE_SLOT: body, ACTIVE_SLOT: chain(gate, post)},
         actions=[DocumentAction(name="post", workflow_allowed=True, capability="invoice.post")],

@@ -30,7 +30,7 @@ from standfast.machine.runs.published import PUBLICATION
 from standfast.machine.schedules.words import SCHEDULE
 from standfast.runtime.clock import ManualClock
 from standfast.store.opening import open_store
-from standfast.store.shapes import Address, Header, InstanceQuery, Snapshot
+from standfast.store.shapes import Address, InstanceHeader, InstanceQuery, Snapshot
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 
@@ -114,16 +114,16 @@ class Tape:
         self.engine.stop()
         self._store.close()
 
-    def _program(self, header: Header) -> Program:
+    def _program(self, header: InstanceHeader) -> Program:
         return self.engine.registry.get(TENANT, header.definition, header.definition_version)
 
-    def _definitions(self, headers: Iterable[Header]) -> Iterable[Kin]:
+    def _definitions(self, headers: Iterable[InstanceHeader]) -> Iterable[Kin]:
         for name, version in sorted({(each.definition, each.definition_version) for each in headers}):
             found = self._store.definitions().get(TENANT, name, version) if version else None
             if found is not None:
                 yield Kin(row=row(found), graph=whole(read_graph(found.compiled)))
 
-    def _life(self, header: Header) -> Life:
+    def _life(self, header: InstanceHeader) -> Life:
         reader, program = self._store.reader(TENANT), self._program(header)
         address = Address(tenant=TENANT, definition=header.definition, key=header.key, instance=header.id)
         cached, full = reader.load(address), reader.load(address, whole=True)

@@ -16,7 +16,7 @@ from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.store.port import Store
-from standfast.store.shapes import Change, Header, Snapshot, StoredDefinition
+from standfast.store.shapes import InstanceChange, InstanceHeader, Snapshot, StoredDefinition
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 from support.engines import Place
@@ -25,12 +25,12 @@ from support.inside import registry_of
 GOLDEN = sorted(FILES.glob("*.json"))
 
 
-def change_of(life: Life, program: Program) -> Change:
+def change_of(life: Life, program: Program) -> InstanceChange:
     """The one commit that brings an instance into a database."""
     events, kept = [stored(each.row, StoredEvent) for each in life.events], life.snapshot
     commits = {"commits": len({each.cause for each in events})}  # Older files do not count them.
-    return Change(
-        header=stored({**commits, **life.header}, Header),
+    return InstanceChange(
+        header=stored({**commits, **life.header}, InstanceHeader),
         expected=0,
         events=events,
         records=program.rebuild(events)[1] or (),
@@ -42,7 +42,7 @@ def take_in(store: Store, engine: ManualEngine, golden: Golden) -> list[Instance
     """Put the definitions and instances of a file into a database; the instances."""
     for kin in golden.definitions:
         store.definitions().publish(stored(kin.row, StoredDefinition), START)
-    headers = [stored(life.header, Header) for life in golden.lives]
+    headers = [stored(life.header, InstanceHeader) for life in golden.lives]
     programs = [registry_of(engine).get(each.tenant, each.definition, each.definition_version) for each in headers]
     changes = [change_of(life, program) for life, program in zip(golden.lives, programs, strict=True)]
     store.writer().write(changes, now=START)

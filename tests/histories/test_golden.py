@@ -37,7 +37,7 @@ from standfast.machine.batches.decider import BatchDecider
 from standfast.machine.graphs.compiler import graph_bytes, read_graph
 from standfast.machine.publications import PublicationDecider
 from standfast.machine.schedules.decider import ScheduleDecider
-from standfast.store.shapes import DeadLetter, StoredDefinition, StoredEffect, StoredMessage, StoredTimer
+from standfast.store.shapes import DeadLetterRecord, StoredDefinition, StoredEffect, StoredMessage, StoredTimer
 
 OWN_DECIDERS: tuple[Callable[[], Decider[Any, Any, Any, Any]], ...] = (
     PublicationDecider,
@@ -170,7 +170,7 @@ def test_dead_letters_are_read(path: Path) -> None:
     golden = read(path)
     known = programs(golden)
     for each in golden.letters:
-        letter = stored(each, DeadLetter)
+        letter = stored(each, DeadLetterRecord)
         asked(letter.context)
         if letter.source in {"effect", "timer", "inbox"}:
             program = known[letter.definition]

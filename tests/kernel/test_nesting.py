@@ -12,7 +12,7 @@ from standfast.errors import PayloadError
 from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
 from standfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
 from standfast.kernel.readability import is_bounded
-from standfast.kernel.vocabulary import Vocabulary
+from standfast.kernel.vocabulary import MessageTypeSet
 
 CODECS: list[Codec] = [JsonCodec(), MessagePackCodec()]
 codecs = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
@@ -68,9 +68,9 @@ def tree(levels: int) -> Tree:
     return made
 
 
-def words(codec: Codec, *members: type) -> Vocabulary:
+def words(codec: Codec, *members: type) -> MessageTypeSet:
     """The events of a shop."""
-    return Vocabulary(members, kind="event", decider="shop", codec=codec)
+    return MessageTypeSet(members, kind="event", decider="shop", codec=codec)
 
 
 def test_levels_are_counted() -> None:

@@ -18,8 +18,8 @@ from standfast.errors import CommandError, PayloadError, UnknownEventError
 from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, Upcaster
 from standfast.kernel.vocabulary import (
     Encoded,
-    PlainVocabulary,
-    Vocabulary,
+    MessageTypeSet,
+    PlainMessageTypeSet,
     diagnose_members,
     members_of,
     message,
@@ -49,9 +49,9 @@ def words(
     upcasters: dict[tuple[str, int], Upcaster] | None = None,
     limit: int = 1000,
     codec: Codec | None = None,
-) -> Vocabulary:
+) -> MessageTypeSet:
     """The events of an account."""
-    return Vocabulary(
+    return MessageTypeSet(
         members, kind="event", decider="account", codec=codec or JsonCodec(), upcasters=upcasters or {}, limit=limit
     )
 
@@ -203,7 +203,7 @@ def test_upcasters_are_chained(version: int, data: bytes, expected: Renamed) -> 
 def test_a_broken_chain_names_what_is_stored(kind: str) -> None:
     """However far the upcasters lead, the error names the version that lies in the database."""
     chain = {key: upcaster for key, upcaster in CHAIN.items() if key != ("Opened", 2)}
-    broken = Vocabulary((Renamed,), kind=kind, decider="account", codec=JsonCodec(), upcasters=chain)
+    broken = MessageTypeSet((Renamed,), kind=kind, decider="account", codec=JsonCodec(), upcasters=chain)
     with pytest.raises((UnknownEventError, PayloadError), match="'Opened' version 1"):
         broken.decode("Opened", 1, b'{"amount":5}')
 
@@ -313,7 +313,7 @@ def test_a_class_that_changes_when_it_is_read_is_refused() -> None:
 
 def test_a_plain_vocabulary_proves_nothing() -> None:
     """A decider that promises that its values come back pays for no proof and gets no copies."""
-    vocabulary = PlainVocabulary([Opened], kind="event", decider="machine", codec=JsonCodec())
+    vocabulary = PlainMessageTypeSet([Opened], kind="event", decider="machine", codec=JsonCodec())
     given = Opened(5)
     assert vocabulary.keep(given)[1] is given
     assert vocabulary.own(given) is given
@@ -430,7 +430,7 @@ def test_a_field_that_equality_does_not_see_is_compared_all_the_same() -> None:
         name: str
         meta: Any = field(default=None, compare=False)
 
-    words = Vocabulary((Odd,), kind="event", decider="d", codec=JsonCodec())
+    words = MessageTypeSet((Odd,), kind="event", decider="d", codec=JsonCodec())
     with pytest.raises(PayloadError, match="another value"):
         words.keep(Odd("a", date(2030, 1, 1)))
     assert words.keep(Odd("a", [1, {"b": None}]))[1] == Odd("a")

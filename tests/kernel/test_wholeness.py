@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from standfast.errors import PayloadError
 from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, convert
-from standfast.kernel.vocabulary import Vocabulary
+from standfast.kernel.vocabulary import MessageTypeSet
 from standfast.kernel.wholeness import complete, completion
 from support.untimed import untimed
 
@@ -116,9 +116,9 @@ class Everywhere:
     half: HalfSlotted | None = None
 
 
-def words(*members: type, codec: Codec | None = None) -> Vocabulary:
+def words(*members: type, codec: Codec | None = None) -> MessageTypeSet:
     """The events of a shop."""
-    return Vocabulary(members, kind="event", decider="shop", codec=codec or JsonCodec())
+    return MessageTypeSet(members, kind="event", decider="shop", codec=codec or JsonCodec())
 
 
 FIELDS: dict[str, tuple[object, object]] = {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.document import DocumentAction, DocumentPolicy, Field, Region, Transition
+from standfast.machine.graphs.document import DocumentAction, DocumentField, DocumentPolicy, DocumentTransition, Region
 from standfast.machine.graphs.graph import DocumentSpec, Edge, Graph, Node
 from support.envelopes import APPROVE_SLOT, FIELDS, approval, chain, invoice
 
@@ -34,12 +34,12 @@ def whole(**fields: object) -> Graph:
     return msgspec.structs.replace(RIGHT, **fields)
 
 
-def with_fields(**fields: Field) -> Graph:
+def with_fields(**fields: DocumentField) -> Graph:
     """Documents that have these fields besides."""
     return spec(fields={**FIELDS, **fields})
 
 
-def moved(change: Callable[[Transition], Transition]) -> Graph:
+def moved(change: Callable[[DocumentTransition], DocumentTransition]) -> Graph:
     """Transitions with the first one changed."""
     assert RIGHT.document is not None
     first, *rest = RIGHT.document.transitions
@@ -61,12 +61,12 @@ def with_node(node: Node, **document: object) -> Graph:
 
 def ruled(*rules: g.DocumentRule) -> Graph:
     """The envelope with these rules."""
-    return with_node(Node(id="b", op=g.Rule(rules=rules)))
+    return with_node(Node(id="b", op=g.RuleOp(rules=rules)))
 
 
 def asked(**options: object) -> Graph:
     """The envelope with another question."""
-    assert isinstance(RIGHT.nodes["a"].op, g.Human)
+    assert isinstance(RIGHT.nodes["a"].op, g.HumanOp)
     op = msgspec.structs.replace(RIGHT.nodes["a"].op, **options)
     return whole(nodes={**RIGHT.nodes, "a": msgspec.structs.replace(RIGHT.nodes["a"], op=op)})
 
@@ -81,18 +81,18 @@ def _spec() -> DocumentSpec:
     return RIGHT.document
 
 
-_DEEP = Field(type="list")
+_DEEP = DocumentField(type="list")
 for _ in range(9):
-    _DEEP = Field(type="list", items=_DEEP)
+    _DEEP = DocumentField(type="list", items=_DEEP)
 
 BROKEN_DOCUMENTS: dict[str, Case] = {
     "an envelope without documents": Case(
         "no_document",
         "",
-        Graph(kind="envelope", name="n", version="1", entry="w", nodes={"w": Node(id="w", op=g.End())}, edges=()),
+        Graph(kind="envelope", name="n", version="1", entry="w", nodes={"w": Node(id="w", op=g.EndOp())}, edges=()),
     ),
-    "a state without a document": Case("no_document", "s", bare(Node(id="s", op=g.State(status="draft")))),
-    "a pin without a document": Case("no_document", "h", bare(Node(id="h", op=g.Human(pins=True)))),
+    "a state without a document": Case("no_document", "s", bare(Node(id="s", op=g.StateOp(status="draft")))),
+    "a pin without a document": Case("no_document", "h", bare(Node(id="h", op=g.HumanOp(pins=True)))),
     "a saga with documents": Case("no_document", "", whole(kind="saga")),
     "no type": Case("entity_type", "", spec(entity_type="")),
     "an unknown first status": Case("status", "", spec(initial="new")),
@@ -107,12 +107,16 @@ BROKEN_DOCUMENTS: dict[str, Case] = {
     "two actions of a name": Case(
         "duplicate", "", spec(actions=(DocumentAction(name="post"), DocumentAction(name="post")))
     ),
-    "an unknown type of field": Case("field", "x", with_fields(x=Field(type="float"))),  # type: ignore[arg-type]
-    "an enum without values": Case("field", "x", with_fields(x=Field(type="enum"))),
-    "a computed field without a formula": Case("field", "x", with_fields(x=Field(type="computed"))),
-    "a formula of a given field": Case("field", "x", with_fields(x=Field(type="int", formula=FIELDS["large"].formula))),
-    "a formula that is none": Case("expression", "x", with_fields(x=Field(type="computed", formula={"source": "x"}))),
-    "a default that is not plain": Case("default", "x", with_fields(x=Field(type="int", default=0.5))),
+    "an unknown type of field": Case("field", "x", with_fields(x=DocumentField(type="float"))),  # type: ignore[arg-type]
+    "an enum without values": Case("field", "x", with_fields(x=DocumentField(type="enum"))),
+    "a computed field without a formula": Case("field", "x", with_fields(x=DocumentField(type="computed"))),
+    "a formula of a given field": Case(
+        "field", "x", with_fields(x=DocumentField(type="int", formula=FIELDS["large"].formula))
+    ),
+    "a formula that is none": Case(
+        "expression", "x", with_fields(x=DocumentField(type="computed", formula={"source": "x"}))
+    ),
+    "a default that is not plain": Case("default", "x", with_fields(x=DocumentField(type="int", default=0.5))),
     "a field too deep": Case("field", "x" + "[]" * 8, with_fields(x=_DEEP)),
     "a transition to nowhere": Case(
         "transition", "submit", moved(lambda each: msgspec.structs.replace(each, target="gone"))
@@ -130,11 +134,11 @@ BROKEN_DOCUMENTS: dict[str, Case] = {
     "a slot in the air": Case(
         "slot", "slot:x", spec(regions=(*_spec().regions, Region(id="slot:x", entry="a", exit="zz")))
     ),
-    "an action nobody knows": Case("document_action", "b", with_node(Node(id="b", op=g.Action(action="post")))),
+    "an action nobody knows": Case("document_action", "b", with_node(Node(id="b", op=g.ActionOp(action="post")))),
     "an action outside of the commit": Case(
         "document_action",
         "b",
-        with_node(Node(id="b", op=g.Action(action="update", work=g.Work(handler="h")))),
+        with_node(Node(id="b", op=g.ActionOp(action="update", work=g.HandlerCall(handler="h")))),
     ),
     "a policy about what cannot be done": Case(
         "policy", "p", spec(policies=(DocumentPolicy(name="p", actions=("fly",)),))
@@ -156,6 +160,6 @@ BROKEN_DOCUMENTS: dict[str, Case] = {
     "a script with a long name": Case(
         "script_name",
         "b",
-        with_node(Node(id="b", op=g.Script(formula=FIELDS["large"].formula or {}, into=" "))),
+        with_node(Node(id="b", op=g.ScriptOp(formula=FIELDS["large"].formula or {}, into=" "))),
     ),
 }

@@ -23,7 +23,7 @@ from standfast.machine.machine import GraphMachine
 from standfast.machine.runs import commands as c
 from standfast.machine.runs.errands import FindEvents, FindPeople
 from standfast.machine.runs.events import Event
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 ANYHOW = "taken back"
 REBUILT_EVERY = 8
@@ -33,7 +33,7 @@ TERMINAL_ROWS = frozenset({"completed", "failed", "skipped", "cancelled"})
 View = dict[str, object]
 
 _SMALLEST = compile_graph(
-    kind="saga", name="g", version="1", entry="e", nodes=[g.Node(id="e", op=g.End())], edges=[], policies=g.Policies()
+    kind="saga", name="g", version="1", entry="e", nodes=[g.Node(id="e", op=g.EndOp())], edges=[], policies=g.Policies()
 )
 WORDS = Program(GraphMachine(_SMALLEST), JsonCodec()).events
 """The vocabulary by which every graph's events are stored."""
@@ -252,7 +252,7 @@ def _search(errand: FindEvents) -> tuple[int, list[tuple[str, str]], list[str]]:
 
 def _child(run: Reference, step: Step) -> tuple[object, ...]:
     op = run.graph.nodes[step.node].op
-    assert isinstance(op, g.Call)
+    assert isinstance(op, g.CallOp)
     return step.child.replace("started", ""), op.definition, step.data, step.child_involved
 
 
@@ -332,7 +332,7 @@ class History:
             found += self._wrong_rebuild()
         return found + list(self._illegal_moves())
 
-    def _wrong_fold(self, state: State) -> Iterator[str]:
+    def _wrong_fold(self, state: RunState) -> Iterator[str]:
         folded, carried = msgspec.to_builtins(state), msgspec.to_builtins(self._host.state)
         if folded != carried:
             yield f"the events fold to {_only(folded, carried)}, the decision carried {_only(carried, folded)}"

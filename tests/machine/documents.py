@@ -23,7 +23,7 @@ from standfast.machine.runs.document_commands import (
     RequestTransition,
     SupersedeDocument,
 )
-from standfast.machine.runs.state import Step
+from standfast.machine.runs.state import StepState
 from standfast.machine.runs.windows import window_of
 
 R = TypeVar("R", bound=Record)
@@ -86,7 +86,7 @@ class Case:
             return answer.code
         return "ignored" if isinstance(answer, Ignored) else ""
 
-    def step(self, node: str) -> Step:
+    def step(self, node: str) -> StepState:
         """The open step of a node."""
         return next(step for step in self.host.state.open.values() if step.node == node)
 

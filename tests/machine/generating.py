@@ -59,7 +59,7 @@ def random_graph(rng: Random) -> g.Graph:
 
 def _led_on(node: g.Node, edges: list[g.Edge]) -> g.Node:
     """A question without the answers that nothing follows from."""
-    if not isinstance(node.op, g.Human):
+    if not isinstance(node.op, g.HumanOp):
         return node
     led = {edge.on for edge in edges if edge.source == node.id} | {*ANSWERS, g.ABSTAINED}
     outcomes = tuple(each for each in node.op.outcomes if each in led) or ANSWERS
@@ -160,18 +160,18 @@ class _Maker:
         if self.rng.random() < 0.2:
             status = self.rng.choice(("failed", "cancelled"))
         if exits:
-            self._node("end", g.End(status=status), exits)
+            self._node("end", g.EndOp(status=status), exits)
 
     def task(self, exits: list[Exit], depth: int) -> list[Exit]:
         rng = self.rng
         work = self._work("do", rng.randint(1, 3))
-        name = self._node("task", g.Task(work=work), exits, compensation=self._compensation(0.6))
+        name = self._node("task", g.TaskOp(work=work), exits, compensation=self._compensation(0.6))
         return [(name, g.OK), *self._error_way(name, depth, 0.15)]
 
     def condition(self, exits: list[Exit], depth: int) -> list[Exit]:
         rng = self.rng
         question = UNANSWERABLE if rng.random() < 0.05 else rng.choice(QUESTIONS)
-        name = self._node("if", g.Condition(expression=self._stored(question)), exits)
+        name = self._node("if", g.ConditionOp(expression=self._stored(question)), exits)
         leads = self.sequence([(name, g.TRUE)], rng.randint(1, 2), depth=depth)
         leads += self._error_way(name, depth, 0.1)
         if rng.random() < 0.15:
@@ -187,14 +187,14 @@ class _Maker:
                 return [*leads, *other] if rng.random() < 0.7 else leads
 
     def save_point(self, exits: list[Exit], _depth: int) -> list[Exit]:
-        return [(self._node("save", g.SavePoint(), exits), g.OK)]
+        return [(self._node("save", g.SavePointOp(), exits), g.OK)]
 
     def no_return(self, exits: list[Exit], _depth: int) -> list[Exit]:
-        return [(self._node("point", g.NoReturn(), exits), g.OK)]
+        return [(self._node("point", g.NoReturnOp(), exits), g.OK)]
 
     def human(self, exits: list[Exit], depth: int) -> list[Exit]:
         outcomes = self.rng.choice((ANSWERS, ANSWERS, (*ANSWERS, "returned"), ("yes", "no"), ("yes", g.REJECTED)))
-        asked = g.Human(
+        asked = g.HumanOp(
             outcomes=outcomes,
             role=self.rng.choice(("", "", "clerk")),
             on_reject=self.rng.choice((None, None, "abort", "fail")),
@@ -212,7 +212,7 @@ class _Maker:
             self._guard(name, g.REJECTED)
         return [*leads, *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
 
-    def _several(self, asked: g.Human, timeout_ms: int | None) -> g.Human:
+    def _several(self, asked: g.HumanOp, timeout_ms: int | None) -> g.HumanOp:
         """The same question to several people, who have to agree; or to those whom somebody has to find."""
         rng = self.rng
         asks = tuple(
@@ -222,7 +222,7 @@ class _Maker:
         agree = None if chain else rng.choice((None, "any", "all", "n", "weight"))
         weight = sum(ask.weight for ask in asks)
         least = {"n": rng.randint(1, len(asks)), "weight": rng.randint(1, weight)}.get(agree or "", 0)
-        others = [node.id for node in self.nodes if isinstance(node.op, g.Human)]
+        others = [node.id for node in self.nodes if isinstance(node.op, g.HumanOp)]
         return msgspec.structs.replace(
             asked,
             outcomes=(*asked.outcomes, g.ABSTAINED) if rng.random() < 0.6 else asked.outcomes,
@@ -239,7 +239,7 @@ class _Maker:
             times=self._times(asked.outcomes, timeout_ms) if rng.random() < 0.35 else None,
         )
 
-    def _times(self, outcomes: tuple[str, ...], timeout_ms: int | None) -> g.Times:
+    def _times(self, outcomes: tuple[str, ...], timeout_ms: int | None) -> g.TaskTimes:
         """A ladder of at most two rungs, the last of which may end the question; all of it before its time is over."""
         rng = self.rng
         rungs = [
@@ -248,7 +248,7 @@ class _Maker:
         ]
         if rng.random() < 0.3:
             rungs[1] = g.Rung(after_ms=1200, outcome=rng.choice(outcomes))
-        return g.Times(
+        return g.TaskTimes(
             due_ms=rng.choice((None, 900)),
             reminders_ms=rng.choice(((), (300, 800, 1000))),
             every_ms=None,
@@ -257,7 +257,7 @@ class _Maker:
 
     def timer(self, exits: list[Exit], depth: int) -> list[Exit]:
         until = self._stored(self.rng.choice((*["input.when"] * 6, "input.past", "input.x")), "mapping")
-        sorts = (g.WaitTimer(duration_ms=1000), g.WaitTimer(cron="* * * * *"), g.WaitTimer(until=until))
+        sorts = (g.WaitTimerOp(duration_ms=1000), g.WaitTimerOp(cron="* * * * *"), g.WaitTimerOp(until=until))
         op = self.rng.choice((*sorts, sorts[0]))
         name = self._node("sleep", op, exits)
         return [(name, g.OK), *(self._error_way(name, depth, 0.1) if op.until else [])]
@@ -266,7 +266,7 @@ class _Maker:
         rng = self.rng
         events = [self._awaited(f"n{place}") for place in range(rng.choice((1, 1, 2, 3)))]
         need: g.Need = rng.choice(("all", "any", rng.randint(1, len(events))))
-        name = self._node("events", g.WaitEvents(events=tuple(events), need=need), exits, timeout_ms=self._timeout())
+        name = self._node("events", g.WaitEventsOp(events=tuple(events), need=need), exits, timeout_ms=self._timeout())
         return [(name, g.OK), *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
 
     def _awaited(self, name: str) -> g.Awaited:
@@ -282,14 +282,14 @@ class _Maker:
         )
 
     def signal(self, exits: list[Exit], depth: int) -> list[Exit]:
-        op = g.WaitEvent(signal=self.rng.choice(SIGNALS))
+        op = g.WaitEventOp(signal=self.rng.choice(SIGNALS))
         name = self._node("wait", op, exits, timeout_ms=self._timeout())
         return [(name, g.OK), *self._timeout_way(name, depth), *self._error_way(name, depth, 0.1)]
 
     def notice(self, exits: list[Exit], depth: int) -> list[Exit]:
         waits = self.rng.random() < 0.7
         to, channels = self.rng.choice((("ann",), ("ann", "bob"))), self.rng.choice((("in_app",), ("in_app", "email")))
-        op = g.Notice(to=to, subject="news", channels=channels, wait=waits)
+        op = g.NotificationOp(to=to, subject="news", channels=channels, wait=waits)
         name = self._node("tell", op, exits)
         return [(name, g.OK), *(self._error_way(name, depth, 0.2) if waits else [])]
 
@@ -297,7 +297,7 @@ class _Maker:
         compensation = self._compensation(0.4)
         name = self._node(
             "call",
-            g.Call(definition="child", detached=self.rng.random() < 0.15),
+            g.CallOp(definition="child", detached=self.rng.random() < 0.15),
             exits,
             timeout_ms=self._timeout(),
             compensation=compensation,
@@ -305,7 +305,7 @@ class _Maker:
         return [(name, g.OK), *self._timeout_way(name, depth), *self._error_way(name, depth, 0.2)]
 
     def fork(self, exits: list[Exit], depth: int) -> list[Exit]:
-        name = self._node("fork", g.Split(), exits)
+        name = self._node("fork", g.SplitOp(), exits)
         count = self.rng.randint(1, 3)
         leads = [self._branch(name, priority, depth) for priority in range(count)]
         if self.rng.random() < 0.1:
@@ -313,7 +313,7 @@ class _Maker:
         return self._join(name, leads, count)
 
     def each(self, exits: list[Exit], depth: int) -> list[Exit]:
-        op = g.Split(
+        op = g.SplitOp(
             items=self._stored(self.rng.choice(LISTS), "mapping"),
             limit=self.rng.choice((None, 1, 2)),
             item=f"it{depth}",
@@ -339,7 +339,7 @@ class _Maker:
             return []
         if rng.random() < 0.1 and empty not in exits:
             exits = self.task(exits, DEEPEST)  # The branches share their last step.
-        op = g.Join(
+        op = g.JoinOp(
             split=split,
             strategy=rng.choice(("all", "all", "any", "count")),
             count=rng.randint(1, count),
@@ -351,7 +351,7 @@ class _Maker:
     def _go_back(self, leaving: Exit, target: g.Node) -> None:
         """A way back to an earlier node, taken while the data says so."""
         source, outcome = leaving
-        if isinstance(self._op(source), g.Join) or isinstance(target.op, g.Join):
+        if isinstance(self._op(source), g.JoinOp) or isinstance(target.op, g.JoinOp):
             return
         when = self._stored(self.rng.choice(QUESTIONS))
         self.edges.append(g.Edge(source=source, target=target.id, on=outcome, when=when, priority=0, rework=True))
@@ -383,15 +383,15 @@ class _Maker:
     def _timeout(self) -> int | None:
         return self.rng.choice((None, None, 2000))
 
-    def _compensation(self, share: float) -> g.Work | None:
+    def _compensation(self, share: float) -> g.HandlerCall | None:
         rng = self.rng
         if not self.undoes or rng.random() >= share:
             return None
         return self._work("undo", rng.choice((0, 1, 2, 3, 3)))
 
-    def _work(self, word: str, calls: int) -> g.Work:
+    def _work(self, word: str, calls: int) -> g.HandlerCall:
         rng = self.rng
-        retry = g.Retry(
+        retry = g.RetryRule(
             max_calls=calls,
             delay_ms=rng.choice((0, 10, 70)),
             backoff=rng.choice(("fixed", "linear", "exponential")),
@@ -399,7 +399,7 @@ class _Maker:
             cap_ms=rng.choice((100, 300_000)),
             jitter_percent=rng.choice((0, 0, 50)),
         )
-        return g.Work(
+        return g.HandlerCall(
             handler=f"{word} {len(self.nodes)}",
             retry=retry,
             once=calls == 1 and rng.random() < 0.2,
@@ -415,7 +415,7 @@ class _Maker:
         exits: list[Exit],
         *,
         timeout_ms: int | None = None,
-        compensation: g.Work | None = None,
+        compensation: g.HandlerCall | None = None,
     ) -> str:
         name = f"{word}{len(self.nodes)}"
         metadata: dict[str, g.Plain] = {"k": "v"} if self.rng.random() < 0.3 else {}

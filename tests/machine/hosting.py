@@ -35,7 +35,7 @@ from standfast.machine.runs.commands import (
 from standfast.machine.runs.errands import Errand, Notify
 from standfast.machine.runs.events import Event
 from standfast.machine.runs.published import AnswerOffer
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.machine.runs.timers import CLOCK
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -101,7 +101,7 @@ class Host:
     graph: Graph
     limit: int = DEFAULT_LIMIT
     machine: GraphMachine = field(init=False)
-    state: State = field(init=False)
+    state: RunState = field(init=False)
     history: list[Event] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     """All that decisions have named, one after the other."""
@@ -167,7 +167,7 @@ class Host:
         return answer
 
     def _accept(self, decision: Decision) -> None:
-        assert isinstance(decision.state, State), "the machine evolves while it decides"
+        assert isinstance(decision.state, RunState), "the machine evolves while it decides"
         self.state = decision.state
         self.history += cast("tuple[Event, ...]", decision.events)
         self.records += decision.records

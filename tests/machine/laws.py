@@ -57,7 +57,7 @@ class Laws:
             if row.compensates is None:
                 continue
             of = rows[row.compensates]
-            is_task = isinstance(self._host.graph.nodes[of.node].op, g.Task)
+            is_task = isinstance(self._host.graph.nodes[of.node].op, g.TaskOp)
             if is_task and of.number not in self._begun | dead and not self._is_impatient:
                 yield f"step {of.number} is undone, and its handler was never called"
             if self._is_protected(of, rows):
@@ -75,7 +75,9 @@ class Laws:
 
     def _allowed(self, call: Call) -> int:
         node = self._host.graph.nodes[call.body.node]
-        work = node.compensation if call.body.is_compensation else node.op.work if isinstance(node.op, g.Task) else None
+        work = (
+            node.compensation if call.body.is_compensation else node.op.work if isinstance(node.op, g.TaskOp) else None
+        )
         assert work is not None
         return work.retry.max_calls
 
@@ -85,7 +87,7 @@ class Laws:
         if of.number not in ends:
             return False
         is_failure = any(isinstance(event, e.RollbackStarted) for event in self._host.history)
-        kinds = (g.NoReturn, g.SavePoint) if is_failure and not self._is_dropped(of.number) else (g.NoReturn,)
+        kinds = (g.NoReturnOp, g.SavePointOp) if is_failure and not self._is_dropped(of.number) else (g.NoReturnOp,)
         later = [rows[number] for number in ends[ends.index(of.number) + 1 :]]
         return any(row.token == of.token and isinstance(self._host.graph.nodes[row.node].op, kinds) for row in later)
 

@@ -23,7 +23,7 @@ from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.asks import Ask, Stage
 from standfast.machine.runs import commands as c
 from standfast.machine.runs.errands import Notify, Person
-from standfast.machine.runs.published import Published
+from standfast.machine.runs.published import PublishedMessage
 
 OF_THE_LAW = frozenset({"not_allowed", "unknown_outcome", "no_transition"})
 """Codes of refusals because of who asks, or for what."""
@@ -266,9 +266,9 @@ def _inside(play: Play, rng: Random, failing: float) -> Iterator[Act]:
 
 def _on_wait(play: Play, step: Step, rng: Random) -> Iterator[Act]:
     """What a step waits for comes, or something like it."""
-    if play.run.is_at(step, g.WaitEvent):
+    if play.run.is_at(step, g.WaitEventOp):
         yield Say(c.SendSignal(name=rng.choice(SIGNALS), payload=random_output(rng)), rng.choice(ACTORS))
-    elif play.run.is_at(step, g.WaitEvents):
+    elif play.run.is_at(step, g.WaitEventsOp):
         yield Say(_published(play, step.number, rng))
         yield Say(_published(play, step.number, rng))
     if play.run.waits_of(step) and rng.random() < 0.2:
@@ -285,7 +285,7 @@ def _published(play: Play, number: int, rng: Random) -> c.TakeEvents:
     for _ in range(rng.choice((0, 1, 1, 1, 2))):
         _, event, key = rng.choice([*waits, *waits, (0, rng.choice(EVENTS), rng.choice(("", "3")))])
         events.append(
-            Published(
+            PublishedMessage(
                 id=f"e{rng.randint(1, 30)}",
                 event=event,
                 key=key,
@@ -358,7 +358,7 @@ def _done_to(step: int, rng: Random) -> c.TaskCommand:
 def _answer_to(play: Play, step: Step, rng: Random, failing: float) -> c.AnswerStep:
     """What somebody answers a question; now and then what it does not offer."""
     op = play.graph.nodes[step.node].op
-    assert isinstance(op, g.Human)
+    assert isinstance(op, g.HumanOp)
     doubt = max(failing, 0.3) if failing and op.asks else failing
     outcome = rng.choice(op.outcomes[1:] or op.outcomes) if rng.random() < doubt else op.outcomes[0]
     if rng.random() < failing / 8:

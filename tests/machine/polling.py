@@ -138,7 +138,7 @@ class Ending:
 class Poll:
     """One question."""
 
-    op: g.Human
+    op: g.HumanOp
     seats: list[Seat] = field(default_factory=list)
     votes: list[Vote] = field(default_factory=list)
     agree: str = "any"
@@ -335,7 +335,7 @@ class Poll:
             self.status, self.came_to, self.closed_by, self.is_in_trouble = status, outcome, by, False
 
 
-def begun(op: g.Human) -> Poll:
+def begun(op: g.HumanOp) -> Poll:
     """A question that is put."""
     agree = op.agree or ("all" if len(op.asks) > 1 and any(ask.by != "role" for ask in op.asks) else "any")
     return Poll(op, agree=agree, least=op.least)

@@ -19,7 +19,7 @@ from standfast.kernel.actor import Actor
 from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.asks import Ask
 from standfast.machine.runs import commands as c
-from standfast.machine.runs.published import Published
+from standfast.machine.runs.published import PublishedMessage
 
 Data = dict[str, object]
 
@@ -43,7 +43,7 @@ class Wait:
     longest: timedelta = timedelta(0)
 
 
-def _wait(retry: g.Retry, failures: int) -> Wait:
+def _wait(retry: g.RetryRule, failures: int) -> Wait:
     """The wait after so many failed calls."""
     growth = {"fixed": 1.0, "linear": failures, "exponential": (retry.factor_percent / 100) ** (failures - 1)}
     wait = min(retry.delay_ms * growth[retry.backoff], retry.cap_ms)
@@ -117,7 +117,7 @@ def _may(actor: Actor, capability: str | tuple[str, ...]) -> bool:
     return not capability or capability in actor.capabilities or any(capability.startswith(star) for star in stars)
 
 
-_SILENT = g.Condition | g.Split | g.SavePoint | g.NoReturn | g.WaitTimer | g.Notice
+_SILENT = g.ConditionOp | g.SplitOp | g.SavePointOp | g.NoReturnOp | g.WaitTimerOp | g.NotificationOp
 """Kinds that give no answer."""
 
 
@@ -442,7 +442,7 @@ class Reference:
 
     def _may_bring(self, data: Data | None) -> bool:
         """Where people are asked, other data takes the right to override."""
-        asks = any(isinstance(node.op, g.Human) for node in self.graph.nodes.values())
+        asks = any(isinstance(node.op, g.HumanOp) for node in self.graph.nodes.values())
         return data is None or not asks or _may(self.actor, "execution:override")
 
     def _brought(self, step: Step, data: Data | None) -> Data | None:
@@ -498,7 +498,7 @@ class Reference:
         return self._separation(question, {self.actor.id, person(self.actor)})
 
     def _awaits_event(self, steps: list[Step]) -> bool:
-        return any(isinstance(self._op(step), g.WaitEvent | g.WaitEvents) for step in steps)
+        return any(isinstance(self._op(step), g.WaitEventOp | g.WaitEventsOp) for step in steps)
 
     def _resume(self, command: c.ResumeWorkflow) -> bool:
         """Whoever has the capability may, if the run is paused and no step waits to be requeued; or past an open question, by another one."""
@@ -563,12 +563,12 @@ class Reference:
     def _resting_places(self) -> list[Step]:
         """Where a process waits for time or for an event, and for nothing else: that counts as suspended."""
         steps = [step for step in self.steps if step.is_open]
-        is_resting = all(isinstance(self._op(step), g.WaitTimer | g.WaitEvent | g.WaitEvents) for step in steps)
+        is_resting = all(isinstance(self._op(step), g.WaitTimerOp | g.WaitEventOp | g.WaitEventsOp) for step in steps)
         return steps if is_resting and self.graph.kind == "process" and self.status == "running" else []
 
     def is_asked(self, step: Step) -> bool:
         """Whether a step waits for people."""
-        return step.is_open and not step.is_held_back and step.of is None and self.is_at(step, g.Human)
+        return step.is_open and not step.is_held_back and step.of is None and self.is_at(step, g.HumanOp)
 
     def _said(self, outcome: str, comment: str, data: object) -> Data:
         """What the steps behind find of a decision."""
@@ -774,7 +774,7 @@ class Reference:
         self.handler_calls = 0
         step.is_expired = True
         step.due = None
-        if isinstance(self._op(step), g.WaitTimer):
+        if isinstance(self._op(step), g.WaitTimerOp):
             self._finish(step, g.OK, None)
             return
         is_part = bool(step.child) and not self._is_detached(step)
@@ -788,7 +788,7 @@ class Reference:
     def _take_answer(self, step: Step, command: c.AnswerStep) -> bool:
         """People answer by what the question offers, the world answers a wait by `ok`; nothing else can be answered."""
         node = self.graph.nodes[step.node]
-        if not isinstance(node.op, g.Human | g.WaitEvent | g.WaitEvents):
+        if not isinstance(node.op, g.HumanOp | g.WaitEventOp | g.WaitEventsOp):
             return self._bar("not_waiting")
         kept_out = step.poll.keeps_out(self.actor) if step.poll is not None else ""
         if kept_out:
@@ -797,9 +797,9 @@ class Reference:
             return False
         if self._has_run_out(step):
             return self._bar("expired")
-        if command.outcome not in (node.op.outcomes if isinstance(node.op, g.Human) else (g.OK,)):
+        if command.outcome not in (node.op.outcomes if isinstance(node.op, g.HumanOp) else (g.OK,)):
             return self._bar("unknown_outcome")
-        if isinstance(node.op, g.Human):
+        if isinstance(node.op, g.HumanOp):
             return self._decide(step, command)
         is_taken = self._bring(step, command.data)
         if is_taken:
@@ -834,7 +834,7 @@ class Reference:
 
     # People
 
-    def _put_question(self, step: Step, op: g.Human) -> None:
+    def _put_question(self, step: Step, op: g.HumanOp) -> None:
         step.poll = poll = begun(op)
         if op.times is not None:
             step.asked_at = self.now
@@ -916,7 +916,7 @@ class Reference:
 
     def _apart(self, name: str) -> set[str]:
         """The questions that are to be decided by others: one of both says so, and of all others only those that do not come behind for sure."""
-        asks = {each: node.op for each, node in self.graph.nodes.items() if isinstance(node.op, g.Human)}
+        asks = {each: node.op for each, node in self.graph.nodes.items() if isinstance(node.op, g.HumanOp)}
         found = {*asks[name].distinct_from} | {each for each, op in asks.items() if name in op.distinct_from}
         if asks[name].distinct_approvers:
             found |= asks.keys()
@@ -1184,7 +1184,7 @@ class Reference:
         self._close_question(step, "withdrawn", answer, [(g.WITHDRAWN, self.actor.id, None)])
         return True
 
-    def _set_times(self, step: Step, times: g.Times) -> None:
+    def _set_times(self, step: Step, times: g.TaskTimes) -> None:
         """The next reminder and the next rung of the ladder; all times count from when the question was asked."""
         assert step.asked_at is not None
         reminders = list(times.reminders_ms[step.reminded : step.reminded + 1])
@@ -1283,7 +1283,7 @@ class Reference:
 
     def _is_detached(self, step: Step) -> bool:
         op = self._op(step)
-        return isinstance(op, g.Call) and op.detached
+        return isinstance(op, g.CallOp) and op.detached
 
     def _remembers(self) -> bool:
         """Whether the run remembers what it did, in order to undo it."""
@@ -1311,13 +1311,13 @@ class Reference:
         waiting = [
             step
             for step in self.steps
-            if step.is_open and isinstance(op := self._op(step), g.WaitEvent) and op.signal == command.name
+            if step.is_open and isinstance(op := self._op(step), g.WaitEventOp) and op.signal == command.name
         ]
         for step in [each for each in waiting if not self._has_run_out(each)] or waiting:
             if not self._may_answer(self.graph.nodes[step.node]):
                 return False
             return self._bar("expired") if self._has_run_out(step) else self._bring(step, command.payload)
-        takers = [node for node in self.graph.nodes.values() if isinstance(node.op, g.WaitEvent)]
+        takers = [node for node in self.graph.nodes.values() if isinstance(node.op, g.WaitEventOp)]
         takers = [node for node in takers if node.op.signal == command.name]  # type: ignore[union-attr]
         ways = [way for node in takers for way in self._edges(node.id, g.OK) or self._edges(node.id, "*")]
         if not all(map(self._may_answer, takers)):
@@ -1334,7 +1334,7 @@ class Reference:
         """Those are taken that the step waits for. Whoever has an event for one taker alone is told whether it was taken."""
         found = [each for each in self.steps if each.number == command.step and each.is_open and each.of is None]
         found = [each for each in found if not each.is_held_back]
-        waiting = None if self.is_over else next((each for each in found if self.is_at(each, g.WaitEvents)), None)
+        waiting = None if self.is_over else next((each for each in found if self.is_at(each, g.WaitEventsOp)), None)
         if waiting is not None and not command.events:
             self._search(waiting)
             return True
@@ -1347,11 +1347,11 @@ class Reference:
                 self.offers.append((event.id, command.step, is_taken))
         return is_told
 
-    def _take_event(self, step: Step, event: Published) -> bool:
+    def _take_event(self, step: Step, event: PublishedMessage) -> bool:
         """Whether an event is one that a step still waits for, from somebody who may bring it, and not one that the run has had."""
         node, who = self.graph.nodes[step.node], event.publisher or OLGA
         op = node.op
-        assert isinstance(op, g.WaitEvents)
+        assert isinstance(op, g.WaitEventsOp)
         for each in op.events:
             is_it = each.event == event.event and _key(each, step.data) == event.key and each.title not in step.came
             if not is_it or not _matches(each, step.data, event.payload):
@@ -1488,9 +1488,9 @@ class Reference:
         node = self.graph.nodes[name]
         if self.status == "paused":
             token.held = ("", name)
-        elif isinstance(node.op, g.Join) and token.retries is not None:
+        elif isinstance(node.op, g.JoinOp) and token.retries is not None:
             self._finish(self._new_step(token, name), g.OK, None)
-        elif isinstance(node.op, g.Join):
+        elif isinstance(node.op, g.JoinOp):
             assert token.scope is not None
             if token.scope.is_over:
                 token.is_over = True
@@ -1500,7 +1500,7 @@ class Reference:
         elif not is_sent and token.visits.get(name, 0) >= self.policies.max_visits:
             token.held = ("", name)
             self._pause("max_visits")
-        elif not is_sent and isinstance(node.op, g.Task) and self._is_chain_too_long():
+        elif not is_sent and isinstance(node.op, g.TaskOp) and self._is_chain_too_long():
             token.held = ("", name)
             self._pause("chain_limit")
         else:
@@ -1522,42 +1522,42 @@ class Reference:
 
     def _do(self, step: Step, node: g.Node) -> None:
         match node.op:
-            case g.Task():
+            case g.TaskOp():
                 self.handler_calls += 1
                 self._call(step, self._start_delay(step))
-            case g.Condition():
+            case g.ConditionOp():
                 self._ask(step, node.op)
-            case g.Split():
+            case g.SplitOp():
                 self._split(step, node.op)
-            case g.Human() | g.WaitTimer() | g.WaitEvent() | g.WaitEvents():
+            case g.HumanOp() | g.WaitTimerOp() | g.WaitEventOp() | g.WaitEventsOp():
                 self._wait(step, node.op)
-            case g.Call():
+            case g.CallOp():
                 step.child = "started"
-            case g.End(status=status):
+            case g.EndOp(status=status):
                 self._end_way(step, status)
-            case g.SavePoint() | g.NoReturn() | g.Notice():
+            case g.SavePointOp() | g.NoReturnOp() | g.NotificationOp():
                 self._pass(step, node.op)
-            case g.Join():
+            case g.JoinOp():
                 pass
             case _:
                 raise AssertionError("documents have a model of their own")
         if step.is_open and not step.is_calling and node.timeout_ms is not None:
             step.due = self._in(node.timeout_ms)
 
-    def _wait(self, step: Step, op: g.Human | g.WaitTimer | g.WaitEvent | g.WaitEvents) -> None:
+    def _wait(self, step: Step, op: g.HumanOp | g.WaitTimerOp | g.WaitEventOp | g.WaitEventsOp) -> None:
         match op:
-            case g.Human():
+            case g.HumanOp():
                 self._put_question(step, op)
-            case g.WaitTimer():
+            case g.WaitTimerOp():
                 self._sleep(step, op)
-            case g.WaitEvent(signal=signal):
+            case g.WaitEventOp(signal=signal):
                 self._wait_for(step, signal)
-            case g.WaitEvents():
+            case g.WaitEventsOp():
                 self._wait_for_events(step, op)
 
-    def _pass(self, step: Step, op: g.SavePoint | g.NoReturn | g.Notice) -> None:
+    def _pass(self, step: Step, op: g.SavePointOp | g.NoReturnOp | g.NotificationOp) -> None:
         """Nothing to wait for, unless it is that people are told."""
-        if isinstance(op, g.Notice) and op.wait:
+        if isinstance(op, g.NotificationOp) and op.wait:
             step.untold = [f"{step.number}/step/{way}/user:{who}" for way in op.channels for who in op.to]
         else:
             self._finish(step, g.OK, None)
@@ -1595,7 +1595,7 @@ class Reference:
         delay = timedelta(milliseconds=0 if step.retry_of else self.work_of(step).start_after_ms)
         return Wait(delay, delay)
 
-    def _ask(self, step: Step, op: g.Condition) -> None:
+    def _ask(self, step: Step, op: g.ConditionOp) -> None:
         try:
             answer = _read(op.expression).holds({"input": step.data, "workflow": step.data, "resume": self.resume_data})
         except ExpressionError:
@@ -1610,7 +1610,7 @@ class Reference:
                 self._answer(step, kept[1])
                 return
 
-    def _sleep(self, step: Step, op: g.WaitTimer) -> None:
+    def _sleep(self, step: Step, op: g.WaitTimerOp) -> None:
         """For a while, until the next full minute (no other rule is drawn here), or until an instant that the data tells."""
         if op.duration_ms is not None:
             step.due = self._in(op.duration_ms)
@@ -1622,7 +1622,7 @@ class Reference:
             except ValueError:
                 self._fail(step, ANYTHING)
 
-    def _wait_for_events(self, step: Step, op: g.WaitEvents) -> None:
+    def _wait_for_events(self, step: Step, op: g.WaitEventsOp) -> None:
         if any(_key(each, step.data) is None for each in op.events):
             self._fail(step, ANYTHING)
         else:
@@ -1631,15 +1631,15 @@ class Reference:
     def _search(self, step: Step) -> None:
         """Somebody is sent to look for events that came before."""
         op = self._op(step)
-        assert isinstance(op, g.WaitEvents)
+        assert isinstance(op, g.WaitEventsOp)
         left = [(each.event, _key(each, step.data)) for each in op.events if each.title not in step.came]
         self.searches.append((step.number, left, list(self.taken)))
 
     def waits_of(self, step: Step) -> list[tuple[int, str, str]]:
         """What an open step waits for: place, name and key of each."""
         op = self._op(step)
-        if not isinstance(op, g.WaitEvents):
-            return [(0, op.signal, "")] if isinstance(op, g.WaitEvent) else []
+        if not isinstance(op, g.WaitEventsOp):
+            return [(0, op.signal, "")] if isinstance(op, g.WaitEventOp) else []
         places = [(place, each) for place, each in enumerate(op.events) if each.title not in step.came]
         return [(place, each.event, _key(each, step.data) or "") for place, each in places]
 
@@ -1667,7 +1667,9 @@ class Reference:
     def _over(self, data: Data, node: str, output: object) -> Data:
         if output is None:
             return data
-        if isinstance(output, dict) and not isinstance(self.graph.nodes[node].op, g.Call | g.Human | g.WaitEvents):
+        if isinstance(output, dict) and not isinstance(
+            self.graph.nodes[node].op, g.CallOp | g.HumanOp | g.WaitEventsOp
+        ):
             return data | output
         return data | {self._shown_name(node): output}
 
@@ -1678,10 +1680,10 @@ class Reference:
     def _shown_name(self, node: str) -> str:
         """The name by which the answer of a node is known."""
         op = self.graph.nodes[node].op
-        if not isinstance(op, g.Join):
+        if not isinstance(op, g.JoinOp):
             return node
         split = self.graph.nodes[op.split].op
-        return op.split if isinstance(split, g.Split) and split.items is not None else op.answer or node
+        return op.split if isinstance(split, g.SplitOp) and split.items is not None else op.answer or node
 
     def _has_room(self, data: object) -> bool:
         return len(json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()) <= self.limit
@@ -1749,7 +1751,7 @@ class Reference:
 
     # Branches
 
-    def _split(self, step: Step, op: g.Split) -> None:
+    def _split(self, step: Step, op: g.SplitOp) -> None:
         scope = Scope(step.node, step, step.token)
         items: object = None
         if op.items is not None:
@@ -1777,7 +1779,7 @@ class Reference:
         self.moves.append((token, target, False))
 
     def _join_of(self, scope: Scope) -> g.Node | None:
-        found = [n for n in self.graph.nodes.values() if isinstance(n.op, g.Join) and n.op.split == scope.node]
+        found = [n for n in self.graph.nodes.values() if isinstance(n.op, g.JoinOp) and n.op.split == scope.node]
         return found[0] if found else None
 
     def _look_at(self, scope: Scope) -> None:
@@ -1785,11 +1787,11 @@ class Reference:
         if scope.is_over or self.back or self.status == "paused":
             return
         op = self.graph.nodes[scope.node].op
-        assert isinstance(op, g.Split)
+        assert isinstance(op, g.SplitOp)
         join = self._join_of(scope)
         could_come = len(scope.alive) + len(scope.todo)
         is_met = False
-        if join is not None and isinstance(join.op, g.Join):
+        if join is not None and isinstance(join.op, g.JoinOp):
             enough = {"all": could_come, "any": 1, "count": min(join.op.count, could_come)}[join.op.strategy]
             is_empty = could_come == 0 and not scope.branches
             is_met = is_empty or (could_come > 0 and len(scope.arrived) >= enough)
@@ -1812,8 +1814,8 @@ class Reference:
 
     def _meet(self, scope: Scope, join: g.Node) -> None:
         op = self.graph.nodes[scope.node].op
-        assert isinstance(op, g.Split)
-        assert isinstance(join.op, g.Join)
+        assert isinstance(op, g.SplitOp)
+        assert isinstance(join.op, g.JoinOp)
         self._close(scope)
         scope.todo.clear()
         arrived = scope.arrived
@@ -1931,7 +1933,7 @@ class Reference:
         elif (branch := self._unneeded(token)) is not None and branch.scope is not None:
             self._end_branch(branch)
             join = self._join_of(branch.scope)
-            if join is not None and isinstance(join.op, g.Join) and join.op.losers != "stop":
+            if join is not None and isinstance(join.op, g.JoinOp) and join.op.losers != "stop":
                 self._drop([branch])
             self._look_at(branch.scope)
         else:
@@ -1944,7 +1946,7 @@ class Reference:
         join = self._join_of(token.scope)
         if token.scope.is_over:
             return token
-        if join is not None and isinstance(join.op, g.Join) and join.op.strategy != "all":
+        if join is not None and isinstance(join.op, g.JoinOp) and join.op.strategy != "all":
             others = len(token.scope.alive) - 1 + len(token.scope.todo)
             if others >= (join.op.count if join.op.strategy == "count" else 1):
                 return token
@@ -2027,7 +2029,7 @@ class Reference:
 
     def _is_to_undo(self, step: Step) -> bool:
         node = self.graph.nodes[step.node]
-        if step.of is not None or not step.ended or isinstance(node.op, g.SavePoint | g.NoReturn):
+        if step.of is not None or not step.ended or isinstance(node.op, g.SavePointOp | g.NoReturnOp):
             return False
         if step.is_undone:
             return False
@@ -2041,7 +2043,7 @@ class Reference:
         node = self.graph.nodes[step.node]
         if step.has_stuck_child or step.has_standing_child:
             return True
-        if isinstance(node.op, g.Task) and not step.was_called:
+        if isinstance(node.op, g.TaskOp) and not step.was_called:
             return False
         if step.status != "skipped":
             return True
@@ -2055,7 +2057,7 @@ class Reference:
 
     def _stands_for_another(self, repeat: Step) -> bool:
         """Whether a repeat was executed, so that the step that it repeats is not undone as well."""
-        return repeat.was_called or (not self.is_at(repeat, g.Task) and repeat.status in {"completed", "failed"})
+        return repeat.was_called or (not self.is_at(repeat, g.TaskOp) and repeat.status in {"completed", "failed"})
 
     def _protects(self, point: Step, step: Step) -> bool:
         op = self._op(point)
@@ -2063,11 +2065,11 @@ class Reference:
             return False
         is_below = step.token.is_at_or_below(point.token)
         is_above = point.token.is_at_or_below(step.token)
-        if self._is_dropped(step.token) and not (isinstance(op, g.NoReturn) and self._is_dropped(point.token)):
+        if self._is_dropped(step.token) and not (isinstance(op, g.NoReturnOp) and self._is_dropped(point.token)):
             return False
-        if isinstance(op, g.NoReturn):
+        if isinstance(op, g.NoReturnOp):
             return is_below or is_above
-        if not isinstance(op, g.SavePoint) or self.back == "cancel":
+        if not isinstance(op, g.SavePointOp) or self.back == "cancel":
             return False
         is_ours = self.failed is not None and self.failed.token.is_at_or_below(point.token)
         return is_below or (is_above and is_ours)
@@ -2132,7 +2134,7 @@ class Reference:
             left = [step for step in self.steps if status == "completed" and self._needs_undoing(step)]
             is_done = status == "completed"
             keeps = is_done and self._remembers()
-            passed = [step.node for step in self._in_order() if keeps and self.is_at(step, g.NoReturn)]
+            passed = [step.node for step in self._in_order() if keeps and self.is_at(step, g.NoReturnOp)]
             has_undone = status == "failed" or (status == "cancelled" and self.policies.on_cancel == "compensate")
             no_return = passed[0] if passed else ""
             self.told_parent.append((status, result, error, reason, bool(left) and not passed, no_return, has_undone))
@@ -2158,11 +2160,11 @@ class Reference:
     def _op(self, step: Step) -> g.Op:
         return self.graph.nodes[step.node].op
 
-    def work_of(self, step: Step) -> g.Work:
+    def work_of(self, step: Step) -> g.HandlerCall:
         """What a step calls."""
         node = self.graph.nodes[step.node]
         if step.of is not None:
             assert node.compensation is not None
             return node.compensation
-        assert isinstance(node.op, g.Task)
+        assert isinstance(node.op, g.TaskOp)
         return node.op.work

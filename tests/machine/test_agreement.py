@@ -26,8 +26,8 @@ WORDS: tuple[Word, ...] = get_args(Word)
 def asking(weights: list[int], agree: Agree | None, least: int = 0, **fields: object) -> Host:
     """A run that waits for people of these weights: `p0`, `p1` and so on."""
     asks = tuple(Ask(by="user", of=f"p{place}", weight=weight) for place, weight in enumerate(weights))
-    op = g.Human(outcomes=(*WORDS, "returned"), asks=asks, agree=agree, least=least, **fields)  # type: ignore[arg-type]
-    nodes = [g.Node(id="ask", op=op), *(g.Node(id=name, op=g.End()) for name in ("yes", "no", "back"))]
+    op = g.HumanOp(outcomes=(*WORDS, "returned"), asks=asks, agree=agree, least=least, **fields)  # type: ignore[arg-type]
+    nodes = [g.Node(id="ask", op=op), *(g.Node(id=name, op=g.EndOp()) for name in ("yes", "no", "back"))]
     ways = (("approved", "yes"), ("rejected", "no"), ("returned", "back"))
     edges = [g.Edge(source="ask", target=target, on=on) for on, target in ways]
     host = Host(
@@ -39,10 +39,10 @@ def asking(weights: list[int], agree: Agree | None, least: int = 0, **fields: ob
     return host
 
 
-def human(saga: Saga) -> g.Human:
+def human(saga: Saga) -> g.HumanOp:
     """What the question of a saga asks, as it is built."""
     op = saga.build().graph.nodes["ok"].op
-    assert isinstance(op, g.Human)
+    assert isinstance(op, g.HumanOp)
     return op
 
 
@@ -115,18 +115,18 @@ def test_weights_are_added_up() -> None:
 @pytest.mark.row("E-677")
 def test_a_list_of_people_has_to_agree_and_one_of_a_role_is_enough() -> None:
     """Where nothing is said, all of a list decide, and of one role whoever is the first."""
-    assert g.Human(asks=(Ask(by="user", of="a"), Ask(by="user", of="b"))).agreement == "all"
-    assert g.Human(asks=(Ask(by="user", of="a"), Ask(by="role", of="b"))).agreement == "all"
+    assert g.HumanOp(asks=(Ask(by="user", of="a"), Ask(by="user", of="b"))).agreement == "all"
+    assert g.HumanOp(asks=(Ask(by="user", of="a"), Ask(by="role", of="b"))).agreement == "all"
     for names in (["role:a", "role:b"], ["role:a", "user:b"], ["user:a", "user:b"]):
         assert human(Saga("spend").human("ok", ask=names)).agreement == "all"
         assert human(Saga("spend").human("ok", ask=names, agree="any")).agreement == "any"
     assert human(Saga("spend").human("ok", ask=["role:a"])).agreement == "any"
-    assert g.Human(asks=(Ask(by="role", of="a", pick="all"),)).agreement == g.Human(role="a").agreement == "any"
+    assert g.HumanOp(asks=(Ask(by="role", of="a", pick="all"),)).agreement == g.HumanOp(role="a").agreement == "any"
 
 
 def test_a_stored_list_of_roles_keeps_its_meaning() -> None:
     """A graph that was stored without a rule takes any of several roles, whatever a new definition would store."""
-    old = g.Human(asks=(Ask(by="role", of="a"), Ask(by="role", of="b")))
+    old = g.HumanOp(asks=(Ask(by="role", of="a"), Ask(by="role", of="b")))
     parts = {"kind": "saga", "name": "spend", "version": "1", "entry": "ok", "edges": [], "policies": g.Policies()}
     stored = read_graph(graph_bytes(compile_graph(nodes=[g.Node(id="ok", op=old)], **parts)))  # type: ignore[arg-type]
     assert stored.nodes["ok"].op == old

@@ -13,7 +13,7 @@ from machine.hosting import OLGA
 from standfast.kernel.actor import SYSTEM
 from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.document import DocumentAction
-from standfast.machine.graphs.graph import DocumentRule, Edge, Human, Node
+from standfast.machine.graphs.graph import DocumentRule, Edge, HumanOp, Node
 from standfast.machine.runs import commands as c
 from standfast.machine.runs import events as e
 from standfast.machine.runs.document_commands import Mutate, RequestTransition
@@ -46,8 +46,10 @@ def graph(rng: Random) -> g.Graph:
     def covers() -> list[str]:
         return rng.choice(([], [], ["total"], ["note", "vendor"]))
 
-    pause = Node(id="pause", op=rng.choice((g.WaitTimer(duration_ms=1000), g.Task(work=g.Work(handler="check")))))
-    mark = Node(id="mark", op=g.Action(action="mark", payload={"posting": value("'GL-1'")}))
+    pause = Node(
+        id="pause", op=rng.choice((g.WaitTimerOp(duration_ms=1000), g.TaskOp(work=g.HandlerCall(handler="check"))))
+    )
+    mark = Node(id="mark", op=g.ActionOp(action="mark", payload={"posting": value("'GL-1'")}))
     bodies = {
         APPROVE_SLOT: rng.choice(
             (
@@ -60,7 +62,9 @@ def graph(rng: Random) -> g.Graph:
         ACTIVE_SLOT: chain(mark),
     }
     if rng.random() < 0.7:
-        bodies[SUBMIT_SLOT] = chain(approval("early", covers=covers()), Node(id="rest", op=g.WaitTimer(duration_ms=9)))
+        bodies[SUBMIT_SLOT] = chain(
+            approval("early", covers=covers()), Node(id="rest", op=g.WaitTimerOp(duration_ms=9))
+        )
     if rng.random() < 0.3:
         bodies[AMEND_SLOT] = chain(approval("again", who="user:carl"))
     return invoice(
@@ -80,7 +84,7 @@ def _three(first: Node, second: Node, third: Node) -> Body:
 
 def _narrow(first: Node, second: Node) -> Body:
     """Two nodes one after the other, and no way to the second for documents of a certain total."""
-    body = chain(first, Node(id="look", op=g.Script(formula=value("1"))), second)
+    body = chain(first, Node(id="look", op=g.ScriptOp(formula=value("1"))), second)
     edges = [
         msgspec.structs.replace(each, when=when("entity.total > 1")) if each.source == "look" else each
         for each in body.edges
@@ -170,7 +174,7 @@ def check(case: Case) -> None:
                 for step in event.steps:
                     node, version = asked[step]
                     op = case.host.graph.nodes[node].op
-                    assert isinstance(op, Human)
+                    assert isinstance(op, HumanOp)
                     assert content(versions[version], op.covers) == content(versions[current], op.covers)
             case e.TransitionRequested():
                 used = set()
@@ -189,7 +193,7 @@ def check_voided(case: Case) -> None:
     for event in case.host.history:
         if isinstance(event, e.DocumentCreated | e.DocumentChanged):
             current = event.version
-        elif isinstance(event, e.StepStarted) and isinstance(op := case.host.graph.nodes[event.node].op, Human):
+        elif isinstance(event, e.StepStarted) and isinstance(op := case.host.graph.nodes[event.node].op, HumanOp):
             asked[event.step] = (op.covers, current)
         elif isinstance(event, e.ApprovalsVoided) and event.fields:
             for fields, version in (asked[step] for step in event.steps):

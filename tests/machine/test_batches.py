@@ -63,13 +63,13 @@ class Batch:
 
 def accepted(last: int) -> w.NoteOutcomes:
     """All up to this one were taken."""
-    outcomes = [w.Outcome(number=each, status="accepted") for each in range(1, last + 1)]
+    outcomes = [w.ItemOutcome(number=each, status="accepted") for each in range(1, last + 1)]
     return w.NoteOutcomes(id="b", outcomes=outcomes, last=last)
 
 
 def looked(last: int, *done: int) -> w.NoteOutcomes:
     """All up to this one were looked at, and some are done."""
-    outcomes = [w.Outcome(number=each, status="done") for each in done]
+    outcomes = [w.ItemOutcome(number=each, status="done") for each in done]
     return w.NoteOutcomes(id="b", outcomes=outcomes, last=last, is_look=True)
 
 
@@ -160,7 +160,9 @@ def test_what_is_refused_from_the_beginning_is_not_tried() -> None:
     while batch.effects:
         (effect,) = batch.effects
         seen += [each.number for each in effect.items]
-        assert batch.tell(w.NoteOutcomes(id="b", outcomes=[w.Outcome(number=seen[-1], status="done")], last=seen[-1]))
+        assert batch.tell(
+            w.NoteOutcomes(id="b", outcomes=[w.ItemOutcome(number=seen[-1], status="done")], last=seen[-1])
+        )
         batch.now += timedelta(seconds=1)
         batch.tell(TRY)
     assert seen == [2, 4]

@@ -56,14 +56,14 @@ def codes(draft: Draft) -> set[str]:
     return {finding.code for finding in findings(draft)}
 
 
-def work(handler: str = "h", *, once: bool = False, timeout_ms: int | None = None, **retry: object) -> g.Work:
+def work(handler: str = "h", *, once: bool = False, timeout_ms: int | None = None, **retry: object) -> g.HandlerCall:
     """A call of a handler."""
-    return g.Work(handler=handler, once=once, timeout_ms=timeout_ms, retry=g.Retry(**retry))  # type: ignore[arg-type]
+    return g.HandlerCall(handler=handler, once=once, timeout_ms=timeout_ms, retry=g.RetryRule(**retry))  # type: ignore[arg-type]
 
 
 def node(name: str, op: Op | None = None, **fields: object) -> Node:
     """A node; a task if nothing else is said."""
-    return Node(id=name, op=op or g.Task(work=work()), **fields)  # type: ignore[arg-type]
+    return Node(id=name, op=op or g.TaskOp(work=work()), **fields)  # type: ignore[arg-type]
 
 
 def way(text: str, **fields: object) -> Edge:
@@ -87,30 +87,32 @@ def followed(op: Op, *texts: str, **fields: object) -> Draft:
     return Draft(nodes=[node("a", op, **fields), node("b")], edges=ways(*texts))
 
 
-def forked(*extra: Node, edges: Sequence[str] = (), join: g.Join | None = None, split: g.Split | None = None) -> Draft:
+def forked(
+    *extra: Node, edges: Sequence[str] = (), join: g.JoinOp | None = None, split: g.SplitOp | None = None
+) -> Draft:
     """A fork `a` into `b` and `c`, which meet at `j`, and more."""
-    nodes = [node("a", split or g.Split()), node("b"), node("c"), node("j", join or g.Join(split="a")), *extra]
+    nodes = [node("a", split or g.SplitOp()), node("b"), node("c"), node("j", join or g.JoinOp(split="a")), *extra]
     return Draft(nodes=nodes, edges=ways("a b branch", "a c branch", "b j", "c j", *edges))
 
 
 def forking(text: str) -> Draft:
     """A fork into `b` that also leads to `c`."""
-    return Draft(nodes=[node("a", g.Split()), node("b"), node("c")], edges=ways("a b branch", text))
+    return Draft(nodes=[node("a", g.SplitOp()), node("b"), node("c")], edges=ways("a b branch", text))
 
 
-def each(item: str = "item", **fields: object) -> g.Split:
+def each(item: str = "item", **fields: object) -> g.SplitOp:
     """A fork over a list."""
-    return g.Split(items=LIST, item=item, **fields)  # type: ignore[arg-type]
+    return g.SplitOp(items=LIST, item=item, **fields)  # type: ignore[arg-type]
 
 
-def listed(outer: g.Split, inner: g.Split) -> Draft:
+def listed(outer: g.SplitOp, inner: g.SplitOp) -> Draft:
     """A list inside a list."""
     nodes = [
         node("a", outer),
         node("in", inner),
         node("step"),
-        node("k", g.Join(split="in")),
-        node("j", g.Join(split="a")),
+        node("k", g.JoinOp(split="in")),
+        node("j", g.JoinOp(split="a")),
     ]
     return Draft(nodes=nodes, edges=ways("a in branch", "in step branch", "step k", "k j"))
 
@@ -118,7 +120,7 @@ def listed(outer: g.Split, inner: g.Split) -> Draft:
 def deep(depth: int) -> Draft:
     """Lists in lists in lists."""
     nodes = [node(f"f{place}", each(f"item{place}")) for place in range(depth)]
-    nodes += [node(f"j{place}", g.Join(split=f"f{place}")) for place in range(depth)]
+    nodes += [node(f"j{place}", g.JoinOp(split=f"f{place}")) for place in range(depth)]
     edges = [way(f"f{place} f{place + 1} branch") for place in range(depth - 1)]
     edges += [way(f"j{place + 1} j{place}") for place in range(depth - 1)]
     edges += ways(f"f{depth - 1} x branch", f"x j{depth - 1}")
@@ -129,14 +131,14 @@ ANN = Ask(by="user", of="ann")
 CHANGED = {**QUESTION, "hash": "0" * 64}
 
 
-def told(**fields: object) -> g.Notice:
+def told(**fields: object) -> g.NotificationOp:
     """A notice with something else in it."""
-    return g.Notice(**{"to": ("ann",), "subject": "news", **fields})  # type: ignore[arg-type]
+    return g.NotificationOp(**{"to": ("ann",), "subject": "news", **fields})  # type: ignore[arg-type]
 
 
-def timed(**fields: object) -> g.Human:
+def timed(**fields: object) -> g.HumanOp:
     """A question with these times."""
-    return g.Human(role="r", times=g.Times(**fields))  # type: ignore[arg-type]
+    return g.HumanOp(role="r", times=g.TaskTimes(**fields))  # type: ignore[arg-type]
 
 
 ENDLESS: dict[str, object] = {"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}
@@ -155,7 +157,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "no name": ("unnamed_workflow", "", Draft(nodes=[node("a")], name=" ")),
     "no tokens": ("max_tokens", "", Draft(nodes=[node("a")], policies=Policies(max_tokens=0))),
     "no data": ("max_bytes", "", Draft(nodes=[node("a")], policies=Policies(max_bytes=0))),
-    "no items": ("most", "a", msgspec.structs.replace(forked(), nodes=forked(split=g.Split(most=0)).nodes)),
+    "no items": ("most", "a", msgspec.structs.replace(forked(), nodes=forked(split=g.SplitOp(most=0)).nodes)),
     "no version": ("no_version", "", Draft(nodes=[node("a")], version="")),
     "unknown kind": ("kind", "", Draft(nodes=[node("a")], kind="flow")),  # type: ignore[arg-type]
     "deadline of nothing": ("deadline", "", Draft(nodes=[node("a")], policies=Policies(deadline_ms=0))),
@@ -191,13 +193,13 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a long name": ("long_name", "n" * 201, Draft(nodes=[node("n" * 201)], entry="n" * 201)),
     "a long name of the whole": ("long_name", "", Draft(nodes=[node("a")], name="n" * 201)),
     "a name of many bytes": ("long_name", "𝄞" * 129, Draft(nodes=[node("𝄞" * 129)], entry="𝄞" * 129)),
-    "a handler of many bytes": ("long_name", "a", alone(g.Task(work=work("𝄞" * 129)))),
+    "a handler of many bytes": ("long_name", "a", alone(g.TaskOp(work=work("𝄞" * 129)))),
     "a name of many bytes for the whole": ("long_name", "", Draft(nodes=[node("a")], name="𝄞" * 129)),
     "a name that leads elsewhere": ("misleading_name", "", Draft(nodes=[node("a")], name="../../x")),
     "a version that leads elsewhere": ("misleading_name", "", Draft(nodes=[node("a")], version="1/..")),
     "a line break in a name": ("hidden_character", "a\nb", Draft(nodes=[node("a\nb")], entry="a\nb")),
     "a mark that turns the text": ("hidden_character", "a\u202eb", Draft(nodes=[node("a\u202eb")], entry="a\u202eb")),
-    "a control in a handler": ("hidden_character", "a", alone(g.Task(work=work("h\x00")))),
+    "a control in a handler": ("hidden_character", "a", alone(g.TaskOp(work=work("h\x00")))),
     "an edge to nowhere": ("unknown_step", "a", Draft(nodes=[node("a")], edges=ways("a gone"))),
     "an edge from nowhere": ("unknown_step", "gone", Draft(nodes=[node("a")], edges=ways("gone a"))),
     "an entry that is not there": ("unknown_entry", "x", Draft(nodes=[node("a")], entry="x")),
@@ -206,60 +208,60 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "priority too low": ("priority", "a", alone(priority=-1)),
     "priority of a compensation": ("priority", "a", alone(compensation=work(), compensation_priority=101)),
     "a fraction": ("priority", "a", alone(priority=0.5)),
-    "no calls": ("attempts", "a", alone(g.Task(work=work(max_calls=0)))),
-    "negative calls": ("attempts", "a", alone(g.Task(work=work(max_calls=-1)))),
+    "no calls": ("attempts", "a", alone(g.TaskOp(work=work(max_calls=0)))),
+    "negative calls": ("attempts", "a", alone(g.TaskOp(work=work(max_calls=-1)))),
     "negative calls of a compensation": ("attempts", "a", alone(compensation=work(max_calls=-1))),
-    "negative delay": ("retry_delay", "a", alone(g.Task(work=work(delay_ms=-1)))),
+    "negative delay": ("retry_delay", "a", alone(g.TaskOp(work=work(delay_ms=-1)))),
     "negative delay of a compensation": ("retry_delay", "a", alone(compensation=work(delay_ms=-1))),
-    "starting backwards": ("start_after", "a", alone(g.Task(work=g.Work(handler="h", start_after_ms=-1)))),
-    "undoing backwards": ("start_after", "a", alone(compensation=g.Work(handler="h", start_after_ms=-1))),
-    "negative cap": ("retry_cap", "a", alone(g.Task(work=work(cap_ms=-1)))),
-    "shrinking factor": ("retry_factor", "a", alone(g.Task(work=work(factor_percent=99)))),
-    "negative jitter": ("retry_jitter", "a", alone(g.Task(work=work(jitter_percent=-1)))),
-    "more jitter than delay": ("retry_jitter", "a", alone(g.Task(work=work(jitter_percent=101)))),
-    "unknown backoff": ("retry_backoff", "a", alone(g.Task(work=work(backoff="wild")))),
+    "starting backwards": ("start_after", "a", alone(g.TaskOp(work=g.HandlerCall(handler="h", start_after_ms=-1)))),
+    "undoing backwards": ("start_after", "a", alone(compensation=g.HandlerCall(handler="h", start_after_ms=-1))),
+    "negative cap": ("retry_cap", "a", alone(g.TaskOp(work=work(cap_ms=-1)))),
+    "shrinking factor": ("retry_factor", "a", alone(g.TaskOp(work=work(factor_percent=99)))),
+    "negative jitter": ("retry_jitter", "a", alone(g.TaskOp(work=work(jitter_percent=-1)))),
+    "more jitter than delay": ("retry_jitter", "a", alone(g.TaskOp(work=work(jitter_percent=101)))),
+    "unknown backoff": ("retry_backoff", "a", alone(g.TaskOp(work=work(backoff="wild")))),
     "an answer that nobody waits for": (
         "detached",
         "a",
-        alone(g.Task(work=work(), detached=True, output={"x": LIST})),
+        alone(g.TaskOp(work=work(), detached=True, output={"x": LIST})),
     ),
     "a transaction that nobody waits for": (
         "detached",
         "a",
-        alone(g.Task(work=g.Work(handler="h", transactional=True), detached=True)),
+        alone(g.TaskOp(work=g.HandlerCall(handler="h", transactional=True), detached=True)),
     ),
-    "once, and again": ("once", "a", alone(g.Task(work=work(once=True, max_calls=2)))),
+    "once, and again": ("once", "a", alone(g.TaskOp(work=work(once=True, max_calls=2)))),
     "once, and again, to undo": ("once", "a", alone(compensation=work(once=True, max_calls=3))),
-    "no handler": ("no_handler", "a", alone(g.Task(work=work("")))),
-    "the engine's own handler": ("reserved_handler", "a", alone(g.Task(work=work("$engine")))),
+    "no handler": ("no_handler", "a", alone(g.TaskOp(work=work("")))),
+    "the engine's own handler": ("reserved_handler", "a", alone(g.TaskOp(work=work("$engine")))),
     "no handler to undo": ("no_handler", "a", alone(compensation=work(" "))),
-    "no time for the handler": ("timeout", "a", alone(g.Task(work=work(timeout_ms=0)))),
-    "no time for the step": ("timeout", "a", alone(g.Human(), timeout_ms=0)),
-    "a timeout where nobody waits": ("timeout", "a", alone(g.SavePoint(), timeout_ms=5)),
-    "a timeout of a task": ("timeout", "a", alone(g.Task(work=work()), timeout_ms=5)),
-    "a timeout of a timer": ("timeout", "a", alone(g.WaitTimer(duration_ms=1), timeout_ms=5)),
-    "waiting backwards": ("wait_duration", "a", alone(g.WaitTimer(duration_ms=-1))),
-    "no time to wait for": ("wait_time", "a", alone(g.WaitTimer())),
-    "a rule that cannot be read": ("cron", "a", alone(g.WaitTimer(cron="daily"))),
-    "a rule that never fires": ("cron_never", "a", alone(g.WaitTimer(cron="0 0 30 2 *"))),
-    "no such zone": ("time_zone", "a", alone(g.WaitTimer(cron="* * * * *", time_zone="Mars"))),
-    "a zone without a rule": ("time_zone", "a", alone(g.WaitTimer(duration_ms=1, time_zone="Europe/Berlin"))),
-    "a calendar without a duration": ("calendar", "a", alone(g.WaitTimer(cron="* * * * *", calendar="house"))),
-    "an instant that cannot be read": ("expression", "a", alone(g.WaitTimer(until={}))),
-    "a handler of the engine's own": ("reserved_handler", "a", alone(g.Task(work=work("$engine")))),
-    "no event": ("no_event", "a", alone(g.WaitEvents(events=()))),
-    "an event without a name": ("no_event", "a", alone(g.WaitEvents(events=(g.Awaited(event=""),)))),
-    "two events of one name": ("duplicate_event", "a", alone(g.WaitEvents(events=(g.Awaited(event="e"),) * 2))),
-    "more events than there are": ("event_need", "a", alone(g.WaitEvents(events=(g.Awaited(event="e"),), need=2))),
-    "a key that cannot be read": ("expression", "a", alone(g.WaitEvents(events=(g.Awaited(event="e", key={}),)))),
-    "no signal": ("no_signal", "a", alone(g.WaitEvent(signal=""))),
-    "no workflow to call": ("no_definition", "a", alone(g.Call(definition=""))),
-    "unknown end": ("end_status", "a", alone(g.End(status="gone"))),  # type: ignore[arg-type]
-    "an outcome of what ends badly": ("outcomes", "a", alone(g.End(status="failed", outcome="blocked"))),
+    "no time for the handler": ("timeout", "a", alone(g.TaskOp(work=work(timeout_ms=0)))),
+    "no time for the step": ("timeout", "a", alone(g.HumanOp(), timeout_ms=0)),
+    "a timeout where nobody waits": ("timeout", "a", alone(g.SavePointOp(), timeout_ms=5)),
+    "a timeout of a task": ("timeout", "a", alone(g.TaskOp(work=work()), timeout_ms=5)),
+    "a timeout of a timer": ("timeout", "a", alone(g.WaitTimerOp(duration_ms=1), timeout_ms=5)),
+    "waiting backwards": ("wait_duration", "a", alone(g.WaitTimerOp(duration_ms=-1))),
+    "no time to wait for": ("wait_time", "a", alone(g.WaitTimerOp())),
+    "a rule that cannot be read": ("cron", "a", alone(g.WaitTimerOp(cron="daily"))),
+    "a rule that never fires": ("cron_never", "a", alone(g.WaitTimerOp(cron="0 0 30 2 *"))),
+    "no such zone": ("time_zone", "a", alone(g.WaitTimerOp(cron="* * * * *", time_zone="Mars"))),
+    "a zone without a rule": ("time_zone", "a", alone(g.WaitTimerOp(duration_ms=1, time_zone="Europe/Berlin"))),
+    "a calendar without a duration": ("calendar", "a", alone(g.WaitTimerOp(cron="* * * * *", calendar="house"))),
+    "an instant that cannot be read": ("expression", "a", alone(g.WaitTimerOp(until={}))),
+    "a handler of the engine's own": ("reserved_handler", "a", alone(g.TaskOp(work=work("$engine")))),
+    "no event": ("no_event", "a", alone(g.WaitEventsOp(events=()))),
+    "an event without a name": ("no_event", "a", alone(g.WaitEventsOp(events=(g.Awaited(event=""),)))),
+    "two events of one name": ("duplicate_event", "a", alone(g.WaitEventsOp(events=(g.Awaited(event="e"),) * 2))),
+    "more events than there are": ("event_need", "a", alone(g.WaitEventsOp(events=(g.Awaited(event="e"),), need=2))),
+    "a key that cannot be read": ("expression", "a", alone(g.WaitEventsOp(events=(g.Awaited(event="e", key={}),)))),
+    "no signal": ("no_signal", "a", alone(g.WaitEventOp(signal=""))),
+    "no workflow to call": ("no_definition", "a", alone(g.CallOp(definition=""))),
+    "unknown end": ("end_status", "a", alone(g.EndOp(status="gone"))),  # type: ignore[arg-type]
+    "an outcome of what ends badly": ("outcomes", "a", alone(g.EndOp(status="failed", outcome="blocked"))),
     "no branch at a time": (
         "limit",
         "a",
-        msgspec.structs.replace(forked(), nodes=forked(split=g.Split(limit=0)).nodes),
+        msgspec.structs.replace(forked(), nodes=forked(split=g.SplitOp(limit=0)).nodes),
     ),
     "an item that is no name": ("item_name", "a", followed(each("my item"), "a b branch")),
     "an item named as a step": ("item_clash", "a", followed(each("b"), "a b branch")),
@@ -276,11 +278,11 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a tuple": ("metadata", "a", alone(metadata={"x": (1,)})),
     "half a character": ("not_storable", "a", alone(metadata={"x": "\ud800"})),
     "a region that is no text": ("not_storable", "a", alone(region=5)),
-    "a condition that was changed": ("expression", "a", alone(g.Condition(expression=CHANGED))),
-    "a condition that is none": ("expression", "a", alone(g.Condition(expression={}))),
-    "a subject that cannot be read": ("expression", "a", alone(g.Human(template={}))),
-    "a value to show that cannot be read": ("expression", "a", alone(g.Human(shows={"x": CHANGED}))),
-    "a rejection without a meaning": ("on_reject", "a", alone(g.Human(on_reject="x"))),  # type: ignore[arg-type]
+    "a condition that was changed": ("expression", "a", alone(g.ConditionOp(expression=CHANGED))),
+    "a condition that is none": ("expression", "a", alone(g.ConditionOp(expression={}))),
+    "a subject that cannot be read": ("expression", "a", alone(g.HumanOp(template={}))),
+    "a value to show that cannot be read": ("expression", "a", alone(g.HumanOp(shows={"x": CHANGED}))),
+    "a rejection without a meaning": ("on_reject", "a", alone(g.HumanOp(on_reject="x"))),  # type: ignore[arg-type]
     "a notice to nobody": ("recipients", "a", alone(told(to=()))),
     "a notice to somebody without a name": ("recipients", "a", alone(told(to=("role:",)))),
     "a notice without a channel": ("channel", "a", alone(told(channels=()))),
@@ -293,24 +295,24 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         alone(told(templates={"to.1": parse("input.x", spelling="mapping").to_data()})),
     ),
     "a template that cannot be read": ("expression", "a", alone(told(templates={"body": {}}))),
-    "a question by a channel without a name": ("channel", "a", alone(g.Human(role="r", channels=("",)))),
-    "a form that is none": ("form", "a", alone(g.Human(form={"type": "wish"}))),
-    "a form from elsewhere": ("form", "a", alone(g.Human(form={"$ref": "https://example.com/form.json"}))),
-    "a form that refers to nothing": ("form", "a", alone(g.Human(form={"$ref": "#/$defs/x"}))),
-    "a form within itself": ("form", "a", alone(g.Human(form=ENDLESS))),
+    "a question by a channel without a name": ("channel", "a", alone(g.HumanOp(role="r", channels=("",)))),
+    "a form that is none": ("form", "a", alone(g.HumanOp(form={"type": "wish"}))),
+    "a form from elsewhere": ("form", "a", alone(g.HumanOp(form={"$ref": "https://example.com/form.json"}))),
+    "a form that refers to nothing": ("form", "a", alone(g.HumanOp(form={"$ref": "#/$defs/x"}))),
+    "a form within itself": ("form", "a", alone(g.HumanOp(form=ENDLESS))),
     "a form of another draft": (
         "form",
         "a",
-        alone(g.Human(form={"$schema": "http://json-schema.org/draft-07/schema#"})),
+        alone(g.HumanOp(form={"$schema": "http://json-schema.org/draft-07/schema#"})),
     ),
-    "a form that grows": ("form", "a", alone(g.Human(form=GROWING))),
-    "a form that is too deep": ("form", "a", alone(g.Human(form=DEEP))),
-    "a form that is too large": ("form", "a", alone(g.Human(form={"description": "x" * 65_536}))),
-    "a pattern that looks back": ("form", "a", alone(g.Human(form={"pattern": r"(\w)\1"}))),
-    "a pattern that cannot be read": ("form", "a", alone(g.Human(form={"pattern": "("}))),
-    "names by pattern": ("form", "a", alone(g.Human(form={"patternProperties": {"^a": True}}))),
-    "a form for no outcome": ("form", "a", alone(g.Human(form={}, form_for=("maybe",)))),
-    "outcomes without a form": ("form", "a", alone(g.Human(form_for=("confirmed",)))),
+    "a form that grows": ("form", "a", alone(g.HumanOp(form=GROWING))),
+    "a form that is too deep": ("form", "a", alone(g.HumanOp(form=DEEP))),
+    "a form that is too large": ("form", "a", alone(g.HumanOp(form={"description": "x" * 65_536}))),
+    "a pattern that looks back": ("form", "a", alone(g.HumanOp(form={"pattern": r"(\w)\1"}))),
+    "a pattern that cannot be read": ("form", "a", alone(g.HumanOp(form={"pattern": "("}))),
+    "names by pattern": ("form", "a", alone(g.HumanOp(form={"patternProperties": {"^a": True}}))),
+    "a form for no outcome": ("form", "a", alone(g.HumanOp(form={}, form_for=("maybe",)))),
+    "outcomes without a form": ("form", "a", alone(g.HumanOp(form_for=("confirmed",)))),
     "due before it is asked": ("due", "a", alone(timed(due_ms=0))),
     "a reminder before the question": ("remind", "a", alone(timed(reminders_ms=(0,)))),
     "reminders that do not rise": ("remind", "a", alone(timed(reminders_ms=(5, 3)))),
@@ -350,8 +352,8 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         "a",
         alone(timed(escalation=(g.Rung(after_ms=5, outcome="rejected"), g.Rung(after_ms=6, role="s")))),
     ),
-    "a word for no items": ("on_empty", "a", followed(g.Split(items=LIST, on_empty="stop"), "a b branch")),  # type: ignore[arg-type]
-    "a list that is none": ("expression", "a", followed(g.Split(items={"source": "x"}), "a b branch")),
+    "a word for no items": ("on_empty", "a", followed(g.SplitOp(items=LIST, on_empty="stop"), "a b branch")),  # type: ignore[arg-type]
+    "a list that is none": ("expression", "a", followed(g.SplitOp(items={"source": "x"}), "a b branch")),
     # -- edges
     "a guard that was changed": (
         "expression",
@@ -372,68 +374,68 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a condition on the branch of a list": (
         "branch_condition",
         "a",
-        Draft(nodes=[node("a", g.Split(items=LIST)), node("b")], edges=[way("a b branch", when=QUESTION)]),
+        Draft(nodes=[node("a", g.SplitOp(items=LIST)), node("b")], edges=[way("a b branch", when=QUESTION)]),
     ),
     "a branch that assigns": (
         "branch_condition",
         "a",
-        Draft(nodes=[node("a", g.Split()), node("b")], edges=[way("a b branch", assign={"x": QUESTION})]),
+        Draft(nodes=[node("a", g.SplitOp()), node("b")], edges=[way("a b branch", assign={"x": QUESTION})]),
     ),
-    "a task that answers": ("outcome", "a", followed(g.Task(work=work()), "a b true")),
-    "a condition that is confirmed": ("outcome", "a", followed(g.Condition(expression=QUESTION), "a b confirmed")),
-    "a person who is ok": ("outcome", "a", followed(g.Human(), "a b ok")),
-    "a timer that runs out of time": ("outcome", "a", followed(g.WaitTimer(duration_ms=1), "a b timeout")),
-    "a timeout that was never set": ("outcome", "a", followed(g.Human(), "a b timeout")),
+    "a task that answers": ("outcome", "a", followed(g.TaskOp(work=work()), "a b true")),
+    "a condition that is confirmed": ("outcome", "a", followed(g.ConditionOp(expression=QUESTION), "a b confirmed")),
+    "a person who is ok": ("outcome", "a", followed(g.HumanOp(), "a b ok")),
+    "a timer that runs out of time": ("outcome", "a", followed(g.WaitTimerOp(duration_ms=1), "a b timeout")),
+    "a timeout that was never set": ("outcome", "a", followed(g.HumanOp(), "a b timeout")),
     "a fork that is ok": ("outcome", "a", forking("a c ok")),
     "a join that is confirmed": ("outcome", "j", forked(node("d"), edges=["j d confirmed"])),
     "an answer that leads nowhere": (
         "no_way",
         "a",
-        followed(g.Human(outcomes=("approved", "rejected", "returned")), "a b approved"),
+        followed(g.HumanOp(outcomes=("approved", "rejected", "returned")), "a b approved"),
     ),
     "an answer that nobody can give": (
         "outcome",
         "a",
-        followed(g.Human(outcomes=("yes",)), "a b yes", "a b confirmed"),
+        followed(g.HumanOp(outcomes=("yes",)), "a b yes", "a b confirmed"),
     ),
-    "no answer at all": ("outcomes", "a", alone(g.Human(outcomes=()))),
-    "a fraction in a form": ("form", "a", alone(g.Human(form={"fields": [{"max": 1.5}]}))),
-    "an answer twice": ("outcomes", "a", followed(g.Human(outcomes=("yes", "yes")), "a b yes")),
-    "an answer without a name": ("outcomes", "a", followed(g.Human(outcomes=("yes", " ")), "a b *")),
-    "an answer of the engine's": ("outcomes", "a", followed(g.Human(outcomes=("yes", "timeout")), "a b *")),
-    "a chain and people": ("asks", "a", alone(g.Human(chain="spend", asks=(ANN,)))),
-    "a role and people": ("asks", "a", alone(g.Human(role="boss", asks=(ANN,)))),
-    "the same person twice": ("asks", "a", alone(g.Human(asks=(ANN, ANN)))),
-    "a user without a name": ("asks", "a", alone(g.Human(asks=(Ask(by="user"),)))),
-    "a chain among others": ("asks", "a", alone(g.Human(asks=(Ask(by="chain", of="spend"),)))),
-    "a rule without an expression": ("asks", "a", alone(g.Human(asks=(Ask(by="rule", of="x"),)))),
+    "no answer at all": ("outcomes", "a", alone(g.HumanOp(outcomes=()))),
+    "a fraction in a form": ("form", "a", alone(g.HumanOp(form={"fields": [{"max": 1.5}]}))),
+    "an answer twice": ("outcomes", "a", followed(g.HumanOp(outcomes=("yes", "yes")), "a b yes")),
+    "an answer without a name": ("outcomes", "a", followed(g.HumanOp(outcomes=("yes", " ")), "a b *")),
+    "an answer of the engine's": ("outcomes", "a", followed(g.HumanOp(outcomes=("yes", "timeout")), "a b *")),
+    "a chain and people": ("asks", "a", alone(g.HumanOp(chain="spend", asks=(ANN,)))),
+    "a role and people": ("asks", "a", alone(g.HumanOp(role="boss", asks=(ANN,)))),
+    "the same person twice": ("asks", "a", alone(g.HumanOp(asks=(ANN, ANN)))),
+    "a user without a name": ("asks", "a", alone(g.HumanOp(asks=(Ask(by="user"),)))),
+    "a chain among others": ("asks", "a", alone(g.HumanOp(asks=(Ask(by="chain", of="spend"),)))),
+    "a rule without an expression": ("asks", "a", alone(g.HumanOp(asks=(Ask(by="rule", of="x"),)))),
     "a rule for people that cannot be read": (
         "expression",
         "a",
-        alone(g.Human(asks=(Ask(by="rule", of="x", rule=CHANGED),))),
+        alone(g.HumanOp(asks=(Ask(by="rule", of="x", rule=CHANGED),))),
     ),
-    "a person of no weight": ("asks", "a", alone(g.Human(asks=(Ask(by="user", of="ann", weight=0),)))),
-    "a crowd": ("asks", "a", alone(g.Human(asks=tuple(Ask(by="user", of=f"u{n}") for n in range(101))))),
-    "more than are asked": ("agree", "a", alone(g.Human(asks=(ANN,), agree="n", least=2))),
-    "more weight than there is": ("agree", "a", alone(g.Human(asks=(ANN,), agree="weight", least=2))),
-    "nobody who agrees": ("agree", "a", alone(g.Human(agree="all"))),
-    "a number that means nothing": ("agree", "a", alone(g.Human(asks=(ANN,), least=2))),
-    "a word for no agreement": ("agree", "a", alone(g.Human(asks=(ANN,), agree="most"))),  # type: ignore[arg-type]
-    "a chain that is overruled": ("agree", "a", alone(g.Human(chain="spend", agree="any"))),
-    "an approval that is none": ("outcomes", "a", alone(g.Human(approves="yes"))),
-    "an approval that rejects": ("outcomes", "a", alone(g.Human(approves="rejected"))),
-    "distinct from itself": ("distinct_from", "a", followed(g.Human(distinct_from=("a",)), "a b confirmed")),
-    "distinct from a task": ("distinct_from", "a", followed(g.Human(distinct_from=("b",)), "a b confirmed")),
+    "a person of no weight": ("asks", "a", alone(g.HumanOp(asks=(Ask(by="user", of="ann", weight=0),)))),
+    "a crowd": ("asks", "a", alone(g.HumanOp(asks=tuple(Ask(by="user", of=f"u{n}") for n in range(101))))),
+    "more than are asked": ("agree", "a", alone(g.HumanOp(asks=(ANN,), agree="n", least=2))),
+    "more weight than there is": ("agree", "a", alone(g.HumanOp(asks=(ANN,), agree="weight", least=2))),
+    "nobody who agrees": ("agree", "a", alone(g.HumanOp(agree="all"))),
+    "a number that means nothing": ("agree", "a", alone(g.HumanOp(asks=(ANN,), least=2))),
+    "a word for no agreement": ("agree", "a", alone(g.HumanOp(asks=(ANN,), agree="most"))),  # type: ignore[arg-type]
+    "a chain that is overruled": ("agree", "a", alone(g.HumanOp(chain="spend", agree="any"))),
+    "an approval that is none": ("outcomes", "a", alone(g.HumanOp(approves="yes"))),
+    "an approval that rejects": ("outcomes", "a", alone(g.HumanOp(approves="rejected"))),
+    "distinct from itself": ("distinct_from", "a", followed(g.HumanOp(distinct_from=("a",)), "a b confirmed")),
+    "distinct from a task": ("distinct_from", "a", followed(g.HumanOp(distinct_from=("b",)), "a b confirmed")),
     "a capability of a branch": (
         "branch_condition",
         "a",
-        Draft(nodes=[node("a", g.Split()), node("b")], edges=[way("a b branch", capability="c")]),
+        Draft(nodes=[node("a", g.SplitOp()), node("b")], edges=[way("a b branch", capability="c")]),
     ),
     "an empty capability": ("capability", "a", alone(capability=" ")),
     "forks in forks in forks": ("nested", f"f{flow.DEEPEST_FORKS}", deep(flow.DEEPEST_FORKS + 3)),
-    "a way on from the end": ("outcome", "a", followed(g.End(), "a b *")),
+    "a way on from the end": ("outcome", "a", followed(g.EndOp(), "a b *")),
     # -- forks and joins
-    "no branches": ("no_branches", "a", alone(g.Split())),
+    "no branches": ("no_branches", "a", alone(g.SplitOp())),
     "two branches over a list": (
         "many_branches",
         "a",
@@ -442,21 +444,21 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
     "a join of a task": (
         "join_without_split",
         "b",
-        Draft(nodes=[node("a"), node("b", g.Join(split="a"))], edges=ways("a b")),
+        Draft(nodes=[node("a"), node("b", g.JoinOp(split="a"))], edges=ways("a b")),
     ),
-    "a join of nothing": ("join_without_split", "a", alone(g.Join(split="gone"))),
+    "a join of nothing": ("join_without_split", "a", alone(g.JoinOp(split="gone"))),
     "two joins": (
         "two_joins",
         "a",
         Draft(
-            nodes=[node("a", g.Split()), node("b"), *(node(name, g.Join(split="a")) for name in "jk")],
+            nodes=[node("a", g.SplitOp()), node("b"), *(node(name, g.JoinOp(split="a")) for name in "jk")],
             edges=ways("a b branch", "b j", "b k error"),
         ),
     ),
-    "an unknown strategy": ("join_strategy", "j", forked(join=g.Join(split="a", strategy="most"))),  # type: ignore[arg-type]
-    "an unknown fate": ("join_losers", "j", forked(join=g.Join(split="a", losers="forget"))),  # type: ignore[arg-type]
-    "more branches than there are": ("join_count", "j", forked(join=g.Join(split="a", strategy="count", count=3))),
-    "a join of no branches": ("join_count", "j", forked(join=g.Join(split="a", strategy="count"))),
+    "an unknown strategy": ("join_strategy", "j", forked(join=g.JoinOp(split="a", strategy="most"))),  # type: ignore[arg-type]
+    "an unknown fate": ("join_losers", "j", forked(join=g.JoinOp(split="a", losers="forget"))),  # type: ignore[arg-type]
+    "more branches than there are": ("join_count", "j", forked(join=g.JoinOp(split="a", strategy="count", count=3))),
+    "a join of no branches": ("join_count", "j", forked(join=g.JoinOp(split="a", strategy="count"))),
     "a join that is the entry": (
         "join_scope",
         "j",
@@ -466,7 +468,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         "join_scope",
         "j",
         Draft(
-            nodes=[node("a"), node("f", g.Split()), node("b"), node("j", g.Join(split="f"))],
+            nodes=[node("a"), node("f", g.SplitOp()), node("b"), node("j", g.JoinOp(split="f"))],
             edges=ways("a f", "a j error", "f b branch", "b j"),
         ),
     ),
@@ -474,7 +476,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         "join_scope",
         "j",
         Draft(
-            nodes=[node("a", g.Split()), node("in", g.Split()), node("b"), node("j", g.Join(split="a"))],
+            nodes=[node("a", g.SplitOp()), node("in", g.SplitOp()), node("b"), node("j", g.JoinOp(split="a"))],
             edges=ways("a in branch", "in b branch", "b j"),
         ),
     ),
@@ -483,7 +485,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         "mixed_scope",
         "b",
         Draft(
-            nodes=[node("a"), node("f", g.Split()), node("b")],
+            nodes=[node("a"), node("f", g.SplitOp()), node("b")],
             edges=ways("a f", "a b error", "f b branch"),
         ),
     ),
@@ -491,7 +493,7 @@ BROKEN: dict[str, tuple[str, str, Draft]] = {
         "mixed_scope",
         "a",
         Draft(
-            nodes=[node("a"), node("f", g.Split()), node("b")],
+            nodes=[node("a"), node("f", g.SplitOp()), node("b")],
             edges=[*ways("a f", "f b branch"), way("b a error", rework=True)],
         ),
     ),
@@ -546,9 +548,9 @@ def test_each_rule_has_a_case() -> None:
 @pytest.mark.parametrize(
     ("struct", "field", "words"),
     [
-        (g.Retry, "backoff", BACKOFFS),
-        (g.Join, "strategy", STRATEGIES),
-        (g.End, "status", END_STATUSES),
+        (g.RetryRule, "backoff", BACKOFFS),
+        (g.JoinOp, "strategy", STRATEGIES),
+        (g.EndOp, "status", END_STATUSES),
         *((Policies, field, words) for field, words in checks.POLICY_WORDS.items()),
         *((g.DocumentSpec, field, words) for field, words in document_checks.WORDS.items()),
     ],
@@ -560,7 +562,7 @@ def test_the_words_are_those_of_the_graph(struct: type, field: str, words: tuple
 
 def test_all_word_fields_are_known() -> None:
     """No field with fixed words is left unchecked."""
-    structs = [g.Retry, g.Work, Node, Edge, Policies, g.DocumentRule, g.DocumentSpec, *get_args(Op)]
+    structs = [g.RetryRule, g.HandlerCall, Node, Edge, Policies, g.DocumentRule, g.DocumentSpec, *get_args(Op)]
     with_words = {
         (struct, name)
         for struct in structs
@@ -570,14 +572,14 @@ def test_all_word_fields_are_known() -> None:
     policies = {(Policies, field) for field in checks.POLICY_WORDS}
     documents = {(g.DocumentSpec, field) for field in document_checks.WORDS}
     others = {
-        (g.Join, "strategy"),
-        (g.Join, "losers"),
-        (g.Split, "on_empty"),
-        (g.End, "status"),
-        (g.Proxy, "side"),
+        (g.JoinOp, "strategy"),
+        (g.JoinOp, "losers"),
+        (g.SplitOp, "on_empty"),
+        (g.EndOp, "status"),
+        (g.ProxyOp, "side"),
         (g.DocumentRule, "effect"),
     }
-    assert with_words == {(g.Retry, "backoff"), *others, *policies, *documents}
+    assert with_words == {(g.RetryRule, "backoff"), *others, *policies, *documents}
 
 
 @pytest.mark.row("E-187")
@@ -585,13 +587,13 @@ def test_all_findings_come_at_once() -> None:
     """Findings of all sorts come together, also where names are broken."""
     draft = Draft(
         nodes=[
-            node("a", g.Task(work=work("", max_calls=0))),
-            node("b", g.Human(), priority=500),
+            node("a", g.TaskOp(work=work("", max_calls=0))),
+            node("b", g.HumanOp(), priority=500),
             node("twin"),
             node("twin"),
             node("x"),
             node("y"),
-            node("f", g.Split()),
+            node("f", g.SplitOp()),
         ],
         edges=ways("a b", "b twin ok", "twin gone", "b x confirmed", "x y", "y x", "b f rejected"),
         version="",
@@ -621,7 +623,7 @@ def test_a_wrong_name_does_not_hide_behind_its_consequences() -> None:
 def test_findings_have_an_order_of_their_own() -> None:
     """The order of nodes and edges does not change the findings."""
     draft = forked(
-        node("d", priority=-1), node("e", g.Join(split="a")), edges=["j d", "b d error", "b e", "x y", "d a"]
+        node("d", priority=-1), node("e", g.JoinOp(split="a")), edges=["j d", "b d error", "b e", "x y", "d a"]
     )
     expected = findings(draft)
     assert len(expected) > 4
@@ -654,28 +656,32 @@ SOUND: dict[str, Draft] = {
     "a name with the reserved prefix inside": Draft(nodes=[node("xcond#")], entry="xcond#"),
     "a name with signs": Draft(nodes=[node('end "]; ünï 日本 😀 👩\u200d🚀')], entry='end "]; ünï 日本 😀 👩\u200d🚀'),
     "a join as the builder names it": Draft(
-        nodes=[node("p", g.Split()), node("x"), node("p#join", g.Join(split="p"))],
+        nodes=[node("p", g.SplitOp()), node("x"), node("p#join", g.JoinOp(split="p"))],
         edges=ways("p x branch", "x p#join"),
         entry="p",
     ),
     "the longest name": Draft(nodes=[node("n" * LONGEST_NAME)], entry="n" * LONGEST_NAME),
     "a compensation that is never called": alone(compensation=work(max_calls=0)),
     "once to undo, never called": alone(compensation=work(once=True, max_calls=0)),
-    "a call inside the commit with a limit": alone(g.Task(work=g.Work(handler="h", transactional=True, timeout_ms=5))),
-    "once": alone(g.Task(work=work(once=True, max_calls=1))),
-    "no time to wait": alone(g.WaitTimer(duration_ms=0)),
-    "a branch straight to the join": Draft(
-        nodes=[node("a", g.Split()), node("j", g.Join(split="a"))], edges=ways("a j branch")
+    "a call inside the commit with a limit": alone(
+        g.TaskOp(work=g.HandlerCall(handler="h", transactional=True, timeout_ms=5))
     ),
-    "a fork without a join": Draft(nodes=[node("a", g.Split()), node("b")], edges=ways("a b branch")),
-    "branches that end on their own": forked(node("d"), node("e", g.End()), edges=["b d error", "c e error", "j e"]),
-    "an end for everybody": forked(node("end", g.End(status="failed")), edges=["j end", "b end error", "c end error"]),
+    "once": alone(g.TaskOp(work=work(once=True, max_calls=1))),
+    "no time to wait": alone(g.WaitTimerOp(duration_ms=0)),
+    "a branch straight to the join": Draft(
+        nodes=[node("a", g.SplitOp()), node("j", g.JoinOp(split="a"))], edges=ways("a j branch")
+    ),
+    "a fork without a join": Draft(nodes=[node("a", g.SplitOp()), node("b")], edges=ways("a b branch")),
+    "branches that end on their own": forked(node("d"), node("e", g.EndOp()), edges=["b d error", "c e error", "j e"]),
+    "an end for everybody": forked(
+        node("end", g.EndOp(status="failed")), edges=["j end", "b end error", "c end error"]
+    ),
     "two branches into one step": Draft(
-        nodes=[node("a", g.Split()), node("b"), node("c"), node("d"), node("j", g.Join(split="a"))],
+        nodes=[node("a", g.SplitOp()), node("b"), node("c"), node("d"), node("j", g.JoinOp(split="a"))],
         edges=ways("a b branch", "a c branch", "b d", "c d", "d j"),
     ),
     "a number of items": Draft(
-        nodes=[node("a", each(limit=1)), node("b"), node("j", g.Join(split="a", strategy="count", count=7))],
+        nodes=[node("a", each(limit=1)), node("b"), node("j", g.JoinOp(split="a", strategy="count", count=7))],
         edges=ways("a b branch", "b j"),
     ),
     "lists in lists": listed(each("x"), each("y")),
@@ -683,7 +689,7 @@ SOUND: dict[str, Draft] = {
         nodes=[
             node("a", each()),
             node("b"),
-            node("j", g.Join(split="a")),
+            node("j", g.JoinOp(split="a")),
             node("k", each()),
             node("c"),
         ],
@@ -699,9 +705,9 @@ SOUND: dict[str, Draft] = {
         ),
         timeout_ms=9,
     ),
-    "any outcome": followed(g.Human(), "a b *"),
+    "any outcome": followed(g.HumanOp(), "a b *"),
     "all of a person": Draft(
-        nodes=[node("a", g.Human(), timeout_ms=5), *(node(name) for name in "bcde")],
+        nodes=[node("a", g.HumanOp(), timeout_ms=5), *(node(name) for name in "bcde")],
         edges=ways("a b confirmed", "a c rejected", "a d timeout", "a e error"),
     ),
     "a list that cannot be told": Draft(
@@ -734,7 +740,7 @@ def wide(width: int) -> Draft:
     """A fork with many branches."""
     steps = [f"s{place}" for place in range(width)]
     edges = [*ways(*(f"a {step} branch" for step in steps)), *ways(*(f"{step} j" for step in steps))]
-    return Draft(nodes=[node("a", g.Split()), *map(node, steps), node("j", g.Join(split="a"))], edges=edges)
+    return Draft(nodes=[node("a", g.SplitOp()), *map(node, steps), node("j", g.JoinOp(split="a"))], edges=edges)
 
 
 def ring(length: int) -> Draft:
@@ -764,13 +770,13 @@ def test_size_costs_no_more_than_its_share(make: Callable[[int], Draft]) -> None
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 OPS = st.one_of(
-    st.just(g.Task(work=work())),
-    st.just(g.Split()),
-    st.just(g.Split(items=LIST, item="x")),
-    st.builds(lambda split: g.Join(split=split), st.sampled_from(NAMES)),
-    st.just(g.Condition(expression=QUESTION)),
-    st.just(g.Human()),
-    st.just(g.End()),
+    st.just(g.TaskOp(work=work())),
+    st.just(g.SplitOp()),
+    st.just(g.SplitOp(items=LIST, item="x")),
+    st.builds(lambda split: g.JoinOp(split=split), st.sampled_from(NAMES)),
+    st.just(g.ConditionOp(expression=QUESTION)),
+    st.just(g.HumanOp()),
+    st.just(g.EndOp()),
 )
 OUTCOME_WORDS = (g.OK, g.ERROR, g.TRUE, g.BRANCH, g.BRANCH, g.CONFIRMED, "*")
 EDGES = st.builds(
@@ -802,13 +808,13 @@ def breaks_the_order(draft: Draft) -> bool:
         if place in seen or len(splits) > len(ops):
             continue
         seen.add(place)
-        if isinstance(op, g.Join):
+        if isinstance(op, g.JoinOp):
             if not splits or splits[-1] != op.split:
                 return True
             splits = splits[:-1]
         for edge in draft.edges:
             if edge.source == name and edge.target in ops:
-                is_branch = isinstance(op, g.Split) and edge.on == g.BRANCH
+                is_branch = isinstance(op, g.SplitOp) and edge.on == g.BRANCH
                 pending.append((edge.target, (*splits, name) if is_branch else splits))
     return False
 
@@ -831,12 +837,12 @@ def test_no_value_upsets_the_checks(name: str, text: str, value: object) -> None
     fields = {"region": text, "priority": value, "timeout_ms": value, "metadata": {text: value, "more": [value]}}
     retry = {"max_calls": value, "delay_ms": value, "jitter_percent": value}
     nodes = [
-        node(name, g.Task(work=work(text, **retry)), **fields),  # type: ignore[arg-type]
-        node("w", g.WaitTimer(duration_ms=value)),  # type: ignore[arg-type]
-        node("c", g.WaitTimer(cron=text, time_zone=text)),
-        node("v", g.WaitTimer(cron=value, time_zone=value)),  # type: ignore[arg-type]
-        node("e", g.WaitEvents(events=(g.Awaited(event=text, name=text),), need=value)),  # type: ignore[arg-type]
-        node("s", g.WaitEvent(signal=value)),  # type: ignore[arg-type]
+        node(name, g.TaskOp(work=work(text, **retry)), **fields),  # type: ignore[arg-type]
+        node("w", g.WaitTimerOp(duration_ms=value)),  # type: ignore[arg-type]
+        node("c", g.WaitTimerOp(cron=text, time_zone=text)),
+        node("v", g.WaitTimerOp(cron=value, time_zone=value)),  # type: ignore[arg-type]
+        node("e", g.WaitEventsOp(events=(g.Awaited(event=text, name=text),), need=value)),  # type: ignore[arg-type]
+        node("s", g.WaitEventOp(signal=value)),  # type: ignore[arg-type]
     ]
     policies = Policies(deadline_ms=value, max_visits=value)  # type: ignore[arg-type]
     draft = Draft(nodes=nodes, edges=[Edge(source=name, target="w", on=text)], entry=name, policies=policies)

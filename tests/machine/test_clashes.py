@@ -37,7 +37,11 @@ TWO = chain(approval("first"), approval("second", who="user:carl"))
 
 def work(name: str, *, undo: str = "") -> Node:
     """A step that calls a handler, which something else may undo."""
-    return Node(id=name, op=g.Task(work=g.Work(handler=name)), compensation=g.Work(handler=undo) if undo else None)
+    return Node(
+        id=name,
+        op=g.TaskOp(work=g.HandlerCall(handler=name)),
+        compensation=g.HandlerCall(handler=undo) if undo else None,
+    )
 
 
 def submitted(bodies: dict[str, Body], **options: object) -> Case:
@@ -233,12 +237,12 @@ def test_what_rests_says_what_it_waits_for() -> None:
     """A state, a question, a timer, an event and a call that nobody has begun are pending, the resting ones with the kind of their wait."""
     waits = Body(
         nodes=(
-            Node(id="fork", op=g.Split()),
+            Node(id="fork", op=g.SplitOp()),
             approval("first"),
-            Node(id="timer", op=g.WaitTimer(duration_ms=1000)),
-            Node(id="event", op=g.WaitEvent(signal="paid")),
+            Node(id="timer", op=g.WaitTimerOp(duration_ms=1000)),
+            Node(id="event", op=g.WaitEventOp(signal="paid")),
             work("check"),
-            Node(id="meet", op=g.Join(split="fork")),
+            Node(id="meet", op=g.JoinOp(split="fork")),
         ),
         first="fork",
         last=("meet:ok",),
@@ -261,7 +265,7 @@ def test_what_rests_says_what_it_waits_for() -> None:
 
 
 CLOSED = Body(
-    nodes=(Node(id="script", op=g.Script(formula=value("1"))), approval("first")),
+    nodes=(Node(id="script", op=g.ScriptOp(formula=value("1"))), approval("first")),
     first="script",
     last=("first:approved",),
     edges=[Edge(source="script", target="first", when=when("entity.total > 9999"))],
@@ -405,7 +409,7 @@ def test_a_step_of_the_workflow_voids_approvals_unless_it_sets_a_field_of_the_wo
     is_kept: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     """A field that the contract keeps for the workflow changes nothing for those who have approved; any other has them asked about what it has become."""
-    mark = Node(id="mark", op=g.Action(action="mark", payload={field: value("'x'")}))
+    mark = Node(id="mark", op=g.ActionOp(action="mark", payload={field: value("'x'")}))
     case = submitted({APPROVE_SLOT: chain(approval("first"), mark)})
     assert case.decide("first", ANN) == ""
     assert case.document.version == 2
@@ -421,9 +425,9 @@ def test_a_step_of_the_workflow_voids_approvals_unless_it_sets_a_field_of_the_wo
 def test_a_rule_node_sets_fields_only_where_the_document_may_be_edited(slot: str) -> None:
     """Elsewhere it would change what others decide on or have approved: the step fails, the content stays, and the run waits for an operator."""
     rule = DocumentRule(name="stamp", effect="set_field", field="note", value=value("'changed'"))
-    body = chain(approval("second", who="user:carl"), Node(id="stamp", op=g.Rule(rules=(rule,))))
+    body = chain(approval("second", who="user:carl"), Node(id="stamp", op=g.RuleOp(rules=(rule,))))
     if slot == ACTIVE_SLOT:
-        body = chain(Node(id="stamp", op=g.Rule(rules=(rule,))))
+        body = chain(Node(id="stamp", op=g.RuleOp(rules=(rule,))))
     case = submitted({APPROVE_SLOT: chain(approval("first")), slot: body})
     for node, actor in (("second", CARL), ("second", CARL), ("first", ANN)):
         if case.at == [node]:
@@ -473,7 +477,7 @@ def test_a_run_without_a_document_has_none_of_its_rules() -> None:
         name="s",
         version="1",
         entry="ask",
-        nodes={"ask": Node(id="ask", op=g.Human(outcomes=("yes",))), "end": Node(id="end", op=g.End())},
+        nodes={"ask": Node(id="ask", op=g.HumanOp(outcomes=("yes",))), "end": Node(id="end", op=g.EndOp())},
         edges=(Edge(source="ask", target="end", on="yes"),),
     )
     host = Host(graph)

@@ -20,7 +20,7 @@ from standfast.expressions import parse
 from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.asks import Ask
 from standfast.machine.graphs.compiler import compile_graph, graph_bytes, graph_hash, read_graph
-from standfast.machine.graphs.document import DocumentAction, DocumentPolicy, Field, Region, Transition
+from standfast.machine.graphs.document import DocumentAction, DocumentField, DocumentPolicy, DocumentTransition, Region
 from standfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Node, Policies, Rights
 
 GOLDEN = "812cfdc07fb1a9953dde04dd44cb093b69591ad355b52a65d32c36a22e0cd319"
@@ -186,20 +186,20 @@ QUESTION = parse("input.total > 100").to_data()
 LIST = parse("input.lines", spelling="mapping").to_data()
 
 
-def work(handler: str, **fields: object) -> g.Work:
+def work(handler: str, **fields: object) -> g.HandlerCall:
     """A call of a handler."""
-    return g.Work(handler=handler, **fields)  # type: ignore[arg-type]
+    return g.HandlerCall(handler=handler, **fields)  # type: ignore[arg-type]
 
 
 def sample_nodes() -> list[Node]:
     """A node of every kind."""
-    retry = g.Retry(
+    retry = g.RetryRule(
         max_calls=5, delay_ms=2000, backoff="exponential", factor_percent=150, cap_ms=9000, jitter_percent=10
     )
     return [
         Node(
             id="réserve",
-            op=g.Task(work=work("reserve", retry=retry, timeout_ms=5000)),
+            op=g.TaskOp(work=work("reserve", retry=retry, timeout_ms=5000)),
             compensation=work("release", transactional=True),
             compensation_name="undo",
             priority=7,
@@ -208,21 +208,21 @@ def sample_nodes() -> list[Node]:
             run_as="clerk",
             capability="orders.reserve",
         ),
-        Node(id="large", op=g.Condition(expression=QUESTION)),
-        Node(id="ask", op=g.Human(subject="large order", role="manager"), timeout_ms=86_400_000),
-        Node(id="fork", op=g.Split()),
-        Node(id="charge", op=g.Task(work=work("charge", once=True, retry=g.Retry(max_calls=1)))),
-        Node(id="each", op=g.Split(items=LIST, item="line", limit=3)),
-        Node(id="pack", op=g.Task(work=work("pack"))),
-        Node(id="packed", op=g.Join(split="each")),
-        Node(id="join", op=g.Join(split="fork", strategy="count", count=1)),
-        Node(id="safe", op=g.SavePoint()),
-        Node(id="gone", op=g.NoReturn()),
-        Node(id="cool", op=g.WaitTimer(duration_ms=1000)),
-        Node(id="paid", op=g.WaitEvent(signal="payment")),
-        Node(id="invoice", op=g.Call(definition="invoice", version="2")),
-        Node(id="end", op=g.End()),
-        Node(id="bad", op=g.End(status="failed")),
+        Node(id="large", op=g.ConditionOp(expression=QUESTION)),
+        Node(id="ask", op=g.HumanOp(subject="large order", role="manager"), timeout_ms=86_400_000),
+        Node(id="fork", op=g.SplitOp()),
+        Node(id="charge", op=g.TaskOp(work=work("charge", once=True, retry=g.RetryRule(max_calls=1)))),
+        Node(id="each", op=g.SplitOp(items=LIST, item="line", limit=3)),
+        Node(id="pack", op=g.TaskOp(work=work("pack"))),
+        Node(id="packed", op=g.JoinOp(split="each")),
+        Node(id="join", op=g.JoinOp(split="fork", strategy="count", count=1)),
+        Node(id="safe", op=g.SavePointOp()),
+        Node(id="gone", op=g.NoReturnOp()),
+        Node(id="cool", op=g.WaitTimerOp(duration_ms=1000)),
+        Node(id="paid", op=g.WaitEventOp(signal="payment")),
+        Node(id="invoice", op=g.CallOp(definition="invoice", version="2")),
+        Node(id="end", op=g.EndOp()),
+        Node(id="bad", op=g.EndOp(status="failed")),
     ]
 
 
@@ -341,9 +341,9 @@ def test_another_process_compiles_the_same_bytes(seed: str, tmp_path: Path) -> N
 
 def stored_structs() -> list[type[msgspec.Struct]]:
     """Every struct that is part of a stored graph."""
-    structs = [g.Retry, g.Work, g.Rung, g.Times, g.Awaited, Ask, g.DocumentRule]
-    structs += [Field, Transition, DocumentAction, DocumentPolicy, Region, g.DocumentSpec]
-    return [*structs, *get_args(g.Op), Node, Edge, Policies, Rights, g.Trigger, Graph]
+    structs = [g.RetryRule, g.HandlerCall, g.Rung, g.TaskTimes, g.Awaited, Ask, g.DocumentRule]
+    structs += [DocumentField, DocumentTransition, DocumentAction, DocumentPolicy, Region, g.DocumentSpec]
+    return [*structs, *get_args(g.Op), Node, Edge, Policies, Rights, g.EventTrigger, Graph]
 
 
 def others(value: object, hint: object) -> Iterator[object]:
@@ -356,8 +356,8 @@ def others(value: object, hint: object) -> Iterator[object]:
 def _of_kind(value: object, kind: object) -> list[object]:
     if get_origin(kind) is Literal:
         return list(get_args(kind))
-    if kind == dict[str, Field]:
-        return [{"zz": Field(type="int")}, {"yy": Field(type="int")}]
+    if kind == dict[str, DocumentField]:
+        return [{"zz": DocumentField(type="int")}, {"yy": DocumentField(type="int")}]
     if get_origin(kind) is dict and get_origin(get_args(kind)[1]) is Literal:
         return [{"zz": "locked"}, {"zz": "editable"}]
     if get_origin(kind) is dict:
@@ -375,7 +375,7 @@ def _of_kind(value: object, kind: object) -> list[object]:
             (g.DocumentRule(name="zz"),),
             (g.DocumentRule(name="zz"), g.DocumentRule(name="yy")),
         ],
-        tuple[Transition, ...]: [(Transition(name="zz", sources=("a",), target="b"),)],
+        tuple[DocumentTransition, ...]: [(DocumentTransition(name="zz", sources=("a",), target="b"),)],
         tuple[DocumentAction, ...]: [(DocumentAction(name="zz"),)],
         tuple[DocumentPolicy, ...]: [(DocumentPolicy(name="zz", actions=("update",)),)],
         tuple[Region, ...]: [(Region(id="zz", entry="a", exit="b"),)],
@@ -405,17 +405,17 @@ def variants(value: msgspec.Struct) -> Iterator[tuple[str, msgspec.Struct]]:
 
 def with_work(part: msgspec.Struct) -> Graph:
     """A graph with this call."""
-    return with_op(g.Task(work=cast("g.Work", part)))
+    return with_op(g.TaskOp(work=cast("g.HandlerCall", part)))
 
 
 def with_retry(part: msgspec.Struct) -> Graph:
     """A graph with this rule."""
-    return with_work(g.Work(handler="h", retry=cast("g.Retry", part)))
+    return with_work(g.HandlerCall(handler="h", retry=cast("g.RetryRule", part)))
 
 
 def with_ask(part: msgspec.Struct) -> Graph:
     """A graph that asks so."""
-    return with_op(g.Human(asks=(cast("Ask", part),)))
+    return with_op(g.HumanOp(asks=(cast("Ask", part),)))
 
 
 def with_op(part: msgspec.Struct) -> Graph:
@@ -425,22 +425,22 @@ def with_op(part: msgspec.Struct) -> Graph:
 
 def with_times(part: msgspec.Struct) -> Graph:
     """A graph with a question that has these times."""
-    return with_op(g.Human(times=cast("g.Times", part)))
+    return with_op(g.HumanOp(times=cast("g.TaskTimes", part)))
 
 
 def with_rung(part: msgspec.Struct) -> Graph:
     """A graph with a question that has this rung."""
-    return with_times(g.Times(escalation=(cast("g.Rung", part),)))
+    return with_times(g.TaskTimes(escalation=(cast("g.Rung", part),)))
 
 
 def with_awaited(part: msgspec.Struct) -> Graph:
     """A graph with a wait for this event."""
-    return with_op(g.WaitEvents(events=(cast("g.Awaited", part),)))
+    return with_op(g.WaitEventsOp(events=(cast("g.Awaited", part),)))
 
 
 def with_trigger(part: msgspec.Struct) -> Graph:
     """A graph with this trigger."""
-    return bare(triggers=(cast("g.Trigger", part),))
+    return bare(triggers=(cast("g.EventTrigger", part),))
 
 
 def with_node(part: msgspec.Struct) -> Graph:
@@ -481,7 +481,7 @@ def with_part(name: str) -> Callable[[msgspec.Struct], Graph]:
 
 def with_rule(part: msgspec.Struct) -> Graph:
     """A graph with this rule."""
-    return with_op(g.Rule(rules=(cast("g.DocumentRule", part),)))
+    return with_op(g.RuleOp(rules=(cast("g.DocumentRule", part),)))
 
 
 def as_it_is(part: msgspec.Struct) -> Graph:
@@ -496,17 +496,17 @@ def bare(**fields: object) -> Graph:
 
 
 PLACES: dict[type[msgspec.Struct], Callable[[msgspec.Struct], Graph]] = {
-    g.Retry: with_retry,
-    g.Work: with_work,
-    g.Times: with_times,
+    g.RetryRule: with_retry,
+    g.HandlerCall: with_work,
+    g.TaskTimes: with_times,
     g.Rung: with_rung,
     Ask: with_ask,
     **dict.fromkeys(get_args(g.Op), with_op),
     g.Awaited: with_awaited,
-    g.Trigger: with_trigger,
+    g.EventTrigger: with_trigger,
     g.DocumentRule: with_rule,
-    Field: with_part("fields"),
-    Transition: with_part("transitions"),
+    DocumentField: with_part("fields"),
+    DocumentTransition: with_part("transitions"),
     DocumentAction: with_part("actions"),
     DocumentPolicy: with_part("policies"),
     Region: with_part("regions"),
@@ -534,8 +534,8 @@ def test_every_field_is_part_of_the_hash(struct: type[msgspec.Struct]) -> None:
         touched.add(name.split(".")[1])
     parts = {
         Graph: {"edges", "policies", "rights", "triggers", "hash", "title"},
-        g.Task: {"work"},
-        g.Work: {"retry"},
+        g.TaskOp: {"work"},
+        g.HandlerCall: {"retry"},
     }.get(struct, set())
     assert {field.name for field in msgspec.structs.fields(struct)} - touched == parts
 

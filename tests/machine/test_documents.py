@@ -14,7 +14,7 @@ from standfast.kernel.actor import SYSTEM, Actor
 from standfast.kernel.decision import Decision, Rejection
 from standfast.kernel.records import StepOpened
 from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.document import DocumentAction, Field
+from standfast.machine.graphs.document import DocumentAction, DocumentField
 from standfast.machine.graphs.graph import DocumentRule, Edge, Node
 from standfast.machine.runs import commands as c
 from standfast.machine.runs import events as e
@@ -126,7 +126,9 @@ def test_nothing_but_a_creation_begins_a_document() -> None:
         host.key = key
         assert case.code(host.tell(command, BOB)) == "no_document"
         assert host.history == []
-    saga = Host(g.Graph(kind="saga", name="s", version="1", entry="e", nodes={"e": Node(id="e", op=g.End())}, edges=()))
+    saga = Host(
+        g.Graph(kind="saga", name="s", version="1", entry="e", nodes={"e": Node(id="e", op=g.EndOp())}, edges=())
+    )
     assert case.code(saga.tell(CreateDocument(data=GIVEN), BOB)) == "no_document"
 
 
@@ -223,14 +225,17 @@ def test_what_does_not_fit_the_contract_is_refused(fields: dict[str, object], co
 
 def test_lists_and_objects_are_judged_to_the_bottom() -> None:
     """Each fault is told with its place: in a list, in an object of a list, of dates and instants."""
-    line = Field(type="object", fields={"item": Field(type="string", required=True), "price": Field(type="money")})
+    line = DocumentField(
+        type="object",
+        fields={"item": DocumentField(type="string", required=True), "price": DocumentField(type="money")},
+    )
     extra = {
-        "lines": Field(type="list", items=line),
-        "due": Field(type="date"),
-        "seen": Field(type="datetime"),
-        "order": Field(type="ref", of="order"),
-        "paid": Field(type="bool"),
-        "tags": Field(type="list"),
+        "lines": DocumentField(type="list", items=line),
+        "due": DocumentField(type="date"),
+        "seen": DocumentField(type="datetime"),
+        "order": DocumentField(type="ref", of="order"),
+        "paid": DocumentField(type="bool"),
+        "tags": DocumentField(type="list"),
     }
     case = Case(invoice(fields={**FIELDS, **extra}))
     good = {
@@ -285,7 +290,7 @@ def test_an_edit_that_changes_nothing_is_no_version() -> None:
 )
 def test_an_instant_is_one_that_conditions_can_read(text: str) -> None:
     """What is written in another way, or lies beyond all time, is refused, and no step stops at it later."""
-    case = Case(invoice(fields={**FIELDS, "seen": Field(type="datetime")}))
+    case = Case(invoice(fields={**FIELDS, "seen": DocumentField(type="datetime")}))
     assert case.code(case.tell(Mutate(payload={"seen": text}))) == "invalid_document"
     assert case.code(case.tell(Mutate(payload={"seen": "2026-11-17T09:30:00+01:00"}))) == ""
 
@@ -294,10 +299,10 @@ def test_what_is_computed_follows_from_what_is_computed() -> None:
     """Each behind those that it reads, whatever they are called; what comes to nothing has no value, from the beginning on."""
     names = ["d", "b", "a", "c"]  # Each from the one before.
     chain_ = {
-        name: Field(type="computed", formula=value(f"entity.{before}"))
+        name: DocumentField(type="computed", formula=value(f"entity.{before}"))
         for before, name in zip(["total", *names], names, strict=False)
     }
-    product = Field(type="computed", formula=value("entity.total"), times=value("entity.vendor"))
+    product = DocumentField(type="computed", formula=value("entity.total"), times=value("entity.vendor"))
     case = Case(invoice(fields={**FIELDS, **chain_, "product": product}))
     for total in (7, 8):
         case.edit(total=total)
@@ -307,7 +312,9 @@ def test_what_is_computed_follows_from_what_is_computed() -> None:
 
 def test_fields_that_are_computed_from_one_another_are_refused() -> None:
     """There would be no end to it; the graph says so."""
-    circle = {name: Field(type="computed", formula=value(f"entity.{of}")) for name, of in (("a", "b"), ("b", "a"))}
+    circle = {
+        name: DocumentField(type="computed", formula=value(f"entity.{of}")) for name, of in (("a", "b"), ("b", "a"))
+    }
     with pytest.raises(DefinitionError, match="'a' from 'b' from 'a'"):
         invoice(fields={**FIELDS, **circle})
 
@@ -411,7 +418,7 @@ def test_a_draft_is_discarded() -> None:
 @pytest.mark.row("EO-45")
 def test_a_call_that_runs_while_its_document_is_cancelled_ends_and_is_recorded() -> None:
     """One that nobody has begun is taken back; what a begun one brings is told, and the document stays cancelled."""
-    begun, waiting = (Node(id=name, op=g.Task(work=g.Work(handler=name))) for name in ("begun", "waiting"))
+    begun, waiting = (Node(id=name, op=g.TaskOp(work=g.HandlerCall(handler=name))) for name in ("begun", "waiting"))
     case = submitted({APPROVE_SLOT: both(begun, waiting)})
     effects = {call.body.node: effect for effect, call in case.host.calls.items()}
     case.host.calls[effects["begun"]].is_begun = True
@@ -573,9 +580,9 @@ def test_an_approval_that_was_kept_and_is_void_now_is_asked_for_when_the_way_com
 def test_approvals_of_items_are_kept_branch_by_branch() -> None:
     """Two lines are approved, each in its branch; the total is edited, and only who has approved that is asked again."""
     nodes = [
-        Node(id="each", op=g.Split(items=value("entity.lines"), item="line")),
+        Node(id="each", op=g.SplitOp(items=value("entity.lines"), item="line")),
         approval("ask", covers=["lines"]),
-        Node(id="meet", op=g.Join(split="each")),
+        Node(id="meet", op=g.JoinOp(split="each")),
         approval("sum", who="user:carl", covers=["total"]),
         approval("last", covers=["note"]),
     ]
@@ -585,7 +592,7 @@ def test_approvals_of_items_are_kept_branch_by_branch() -> None:
         Edge(source="meet", target="sum"),
         Edge(source="sum", target="last", on="approved"),
     ]
-    fields = {**FIELDS, "lines": Field(type="list")}
+    fields = {**FIELDS, "lines": DocumentField(type="list")}
     case = Case(invoice({SUBMIT_SLOT: Body(nodes, "each", ["last:approved"], edges)}, fields=fields), lines=["a", "b"])
     assert case.ask("submit") == ""
     tokens = [step.token for step in case.host.state.open.values()]
@@ -613,7 +620,7 @@ def test_a_run_has_only_so_many_tokens() -> None:
 def test_an_approval_that_another_way_does_not_come_to_is_not_used_up() -> None:
     """The slot is gone through again by another way: what was approved on the first one counts for nothing there."""
     nodes = [
-        Node(id="large", op=g.Condition(expression=when("entity.total > 1000"))),
+        Node(id="large", op=g.ConditionOp(expression=when("entity.total > 1000"))),
         approval("chief", covers=["vendor"]),
     ]
     last = approval("last", who="user:carl", covers=["total"])
@@ -703,7 +710,7 @@ def test_a_rejection_that_an_author_routes_is_his_affair() -> None:
 @pytest.mark.row("E-226")
 def test_a_slot_may_begin_anew_with_every_edit() -> None:
     """With `on_edit: restart` what was done in the slot is done again."""
-    pause = Node(id="pause", op=g.WaitTimer(duration_ms=1000))
+    pause = Node(id="pause", op=g.WaitTimerOp(duration_ms=1000))
     case = submitted({SUBMIT_SLOT: chain(approval("first"), pause)}, on_edit="restart")
     assert case.decide("first", ANN) == ""
     assert case.at == ["pause"]
@@ -794,10 +801,10 @@ def test_a_contract_may_amend_in_place(is_active: bool) -> None:  # noqa: FBT001
 def posting(*, allowed: bool = True, handler: str = "", run_as: str = "", capability: str = "") -> Case:
     """A document whose last slot posts it."""
     action = DocumentAction(name="post", workflow_allowed=allowed, handler=handler, capability=capability)
-    work = g.Work(handler=handler, transactional=True) if handler else None
-    gate = Node(id="sys:policy:post", op=g.PolicyGate(action="post"), run_as=run_as)
+    work = g.HandlerCall(handler=handler, transactional=True) if handler else None
+    gate = Node(id="sys:policy:post", op=g.PolicyGateOp(action="post"), run_as=run_as)
     payload = {} if handler else {"posting": value("'GL-9'")}
-    node = Node(id="post", op=g.Action(action="post", payload=payload, work=work), run_as=run_as)
+    node = Node(id="post", op=g.ActionOp(action="post", payload=payload, work=work), run_as=run_as)
     body = chain(gate, node)
     case = Case(invoice({**TWO, ACTIVE_SLOT: body}, actions=[action]))
     case.ask("submit")
@@ -826,7 +833,7 @@ def test_an_action_of_the_workflow_writes_where_people_may_not() -> None:
 def test_no_step_changes_what_was_approved_behind_the_gate() -> None:
     """Nobody would be asked for it again; fields that only the workflow writes are no part of what was approved."""
     mark = DocumentAction(name="mark", workflow_allowed=True)
-    change = Node(id="change", op=g.Action(action="mark", payload={"total": value("1"), "posting": value("'GL-1'")}))
+    change = Node(id="change", op=g.ActionOp(action="mark", payload={"total": value("1"), "posting": value("'GL-1'")}))
     bodies = {APPROVE_SLOT: chain(approval("first")), ACTIVE_SLOT: chain(change)}
     case = submitted(bodies, actions=[mark])
     assert case.decide("first", ANN) == ""
@@ -880,8 +887,8 @@ def test_a_handler_that_was_stopped_changes_nothing() -> None:
 @pytest.mark.row("E-415", "E-408", "E-601", "E-449")
 def test_scripts_and_conditions_read_the_document() -> None:
     """A script keeps its value in the context, where a condition finds it; one that cannot be answered fails its step, and is not taken as no."""
-    script = Node(id="s", op=g.Script(formula=when("entity.total > 400 && actor.id == 'bob'"), into="is_large"))
-    lane = Node(id="c", op=g.Condition(expression=when("context.is_large")))
+    script = Node(id="s", op=g.ScriptOp(formula=when("entity.total > 400 && actor.id == 'bob'"), into="is_large"))
+    lane = Node(id="c", op=g.ConditionOp(expression=when("context.is_large")))
     ask = approval("first")
     body = Body(
         nodes=(script, lane, ask),
@@ -893,7 +900,7 @@ def test_scripts_and_conditions_read_the_document() -> None:
     small = Case(invoice({APPROVE_SLOT: body}), total=300)
     assert (small.ask("submit"), small.document.status) == ("", "active")
     odd = Body(
-        nodes=(Node(id="c", op=g.Condition(expression=when("entity.note == 'x'"))), ask),
+        nodes=(Node(id="c", op=g.ConditionOp(expression=when("entity.note == 'x'"))), ask),
         first="c",
         last=("c:false", "first:approved"),
         edges=[Edge(source="c", target="first", on=g.TRUE)],
@@ -904,7 +911,7 @@ def test_scripts_and_conditions_read_the_document() -> None:
 
 def test_a_way_whose_condition_cannot_be_answered_is_not_the_other_way() -> None:
     """Of two ways out of a script the first one's condition reads what is not there: nobody goes the second one instead."""
-    script = Node(id="s", op=g.Script(formula=when("entity.total > 1")))
+    script = Node(id="s", op=g.ScriptOp(formula=when("entity.total > 1")))
     ask = approval("first")
     body = Body(
         nodes=(script, ask),
@@ -933,12 +940,12 @@ def test_a_rule_node_judges_by_flat_rules() -> None:
     )
     ask = approval("first")
     body = Body(
-        nodes=(Node(id="r", op=g.Rule(rules=rules)), ask),
+        nodes=(Node(id="r", op=g.RuleOp(rules=rules)), ask),
         first="r",
         last=("r:fast", "first:approved"),
         edges=[Edge(source="r", target="first"), Edge(source="r", target="first", on=g.BLOCKED)],
     )
-    case = submitted({SUBMIT_SLOT: chain(Node(id="m", op=g.Rule(rules=(mark,)))), APPROVE_SLOT: body})
+    case = submitted({SUBMIT_SLOT: chain(Node(id="m", op=g.RuleOp(rules=(mark,)))), APPROVE_SLOT: body})
     assert (case.document.status, case.document.data["note"], case.document.version) == ("active", "checked", 2)
     dollars = Case(invoice({APPROVE_SLOT: body}), currency="USD")
     dollars.ask("submit")

@@ -9,7 +9,7 @@ from machine.documents import ANN, BOB, Case
 from machine.hosting import OLGA
 from standfast.kernel.actor import SYSTEM, Actor
 from standfast.machine.graphs.asks import Agree, Ask
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.runs import commands as c
 from support.envelopes import APPROVE_SLOT, SUBMIT_SLOT, approval, chain, invoice, value
 
@@ -86,7 +86,7 @@ def test_who_is_asked_and_writes_what_is_decided_on_is_waited_for_by_nobody(
 ) -> None:
     """Their claim is gone, and if their answer is needed the run is paused until somebody else is asked in their place."""
     asked = approval("check", covers=["total"], self_approval=False)
-    assert isinstance(asked.op, Human)
+    assert isinstance(asked.op, HumanOp)
     asks = (*asked.op.asks, *(Ask(by="user", of=each) for each in who))
     case = Case(invoice({SUBMIT_SLOT: chain(replace(asked, op=replace(asked.op, asks=asks, agree=agree)))}))
     step = case.step("check").number if case.ask("submit") == "" else 0
@@ -135,7 +135,7 @@ def test_an_edit_of_what_nobody_may_decide_has_it_asked_anew() -> None:
     """The question is another one then, and whoever may decide that one does: the run does not wait for an operator because of the one before."""
     rule = Ask(by="rule", of="entity.vendor", rule=value("entity.vendor"))
     asked = approval("check", covers=["total", "vendor"], self_approval=False)
-    assert isinstance(asked.op, Human)
+    assert isinstance(asked.op, HumanOp)
     case = Case(invoice({SUBMIT_SLOT: chain(replace(asked, op=replace(asked.op, asks=(rule,))))}), vendor="bob")
     assert (case.ask("submit"), case.host.state.reason) == ("", "no_approver")
     assert (case.edit(vendor="ann"), case.host.state.status, case.at) == ("", "running", ["check"])

@@ -51,19 +51,19 @@ class Counting:
 
 def branches(count: int) -> tuple[Host, Counting]:
     """Branches of a list, all of which have done one step that can be undone and are at a second one; the first to arrive is enough."""
-    work = g.Work(handler="h")
+    work = g.HandlerCall(handler="h")
     graph = compile_graph(
         kind="saga",
         name="g",
         version="1",
         entry="each",
         nodes=[
-            g.Node(id="each", op=g.Split(items=parse("input.rows", spelling="mapping").to_data())),
-            g.Node(id="book", op=g.Task(work=work), compensation=work),
-            g.Node(id="note", op=g.Task(work=work)),
-            g.Node(id="wait", op=g.Task(work=work)),
-            g.Node(id="join", op=g.Join(split="each", strategy="any")),
-            g.Node(id="last", op=g.WaitEvent(signal="go")),
+            g.Node(id="each", op=g.SplitOp(items=parse("input.rows", spelling="mapping").to_data())),
+            g.Node(id="book", op=g.TaskOp(work=work), compensation=work),
+            g.Node(id="note", op=g.TaskOp(work=work)),
+            g.Node(id="wait", op=g.TaskOp(work=work)),
+            g.Node(id="join", op=g.JoinOp(split="each", strategy="any")),
+            g.Node(id="last", op=g.WaitEventOp(signal="go")),
         ],
         edges=[
             g.Edge(source="each", target="book", on=g.BRANCH),
@@ -131,16 +131,16 @@ def test_moving_a_document_costs_the_same_in_a_graph_of_any_size() -> None:
 
 def circle(*, compensated: bool) -> Host:
     """A process that asks the same question again and again."""
-    undo = g.Work(handler="undo") if compensated else None
+    undo = g.HandlerCall(handler="undo") if compensated else None
     graph = compile_graph(
         kind="process",
         name="g",
         version="1",
         entry="ask",
         nodes=[
-            g.Node(id="ask", op=g.Human(outcomes=("again", "done"))),
-            g.Node(id="do", op=g.SavePoint()),
-            g.Node(id="end", op=g.Task(work=g.Work(handler="h")), compensation=undo),
+            g.Node(id="ask", op=g.HumanOp(outcomes=("again", "done"))),
+            g.Node(id="do", op=g.SavePointOp()),
+            g.Node(id="end", op=g.TaskOp(work=g.HandlerCall(handler="h")), compensation=undo),
         ],
         edges=[
             g.Edge(source="ask", target="do", on="again"),

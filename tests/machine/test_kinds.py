@@ -14,7 +14,7 @@ from standfast.authoring.saga.definition import STEP_TYPES
 from standfast.machine.graphs import graph as g
 from standfast.machine.graphs import kinds
 from standfast.machine.graphs.graph import Node, Op
-from standfast.machine.graphs.kinds.kind import NodeOp, Shape
+from standfast.machine.graphs.kinds.kind import NodeOp, NodeShape
 from standfast.machine.runs import nodes
 from standfast.machine.runs.nodes.kind import Kind
 
@@ -81,45 +81,45 @@ def test_kinds_can_be_told_apart() -> None:
         [kind.shape.mermaid for kind in KINDS],
     ):
         assert len(set(asked)) == len(KINDS)
-    assert all(isinstance(kind.shape, Shape) for kind in KINDS)
+    assert all(isinstance(kind.shape, NodeShape) for kind in KINDS)
     assert len(set(STEP_TYPES)) == len(KINDS) + 2
 
 
 def test_every_kind_of_node_says_where_its_work_is_done() -> None:
     """Each kind by itself: the limit of calls in a row and the drawings go by it."""
     stored: dict[str, object] = {}
-    work = g.Work(handler="h")
+    work = g.HandlerCall(handler="h")
     said: dict[g.Execution, list[g.Op]] = {
         "pure": [
-            g.Condition(expression=stored),
-            g.Split(),
-            g.Join(split="f"),
-            g.SavePoint(),
-            g.NoReturn(),
-            g.End(),
-            g.Notice(to=("ann",), subject="news"),
-            g.Start(),
-            g.Gate(transition="t"),
-            g.PolicyGate(action="a"),
-            g.Proxy(slot="s", side="in"),
-            g.Action(action="a"),
-            g.Script(formula=stored),
-            g.Rule(rules=()),
+            g.ConditionOp(expression=stored),
+            g.SplitOp(),
+            g.JoinOp(split="f"),
+            g.SavePointOp(),
+            g.NoReturnOp(),
+            g.EndOp(),
+            g.NotificationOp(to=("ann",), subject="news"),
+            g.StartOp(),
+            g.GateOp(transition="t"),
+            g.PolicyGateOp(action="a"),
+            g.ProxyOp(slot="s", side="in"),
+            g.ActionOp(action="a"),
+            g.ScriptOp(formula=stored),
+            g.RuleOp(rules=()),
         ],
-        "effect": [g.Task(work=work)],
+        "effect": [g.TaskOp(work=work)],
         "transactional": [
-            g.Task(work=msgspec.structs.replace(work, transactional=True)),
-            g.Action(action="a", work=msgspec.structs.replace(work, transactional=True)),
+            g.TaskOp(work=msgspec.structs.replace(work, transactional=True)),
+            g.ActionOp(action="a", work=msgspec.structs.replace(work, transactional=True)),
         ],
         "wait": [
-            g.Human(),
-            g.WaitTimer(duration_ms=1),
-            g.WaitEvent(signal="s"),
-            g.WaitEvents(events=()),
-            g.Call(definition="d"),
-            g.Notice(to=("ann",), subject="news", wait=True),
-            g.State(status="s"),
-            g.Rest(),
+            g.HumanOp(),
+            g.WaitTimerOp(duration_ms=1),
+            g.WaitEventOp(signal="s"),
+            g.WaitEventsOp(events=()),
+            g.CallOp(definition="d"),
+            g.NotificationOp(to=("ann",), subject="news", wait=True),
+            g.StateOp(status="s"),
+            g.RestOp(),
         ],
     }
     for execution, ops in said.items():

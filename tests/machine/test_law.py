@@ -17,7 +17,7 @@ from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.compiler import compile_graph
 from standfast.machine.runs import commands as c
 from standfast.machine.runs.events import StepAnswered
-from standfast.machine.runs.namespaces import Asked, namespaces_of
+from standfast.machine.runs.namespaces import ScopeQuery, namespaces_of
 from standfast.machine.runs.refusals import Refusal
 
 ANN = Actor(id="ann", roles=frozenset({"finance"}), capabilities=frozenset({"orders.*"}), on_behalf_of="eve")
@@ -47,9 +47,9 @@ def asking(
 ) -> Host:
     """A run that waits for an answer; each way has an outcome, a target and a capability."""
     led = {outcome for outcome, _, _ in ways} | {"rejected"}
-    op = g.Human(outcomes=tuple(each for each in ANSWERS if each in led), role=role)
+    op = g.HumanOp(outcomes=tuple(each for each in ANSWERS if each in led), role=role)
     nodes = [g.Node(id="ask", op=op, capability=capability)]
-    nodes += [g.Node(id=name, op=g.End()) for name in dict.fromkeys(target for _, target, _ in ways)]
+    nodes += [g.Node(id=name, op=g.EndOp()) for name in dict.fromkeys(target for _, target, _ in ways)]
     edges = [
         g.Edge(source="ask", target=target, on=outcome, capability=needed, priority=place)
         for place, (outcome, target, needed) in enumerate(ways)
@@ -160,7 +160,7 @@ def test_an_answer_whose_ways_are_closed_is_not_taken() -> None:
 
 def test_what_nobody_asked_for_is_done_by_the_system() -> None:
     """A handler that comes back opens every way, whoever made the run move before."""
-    nodes = [g.Node(id="do", op=g.Task(work=g.Work(handler="h"))), g.Node(id="end", op=g.End())]
+    nodes = [g.Node(id="do", op=g.TaskOp(work=g.HandlerCall(handler="h"))), g.Node(id="end", op=g.EndOp())]
     host = Host(graph(nodes, [g.Edge(source="do", target="end", capability="orders.close")]))
     host.tell(c.StartWorkflow(), BOB)
     host.tell(c.CompleteStep(step=1), effect=0)
@@ -170,7 +170,7 @@ def test_what_nobody_asked_for_is_done_by_the_system() -> None:
 @pytest.mark.row("P-060")
 def test_a_start_takes_the_capability_of_the_workflow() -> None:
     """It is asked before whether there is such a run already, and not of a workflow that calls this one."""
-    nodes = [g.Node(id="wait", op=g.WaitEvent(signal="go"))]
+    nodes = [g.Node(id="wait", op=g.WaitEventOp(signal="go"))]
     host = Host(graph(nodes, rights=g.Rights(start="orders.start")))
     assert code(host.tell(c.StartWorkflow(), BOB)) == Refusal.NOT_ALLOWED
     assert host.state.status == "new"
@@ -200,12 +200,12 @@ def test_a_stop_takes_the_capability_to_cancel(
 ) -> None:
     """Where there is none, it takes that to start; the workflow that started this one is not asked."""
     for actor in (ANN, BOB):
-        host = Host(graph([g.Node(id="wait", op=g.WaitEvent(signal="go"))], rights=rights))
+        host = Host(graph([g.Node(id="wait", op=g.WaitEventOp(signal="go"))], rights=rights))
         host.tell(c.StartWorkflow())
         is_free = rights == g.Rights() or actor.id == allowed
         assert code(host.tell(stop(), actor)) == ("" if is_free else Refusal.NOT_ALLOWED)
         assert host.state.is_terminal == is_free
-        host = Host(graph([g.Node(id="wait", op=g.WaitEvent(signal="go"))], rights=rights))
+        host = Host(graph([g.Node(id="wait", op=g.WaitEventOp(signal="go"))], rights=rights))
         host.tell(c.StartWorkflow())
         host.tell(stop(by_parent=True), SYSTEM)
         assert host.state.is_terminal
@@ -214,8 +214,8 @@ def test_a_stop_takes_the_capability_to_cancel(
 def waiting(capability: str) -> Host:
     """A run that first waits for `go`, then for `more`, which takes a capability."""
     nodes = [
-        g.Node(id="first", op=g.WaitEvent(signal="go")),
-        g.Node(id="second", op=g.WaitEvent(signal="more"), capability=capability),
+        g.Node(id="first", op=g.WaitEventOp(signal="go")),
+        g.Node(id="second", op=g.WaitEventOp(signal="more"), capability=capability),
     ]
     host = Host(graph(nodes, [g.Edge(source="first", target="second")]))
     host.tell(c.StartWorkflow())
@@ -252,7 +252,7 @@ def test_the_world_answers_a_step_as_people_do() -> None:
 
 def test_only_what_waits_for_an_answer_can_be_answered() -> None:
     """A call of a handler or a timer has no outcome that anybody could name."""
-    for op in (g.Task(work=g.Work(handler="h")), g.WaitTimer(duration_ms=1), g.Call(definition="other")):
+    for op in (g.TaskOp(work=g.HandlerCall(handler="h")), g.WaitTimerOp(duration_ms=1), g.CallOp(definition="other")):
         host = Host(graph([g.Node(id="a", op=op)]))
         host.tell(c.StartWorkflow())
         assert code(host.tell(c.AnswerStep(step=1, outcome="ok"), SYSTEM)) == Refusal.NOT_WAITING
@@ -260,7 +260,7 @@ def test_only_what_waits_for_an_answer_can_be_answered() -> None:
 
 def test_an_outcome_that_leads_nowhere_is_refused_when_the_graph_is_compiled() -> None:
     """An edge for any outcome leads on from all of them."""
-    ask, end = g.Node(id="ask", op=g.Human(outcomes=ANSWERS)), g.Node(id="end", op=g.End())
+    ask, end = g.Node(id="ask", op=g.HumanOp(outcomes=ANSWERS)), g.Node(id="end", op=g.EndOp())
     with pytest.raises(DefinitionError, match="'returned', and no edge leads on") as refused:
         graph([ask, end], [g.Edge(source="ask", target="end", on="approved")])
     assert [each.code for each in refused.value.diagnostics] == ["no_way"]
@@ -273,7 +273,7 @@ def test_the_names_of_expressions_have_values_of_their_types(kind: g.Kind) -> No
     host = asking()
     spaces = namespaces_of(kind)
     moment = Moment(now=NOW, instance=RUN, actor=ANN)
-    values = spaces.values(Asked(moment, host.state, "ask", host.state.tokens["0"].data))
+    values = spaces.values(ScopeQuery(moment, host.state, "ask", host.state.tokens["0"].data))
     assert values.keys() == (spaces.schema.fields or {}).keys()
     actor = values["actor"]
     assert actor == {"id": "ann", "kind": "user", "roles": ["finance"], "capabilities": ["orders.*"]}
@@ -283,10 +283,10 @@ def test_the_names_of_expressions_have_values_of_their_types(kind: g.Kind) -> No
 def test_an_early_signal_opens_no_way_that_its_sender_may_not_take() -> None:
     """Once it is kept nobody asks who sent it, so that whoever lacks a right of any way behind the wait cannot send it early."""
     nodes = [
-        g.Node(id="sleep", op=g.WaitTimer(duration_ms=1000)),
-        g.Node(id="wait", op=g.WaitEvent(signal="go")),
-        g.Node(id="vip", op=g.End()),
-        g.Node(id="plain", op=g.End()),
+        g.Node(id="sleep", op=g.WaitTimerOp(duration_ms=1000)),
+        g.Node(id="wait", op=g.WaitEventOp(signal="go")),
+        g.Node(id="vip", op=g.EndOp()),
+        g.Node(id="plain", op=g.EndOp()),
     ]
     edges = [
         g.Edge(source="sleep", target="wait"),
@@ -301,7 +301,7 @@ def test_an_early_signal_opens_no_way_that_its_sender_may_not_take() -> None:
 
 def test_rights_do_not_hang_on_what_a_command_says_of_itself() -> None:
     """Whoever may not start or stop a run may not do so in the name of a parent either; the engine's own messages may."""
-    built = graph([g.Node(id="wait", op=g.WaitEvent(signal="go"))], rights=g.Rights(start="orders.start"))
+    built = graph([g.Node(id="wait", op=g.WaitEventOp(signal="go"))], rights=g.Rights(start="orders.start"))
     host, eve = Host(built), Actor(id="eve")
     child = c.StartWorkflow(parent=str(RUN), parent_definition="p", parent_step=1)
     assert code(host.tell(child, eve)) == Refusal.NOT_ALLOWED
@@ -314,7 +314,7 @@ def test_rights_do_not_hang_on_what_a_command_says_of_itself() -> None:
 
 def test_putting_a_step_back_takes_the_right_to_repair() -> None:
     """Whichever way the command comes: the law is asked before it is looked whether there is anything to put back."""
-    host = Host(graph([g.Node(id="wait", op=g.WaitEvent(signal="go"))]))
+    host = Host(graph([g.Node(id="wait", op=g.WaitEventOp(signal="go"))]))
     host.tell(c.StartWorkflow(), SYSTEM)
     for command in (c.RequeueStep(step=1), c.RetryCompensation(step=1)):
         assert code(host.tell(command, Actor(id="eve"))) == Refusal.NOT_ALLOWED

@@ -26,7 +26,7 @@ def rules(kind: g.Kind = "rules") -> Host:
         name="g",
         version="1",
         entry="ask",
-        nodes=[g.Node(id="ask", op=g.Human(), timeout_ms=3_600_000), g.Node(id="end", op=g.End())],
+        nodes=[g.Node(id="ask", op=g.HumanOp(), timeout_ms=3_600_000), g.Node(id="end", op=g.EndOp())],
         edges=[g.Edge(source="ask", target="end", on="confirmed")],
         policies=g.Policies(),
     )
@@ -37,11 +37,11 @@ def rules(kind: g.Kind = "rules") -> Host:
 
 def forked(policies: g.Policies = g.Policies()) -> Host:  # noqa: B008 - it is frozen
     """Two branches, each with a call under way: steps 2 and 3."""
-    once = g.Retry(max_calls=1)
+    once = g.RetryRule(max_calls=1)
     nodes = [
-        g.Node(id="f", op=g.Split()),
-        *(g.Node(id=name, op=g.Task(work=g.Work(handler=name, retry=once))) for name in "ab"),
-        g.Node(id="j", op=g.Join(split="f")),
+        g.Node(id="f", op=g.SplitOp()),
+        *(g.Node(id=name, op=g.TaskOp(work=g.HandlerCall(handler=name, retry=once))) for name in "ab"),
+        g.Node(id="j", op=g.JoinOp(split="f")),
     ]
     edges = [g.Edge(source="f", target=name, on=g.BRANCH) for name in "ab"]
     edges += [g.Edge(source=name, target="j") for name in "ab"]
@@ -173,13 +173,13 @@ def test_a_timer_that_is_set_while_paused_waits_too() -> None:
     assert e.TimerHeld(key=step_timer(1)) in host.history
 
 
-def beside(name: str, op: g.Op, compensation: g.Work | None = None) -> Host:
+def beside(name: str, op: g.Op, compensation: g.HandlerCall | None = None) -> Host:
     """A node beside a call that is under way: steps 2 and 3."""
     nodes = [
-        g.Node(id="f", op=g.Split()),
+        g.Node(id="f", op=g.SplitOp()),
         g.Node(id=name, op=op, compensation=compensation),
-        g.Node(id="work", op=g.Task(work=g.Work(handler="work", retry=g.Retry(max_calls=1)))),
-        g.Node(id="j", op=g.Join(split="f")),
+        g.Node(id="work", op=g.TaskOp(work=g.HandlerCall(handler="work", retry=g.RetryRule(max_calls=1)))),
+        g.Node(id="j", op=g.JoinOp(split="f")),
     ]
     ways = [g.Edge(source="f", target=target, on=g.BRANCH) for target in (name, "work")]
     ways += [g.Edge(source=name, target="j", on=each) for each in op.answers or (g.OK,)]
@@ -193,7 +193,7 @@ def beside(name: str, op: g.Op, compensation: g.Work | None = None) -> Host:
 
 def test_a_failure_that_was_held_is_undone_though_nothing_was_called() -> None:
     """What failed while the run was paused counts as any failure does: its own compensation is called first."""
-    host = beside("child", g.Call(definition="child"), compensation=g.Work(handler="undo"))
+    host = beside("child", g.CallOp(definition="child"), compensation=g.HandlerCall(handler="undo"))
     host.tell(c.CompleteStep(step=3), effect=next(iter(host.calls)))
     host.tell(c.PauseWorkflow())
     host.tell(c.EndChild(step=2, status="failed", error="no"))
@@ -212,7 +212,7 @@ def test_a_call_that_failed_in_a_pause_is_told_at_once() -> None:
 
 def test_a_child_that_is_undone_while_its_failure_is_held_is_heard() -> None:
     """Nobody waits for it to be undone once the run goes on."""
-    host = beside("child", g.Call(definition="child"))
+    host = beside("child", g.CallOp(definition="child"))
     host.tell(c.CompleteStep(step=3), effect=next(iter(host.calls)))
     host.tell(c.PauseWorkflow())
     host.tell(c.EndChild(step=2, status="failed", error="no", reason="compensation_failed"))
@@ -223,7 +223,7 @@ def test_a_child_that_is_undone_while_its_failure_is_held_is_heard() -> None:
 
 def test_nobody_goes_past_a_question_that_has_ended_with_the_pause() -> None:
     """A failure that was held has the run turn back; the resume that wanted to go past a question is carried out as far as it can be."""
-    host = beside("ask", g.Human())
+    host = beside("ask", g.HumanOp())
     for call in host.calls.values():
         call.is_begun = True
     host.tell(c.PauseWorkflow())

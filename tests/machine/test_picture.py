@@ -27,8 +27,8 @@ LIST = parse("input.lines", spelling="mapping").to_data()
 
 def task(name: str, undo: str = "") -> Node:
     """A task, with what undoes it."""
-    work = g.Work(handler="h")
-    return Node(id=name, op=g.Task(work=work), compensation=work if undo else None, compensation_name=undo)
+    work = g.HandlerCall(handler="h")
+    return Node(id=name, op=g.TaskOp(work=work), compensation=work if undo else None, compensation_name=undo)
 
 
 def drawn(nodes: list[Node], edges: list[Edge], name: str = "order") -> Graph:
@@ -47,8 +47,8 @@ def drawn(nodes: list[Node], edges: list[Edge], name: str = "order") -> Graph:
 ORDER = drawn(
     [
         task("reserve", "release"),
-        Node(id="large", op=g.Condition(expression=QUESTION)),
-        Node(id="ask", op=g.Human(role="manager")),
+        Node(id="large", op=g.ConditionOp(expression=QUESTION)),
+        Node(id="ask", op=g.HumanOp(role="manager")),
         task("ship"),
     ],
     [
@@ -296,14 +296,14 @@ HOSTILE = [
 def chain_of(names: list[str]) -> Graph:
     """A chain of nodes of every kind in turn, each undone by something, with the names as outcomes as well."""
     ops: list[g.Op] = [
-        g.Task(work=g.Work(handler="h")),
-        g.Split(),
-        g.Join(split="x"),
-        g.SavePoint(),
-        g.NoReturn(),
-        g.End(),
+        g.TaskOp(work=g.HandlerCall(handler="h")),
+        g.SplitOp(),
+        g.JoinOp(split="x"),
+        g.SavePointOp(),
+        g.NoReturnOp(),
+        g.EndOp(),
     ]
-    work = g.Work(handler="h")
+    work = g.HandlerCall(handler="h")
     nodes = [
         Node(id=name, op=ops[place % len(ops)], compensation=work, compensation_name=f"undo {name}")
         for place, name in enumerate(names)
@@ -361,30 +361,30 @@ def test_no_text_breaks_the_grammar(names: list[str], status: str) -> None:
 @pytest.mark.parametrize(
     ("op", "before", "detail"),
     [
-        (g.Task(work=g.Work(handler="h")), '["', ""),
-        (g.Condition(expression=QUESTION), '{"', "input.total > 100"),
-        (g.Split(), '[/"', ""),
-        (g.Split(items=LIST, item="line", limit=2), '[/"', "each line of input.lines, 2 at a time"),
-        (g.Join(split="x"), '[\\"', ""),
-        (g.Join(split="x", strategy="any"), '[\\"', "any of them, the others are undone"),
-        (g.Join(split="x", strategy="any", losers="finish"), '[\\"', "any of them, the others finish"),
-        (g.Join(split="x", strategy="count", count=2, losers="stop"), '[\\"', "2 of them, the others stop"),
-        (g.SavePoint(), '[("', ""),
-        (g.NoReturn(), '>"', ""),
-        (g.Human(subject="large order", role="manager"), '[/"', "large order, manager"),
-        (g.WaitTimer(duration_ms=86_400_000), '(("', "1 d"),
-        (g.WaitTimer(duration_ms=90_000), '(("', "90 s"),
-        (g.WaitTimer(duration_ms=7_200_000), '(("', "2 h"),
-        (g.WaitTimer(duration_ms=1), '(("', "1 ms"),
-        (g.WaitTimer(duration_ms=0), '(("', "0 ms"),
-        (g.WaitTimer(until=LIST), '(("', "until input.lines"),
-        (g.WaitTimer(cron="0 9 * * *", time_zone="Europe/Berlin"), '(("', "0 9 * * * Europe/Berlin"),
-        (g.WaitEvent(signal="payment"), '{{"', "payment"),
-        (g.WaitEvents(events=(g.Awaited(event="paid"), g.Awaited(event="sent", name="x"))), '((("', "paid, x"),
-        (g.WaitEvents(events=(g.Awaited(event="a"), g.Awaited(event="b")), need=1), '((("', "1 of a, b"),
-        (g.Call(definition="invoice", version="2"), '[["', "invoice 2"),
-        (g.End(), '(["', ""),
-        (g.End(status="failed"), '(["', "failed"),
+        (g.TaskOp(work=g.HandlerCall(handler="h")), '["', ""),
+        (g.ConditionOp(expression=QUESTION), '{"', "input.total > 100"),
+        (g.SplitOp(), '[/"', ""),
+        (g.SplitOp(items=LIST, item="line", limit=2), '[/"', "each line of input.lines, 2 at a time"),
+        (g.JoinOp(split="x"), '[\\"', ""),
+        (g.JoinOp(split="x", strategy="any"), '[\\"', "any of them, the others are undone"),
+        (g.JoinOp(split="x", strategy="any", losers="finish"), '[\\"', "any of them, the others finish"),
+        (g.JoinOp(split="x", strategy="count", count=2, losers="stop"), '[\\"', "2 of them, the others stop"),
+        (g.SavePointOp(), '[("', ""),
+        (g.NoReturnOp(), '>"', ""),
+        (g.HumanOp(subject="large order", role="manager"), '[/"', "large order, manager"),
+        (g.WaitTimerOp(duration_ms=86_400_000), '(("', "1 d"),
+        (g.WaitTimerOp(duration_ms=90_000), '(("', "90 s"),
+        (g.WaitTimerOp(duration_ms=7_200_000), '(("', "2 h"),
+        (g.WaitTimerOp(duration_ms=1), '(("', "1 ms"),
+        (g.WaitTimerOp(duration_ms=0), '(("', "0 ms"),
+        (g.WaitTimerOp(until=LIST), '(("', "until input.lines"),
+        (g.WaitTimerOp(cron="0 9 * * *", time_zone="Europe/Berlin"), '(("', "0 9 * * * Europe/Berlin"),
+        (g.WaitEventOp(signal="payment"), '{{"', "payment"),
+        (g.WaitEventsOp(events=(g.Awaited(event="paid"), g.Awaited(event="sent", name="x"))), '((("', "paid, x"),
+        (g.WaitEventsOp(events=(g.Awaited(event="a"), g.Awaited(event="b")), need=1), '((("', "1 of a, b"),
+        (g.CallOp(definition="invoice", version="2"), '[["', "invoice 2"),
+        (g.EndOp(), '(["', ""),
+        (g.EndOp(status="failed"), '(["', "failed"),
     ],
 )
 def test_each_kind_has_its_shape_and_its_words(op: g.Op, before: str, detail: str) -> None:
@@ -495,7 +495,7 @@ def test_a_compensation_has_a_life_of_its_own() -> None:
 
 def test_an_unnamed_compensation_says_what_it_undoes() -> None:
     """Without a name of its own, a compensation is shown as the undoing of its step."""
-    graph = drawn([Node(id="charge", op=g.SavePoint(), compensation=g.Work(handler="h"))], [])
+    graph = drawn([Node(id="charge", op=g.SavePointOp(), compensation=g.HandlerCall(handler="h"))], [])
     assert read_mermaid(mermaid(graph)).boxes["n0u"] == "undo charge"
 
 

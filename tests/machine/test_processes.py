@@ -8,7 +8,7 @@ import pytest
 
 from machine.hosting import Host
 from standfast.errors import DefinitionError
-from standfast.expressions import Options, parse
+from standfast.expressions import ExpressionOptions, parse
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Answer, Rejection
 from standfast.machine.graphs import graph as g
@@ -46,7 +46,7 @@ def stored(source: str) -> g.Stored:
 
 def task(**fields: object) -> g.Node:
     """A task with mappings."""
-    return g.Node(id="call", op=g.Task(work=g.Work(handler="h"), **fields))  # type: ignore[arg-type]
+    return g.Node(id="call", op=g.TaskOp(work=g.HandlerCall(handler="h"), **fields))  # type: ignore[arg-type]
 
 
 def started(built: g.Graph, data: dict[str, object] | None = None, actor: Actor = ANN) -> Host:
@@ -61,8 +61,8 @@ def code(answer: Answer) -> str:
     return answer.code if isinstance(answer, Rejection) else ""
 
 
-END = g.Node(id="end", op=g.End())
-_OPTIONS = Options(namespaces=frozenset({"workflow", "context", "response"}))
+END = g.Node(id="end", op=g.EndOp())
+_OPTIONS = ExpressionOptions(namespaces=frozenset({"workflow", "context", "response"}))
 
 
 # -- tasks
@@ -100,8 +100,8 @@ def test_only_what_the_mapping_names_is_kept_of_an_answer() -> None:
 
 def asking(ways: Sequence[g.Edge]) -> Host:
     """A run that waits for an answer which is laid over its data."""
-    op = g.Human(outcomes=("approved", "sent"), lays_over=True, signs={"approved": "approved_by"})
-    targets = [g.Node(id=name, op=g.End()) for name in dict.fromkeys(each.target for each in ways)]
+    op = g.HumanOp(outcomes=("approved", "sent"), lays_over=True, signs={"approved": "approved_by"})
+    targets = [g.Node(id=name, op=g.EndOp()) for name in dict.fromkeys(each.target for each in ways)]
     return started(graph([g.Node(id="ask", op=op), *targets], ways), {"total": 5, "note": "old"})
 
 
@@ -130,8 +130,8 @@ def test_an_answer_is_laid_over_the_data(outcome: str, given: object, left: dict
 )
 def test_the_first_open_way_is_taken_and_none_is_a_refusal(total: int, given: dict[str, object], way: str) -> None:
     """Conditions read the state and what the answer brings; where none holds nothing happens, and another answer still can."""
-    op = g.Human(outcomes=("approved",), lays_over=True)
-    nodes = [g.Node(id="ask", op=op), *(g.Node(id=name, op=g.End(outcome=name)) for name in ("small", "large"))]
+    op = g.HumanOp(outcomes=("approved",), lays_over=True)
+    nodes = [g.Node(id="ask", op=op), *(g.Node(id=name, op=g.EndOp(outcome=name)) for name in ("small", "large"))]
     ways = [
         g.Edge(source="ask", target="small", on="approved", when=stored("workflow.total < 100")),
         g.Edge(source="ask", target="large", on="approved", when=stored("input.sure? == true"), priority=1),
@@ -167,7 +167,7 @@ CLERK = Actor(id="cleo", roles=frozenset({"clerk"}))
 
 def waiting() -> Host:
     """A run that asks a clerk, and then calls something."""
-    ask = g.Node(id="ask", op=g.Human(outcomes=("sent",), role="clerk", lays_over=True))
+    ask = g.Node(id="ask", op=g.HumanOp(outcomes=("sent",), role="clerk", lays_over=True))
     ways = [g.Edge(source="ask", target="call", on="sent"), g.Edge(source="call", target="end")]
     return started(graph([ask, task(), END], ways))
 
@@ -211,7 +211,7 @@ def test_an_advance_for_a_step_that_was_seen_is_refused_when_more_has_happened()
 
 def test_only_a_process_is_advanced() -> None:
     """Whoever advances runs of other kinds is told that there is none."""
-    nodes = [g.Node(id="ask", op=g.Human())]
+    nodes = [g.Node(id="ask", op=g.HumanOp())]
     saga = compile_graph(kind="saga", name="s", version="1", entry="ask", nodes=nodes, edges=(), policies=g.Policies())
     host = Host(saga)
     host.tell(c.StartWorkflow())
@@ -223,13 +223,18 @@ def test_only_a_process_is_advanced() -> None:
 
 def expiring(first: g.Node, *edges: g.Edge) -> Host:
     """A run with a deadline that leads to `expired`."""
-    nodes = [first, END, g.Node(id="late", op=g.End(outcome="late")), g.Node(id="expired", op=g.End(outcome="expired"))]
+    nodes = [
+        first,
+        END,
+        g.Node(id="late", op=g.EndOp(outcome="late")),
+        g.Node(id="expired", op=g.EndOp(outcome="expired")),
+    ]
     used = {"expired", first.id, *(each.target for each in edges)}
     nodes = [each for each in nodes if each.id in used]
     return started(graph(nodes, edges, deadline_ms=1000, on_deadline="expired"))
 
 
-ASK = g.Node(id="ask", op=g.Human(outcomes=("approved",)))
+ASK = g.Node(id="ask", op=g.HumanOp(outcomes=("approved",)))
 APPROVED = g.Edge(source="ask", target="end", on="approved")
 
 
@@ -249,9 +254,9 @@ def test_the_timeout_of_the_step_wins_over_that_of_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    "op", [g.Task(work=g.Work(handler="h")), g.WaitTimer(duration_ms=9000), g.WaitEvent(signal="s")]
+    "op", [g.TaskOp(work=g.HandlerCall(handler="h")), g.WaitTimerOp(duration_ms=9000), g.WaitEventOp(signal="s")]
 )
-def test_a_passed_deadline_ends_whatever_is_under_way(op: g.Task | g.WaitTimer | g.WaitEvent) -> None:
+def test_a_passed_deadline_ends_whatever_is_under_way(op: g.TaskOp | g.WaitTimerOp | g.WaitEventOp) -> None:
     """A call is told to stop and its late answer changes nothing; waits are over."""
     host = expiring(g.Node(id="work", op=op), g.Edge(source="work", target="end"))
     for call in host.calls.values():
@@ -280,7 +285,7 @@ def test_a_run_that_waits_for_an_operator_does_not_expire() -> None:
         ([END], [], {"deadline_ms": 5, "on_deadline": "nowhere"}),
         ([END], [], {"on_deadline": "end"}),
         (
-            [g.Node(id="fork", op=g.Split()), END],
+            [g.Node(id="fork", op=g.SplitOp()), END],
             [g.Edge(source="fork", target="end", on=g.BRANCH)],
             {"deadline_ms": 5, "on_deadline": "end"},
         ),

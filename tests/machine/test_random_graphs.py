@@ -106,7 +106,7 @@ def describe(seed: str, play: Play, acts: list[Act], told: str) -> str:
 
 
 def _brief(node: g.Node) -> str:
-    op = str(node.op) if not isinstance(node.op, g.Task) else f"Task(max_calls={node.op.work.retry.max_calls})"
+    op = str(node.op) if not isinstance(node.op, g.TaskOp) else f"Task(max_calls={node.op.work.retry.max_calls})"
     undo = "" if node.compensation is None else f", undone with max_calls={node.compensation.retry.max_calls}"
     return f"{op}{undo}{'' if node.timeout_ms is None else ', timeout'}"
 

@@ -16,8 +16,8 @@ from standfast.kernel.codecs import JsonCodec
 from standfast.kernel.decision import Decision, Rejection
 from standfast.kernel.moment import Moment
 from standfast.kernel.program import Program
-from standfast.machine.remedies import Remedy, Trials, all_of, command_of
-from standfast.machine.runs.state import State
+from standfast.machine.remedies import AcceptedOperation, OperationTrials, all_of, command_of
+from standfast.machine.runs.state import RunState
 from support.campaigns import GRAPHS, SEED
 
 SHARES = 4
@@ -38,7 +38,7 @@ class Watched(Play):
 def check(host: Host) -> None:
     """Try everything that the run says it would accept, on a state that is made from its history."""
     state, moment = host.state, moment_of(host)
-    found = all_of(Trials(Program(host.machine, JsonCodec()), state, moment))
+    found = all_of(OperationTrials(Program(host.machine, JsonCodec()), state, moment))
     for each in found:
         answer = host.machine.decide(copy := folded(host), command_of(each, copy), moment)
         if isinstance(answer, Rejection) and answer.code == "reason_required":
@@ -51,12 +51,12 @@ def check(host: Host) -> None:
         )
 
 
-def brings_on(remedy: Remedy) -> bool:
+def brings_on(remedy: AcceptedOperation) -> bool:
     """Whether an operation does more than to end the run, or to come to the same again."""
     return remedy.operation not in ENDS and not remedy.is_vain
 
 
-def waits_for_operator(state: State) -> bool:
+def waits_for_operator(state: RunState) -> bool:
     """Whether nothing but an operator brings a run on. A run whose dropped branch could not be undone goes on, and waits for one at its end."""
     is_halted = state.rollback is not None and state.rollback.stuck is not None
     return state.status == "paused" or bool(state.dead) or is_halted
@@ -75,7 +75,7 @@ def moment_of(host: Host) -> Moment:
     )
 
 
-def folded(host: Host) -> State:
+def folded(host: Host) -> RunState:
     """The state as the history tells it."""
     state = host.machine.initial()
     for event in host.history:

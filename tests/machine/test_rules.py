@@ -26,9 +26,11 @@ START = Say(c.StartWorkflow(input={"x": 1}))
 
 def task(name: str, *, calls: int = 1, is_undone: bool = False) -> g.Node:
     """A node that calls a handler."""
-    undo = g.Work(handler=f"undo {name}", retry=g.Retry(max_calls=1)) if is_undone else None
+    undo = g.HandlerCall(handler=f"undo {name}", retry=g.RetryRule(max_calls=1)) if is_undone else None
     return g.Node(
-        id=name, op=g.Task(work=g.Work(handler=f"do {name}", retry=g.Retry(max_calls=calls))), compensation=undo
+        id=name,
+        op=g.TaskOp(work=g.HandlerCall(handler=f"do {name}", retry=g.RetryRule(max_calls=calls))),
+        compensation=undo,
     )
 
 
@@ -42,9 +44,9 @@ def edge(source: str, target: str, on: str = g.OK, *, when: str = "") -> g.Edge:
     return g.Edge(source=source, target=target, on=on, when=stored(when) if when else None)
 
 
-def fork(*branches: str, strategy: g.Join | None = None) -> tuple[list[g.Node], list[g.Edge]]:
+def fork(*branches: str, strategy: g.JoinOp | None = None) -> tuple[list[g.Node], list[g.Edge]]:
     """A fork `f` whose branches are the nodes with these names, and its join `j`."""
-    nodes = [node("f", g.Split()), node("j", strategy or g.Join(split="f"))]
+    nodes = [node("f", g.SplitOp()), node("j", strategy or g.JoinOp(split="f"))]
     return nodes, [edge("f", name, g.BRANCH) for name in branches] + [edge(name, "j") for name in branches]
 
 
@@ -108,7 +110,7 @@ def failed(step: int, *, was_called: bool = True, is_final: bool = False) -> Ans
 def test_only_a_call_has_an_answer() -> None:
     """An answer of a handler for a step that waits for a person is not believed."""
     played = play(
-        [node("ask", g.Human())], [], [Say(c.CompleteStep(step=1, output=1)), Say(c.FailStep(step=1, error="no"))]
+        [node("ask", g.HumanOp())], [], [Say(c.CompleteStep(step=1, output=1)), Say(c.FailStep(step=1, error="no"))]
     )
     assert seen(played) == "running: ask pending"
 
@@ -121,7 +123,7 @@ def test_only_a_call_of_a_workflow_has_a_child() -> None:
 
 def test_a_step_without_a_timer_does_not_time_out() -> None:
     """A time-out counts only for a step that has one."""
-    played = play([node("ask", g.Human())], [], [Say(c.TimeOut(step=1))])
+    played = play([node("ask", g.HumanOp())], [], [Say(c.TimeOut(step=1))])
     assert seen(played) == "running: ask pending"
 
 
@@ -133,7 +135,7 @@ def test_a_run_begins_once() -> None:
 
 def test_the_result_of_a_child_is_found_under_the_name_of_the_call() -> None:
     """Also if it is an object; and the compensation of the call is told the same answer, whenever the child ended."""
-    call = node("call", g.Call(definition="child"))
+    call = node("call", g.CallOp(definition="child"))
     for result in ({"x": 2}, 7):
         played = play([call], [], [Say(c.EndChild(step=1, status="completed", result=result))])
         assert played.host.state.result == {"x": 1, "call": result}
@@ -152,14 +154,14 @@ def test_a_child_does_not_answer_for_a_handler_nor_a_handler_for_a_child() -> No
     stopped: list[Act] = [Begin(2), Say(c.CancelWorkflow())]
     wrong: list[Act] = [Say(c.EndChild(step=2, status="completed")), Say(c.CompleteStep(step=3))]
     right: list[Act] = [done(2), Say(c.EndChild(step=3, status="cancelled"))]
-    branches = [task("a", is_undone=True), node("call", g.Call(definition="child"))]
+    branches = [task("a", is_undone=True), node("call", g.CallOp(definition="child"))]
     played = play([*nodes, *branches], edges, [*stopped, *wrong, *right])
     assert seen(played) == "running: f completed, a skipped, call skipped, undo a pending, child to cancel"
 
 
 def test_only_a_call_misses_its_handler() -> None:
     """A note about a missing handler is not taken for a step that has none."""
-    played = play([node("ask", g.Human())], [], [Say(c.NoteMissingHandler(step=1, handler="h"))])
+    played = play([node("ask", g.HumanOp())], [], [Say(c.NoteMissingHandler(step=1, handler="h"))])
     assert not [each for each in played.host.history if isinstance(each, HandlerMissing)]
     played = play([task("a")], [], [Say(c.NoteMissingHandler(step=1, handler="do a"))])
     assert isinstance(played.host.history[-1], HandlerMissing)
@@ -170,14 +172,14 @@ def test_times_end_only_while_their_timers_are_set() -> None:
     """The deadline and the time that handlers have to stop as well."""
     played = play([task("a")], [], [Say(c.PassDeadline()), Say(c.EndGrace())])
     assert seen(played) == "running: a pending"
-    nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
+    nodes, edges = fork("a", "b", strategy=g.JoinOp(split="f", strategy="any"))
     played = play([*nodes, task("a"), task("b")], edges, [Begin(2), Begin(3), failed(2), Say(c.EndGrace())])
     assert seen(played) == "running: f completed, a failed, b pending"
 
 
 def test_only_so_many_signals_are_kept() -> None:
     """One more is refused, whatever its name; a signal that a step waits for is never one too many, and what is taken makes room."""
-    waits = [node("first", g.WaitEvent(signal="red")), node("then", g.WaitEvent(signal="green")), task("end")]
+    waits = [node("first", g.WaitEventOp(signal="red")), node("then", g.WaitEventOp(signal="green")), task("end")]
     early: list[Act] = [Say(c.SendSignal(name=name)) for name in ("green", "blue") for _ in range(MOST_KEPT // 2)]
     ways = [edge("first", "then"), edge("then", "end")]
     played = play(waits, ways, [*early, Say(c.SendSignal(name="blue")), Say(c.SendSignal(name="yellow"))])
@@ -191,7 +193,7 @@ def test_only_so_many_signals_are_kept() -> None:
 
 def test_a_time_ends_by_its_own_timer() -> None:
     """The same command from anybody else, before the timer fires, is nobody's to wait for."""
-    host = play([node("ask", g.Human(), 5)], [], []).host
+    host = play([node("ask", g.HumanOp(), 5)], [], []).host
     assert "step:1" in host.timers
     assert host.tell(c.TimeOut(step=1)) == LATE
     assert host.tell(c.TimeOut(step=1), timer="step:1") != LATE
@@ -217,14 +219,14 @@ def test_a_condition_on_an_error_edge_counts() -> None:
 def test_a_condition_on_a_timeout_edge_counts() -> None:
     """The same for a node that waited too long."""
     ways = [edge("ask", "b", g.TIMEOUT, when="workflow.x > 5")]
-    played = play([node("ask", g.Human(), 5), task("b")], ways, [Fire(c.TimeOut(step=1))])
+    played = play([node("ask", g.HumanOp(), 5), task("b")], ways, [Fire(c.TimeOut(step=1))])
     assert seen(played) == "failed: ask failed"
 
 
 def test_a_condition_on_a_rejected_edge_counts() -> None:
     """The same for a person who rejects: the run is aborted."""
     ways = [edge("ask", "b", g.REJECTED, when="workflow.x > 5")]
-    played = play([node("ask", g.Human()), task("b")], ways, [Say(c.AnswerStep(step=1, outcome="rejected"))])
+    played = play([node("ask", g.HumanOp()), task("b")], ways, [Say(c.AnswerStep(step=1, outcome="rejected"))])
     assert seen(played) == "aborted: ask completed"
 
 
@@ -235,7 +237,7 @@ def test_a_rejection_aborts_and_does_nothing_else() -> None:
     edges = [each for each in edges if each.source != "ask"] + [edge("ask", "j", g.CONFIRMED)]
     for policy in ("complete", "pause", "fail"):
         played = play(
-            [*nodes, node("ask", g.Human()), task("b")], edges, [done(3), reject], g.Policies(on_no_edge=policy)
+            [*nodes, node("ask", g.HumanOp()), task("b")], edges, [done(3), reject], g.Policies(on_no_edge=policy)
         )
         assert seen(played) == "aborted: f completed, ask completed, b completed"
 
@@ -243,18 +245,18 @@ def test_a_rejection_aborts_and_does_nothing_else() -> None:
 def test_a_question_says_by_itself_what_its_rejection_leads_to() -> None:
     """What the node says counts before the policy: to fail where others abort, to abort where others fail."""
     reject = Say(c.AnswerStep(step=1, outcome="rejected"))
-    played = play([node("ask", g.Human(on_reject="fail"))], [], [reject])
+    played = play([node("ask", g.HumanOp(on_reject="fail"))], [], [reject])
     assert seen(played) == "failed: ask failed"
-    played = play([node("ask", g.Human(on_reject="abort"))], [], [reject], g.Policies(on_reject="fail"))
+    played = play([node("ask", g.HumanOp(on_reject="abort"))], [], [reject], g.Policies(on_reject="fail"))
     assert seen(played) == "aborted: ask completed"
-    played = play([node("ask", g.Human())], [], [reject], g.Policies(on_reject="fail"))
+    played = play([node("ask", g.HumanOp())], [], [reject], g.Policies(on_reject="fail"))
     assert seen(played) == "failed: ask failed"
 
 
 def test_nobody_decides_on_the_compensation_of_a_question() -> None:
     """It is a call like every other: only its handler says when it is done."""
-    undo = g.Work(handler="undo ask", retry=g.Retry(max_calls=1))
-    asked = g.Node(id="ask", op=g.Human(), compensation=undo)
+    undo = g.HandlerCall(handler="undo ask", retry=g.RetryRule(max_calls=1))
+    asked = g.Node(id="ask", op=g.HumanOp(), compensation=undo)
     confirm = Say(c.AnswerStep(step=1, outcome="confirmed"))
     again = Say(c.AnswerStep(step=4, outcome="confirmed"))
     played = play([asked, task("b")], [edge("ask", "b", g.CONFIRMED)], [confirm, failed(2), again])
@@ -264,7 +266,7 @@ def test_nobody_decides_on_the_compensation_of_a_question() -> None:
 
 def test_an_end_can_cancel_the_run() -> None:
     """An end with the status `cancelled` cancels the run."""
-    played = play([task("a"), node("e", g.End(status="cancelled"))], [edge("a", "e")], [done(1)])
+    played = play([task("a"), node("e", g.EndOp(status="cancelled"))], [edge("a", "e")], [done(1)])
     assert seen(played) == "cancelled: a completed, e completed"
 
 
@@ -285,7 +287,7 @@ def test_what_an_edge_adds_is_computed_from_the_data_before_it() -> None:
     """What cannot be computed is null."""
     assign = {"x": stored("workflow.items > 1", "mapping"), "y": stored("workflow.x", "mapping")}
     way = g.Edge(source="a", target="e", assign=assign)
-    played = play([task("a"), node("e", g.End())], [way], [done(1, {"items": []})])
+    played = play([task("a"), node("e", g.EndOp())], [way], [done(1, {"items": []})])
     assert played.host.state.result == {"x": None, "y": 1, "items": []}
 
 
@@ -301,8 +303,8 @@ def test_a_task_has_no_timeout_as_a_node() -> None:
 
 def test_the_wait_before_a_call_is_asked_for_or_follows_the_rule() -> None:
     """Grown with each failure, and at most the cap."""
-    retry = g.Retry(max_calls=5, delay_ms=10, backoff="exponential", cap_ms=35)
-    patient = g.Node(id="a", op=g.Task(work=g.Work(handler="do a", retry=retry)))
+    retry = g.RetryRule(max_calls=5, delay_ms=10, backoff="exponential", cap_ms=35)
+    patient = g.Node(id="a", op=g.TaskOp(work=g.HandlerCall(handler="do a", retry=retry)))
     played = play([patient], [], [])
     waits = []
     for after in (None, None, timedelta(seconds=9), None):
@@ -313,8 +315,8 @@ def test_the_wait_before_a_call_is_asked_for_or_follows_the_rule() -> None:
 
 def test_jitter_spreads_the_calls() -> None:
     """Up to the share of the wait is added, another part of it each time, and the same whenever the same is decided again."""
-    retry = g.Retry(max_calls=9, delay_ms=1000, jitter_percent=50)
-    nodes = [g.Node(id="a", op=g.Task(work=g.Work(handler="do a", retry=retry)))]
+    retry = g.RetryRule(max_calls=9, delay_ms=1000, jitter_percent=50)
+    nodes = [g.Node(id="a", op=g.TaskOp(work=g.HandlerCall(handler="do a", retry=retry)))]
 
     def waits() -> list[float]:
         played, found = play(nodes, [], []), []
@@ -420,7 +422,7 @@ def test_an_operator_may_exceed_the_limit_of_visits() -> None:
 
 def test_only_a_call_can_exceed_the_limit_of_calls_in_a_row() -> None:
     """A run that has made as many calls as it may can still end."""
-    played = play([task("a"), node("e", g.End())], [edge("a", "e")], [done(1)], g.Policies(chain_limit=1))
+    played = play([task("a"), node("e", g.EndOp())], [edge("a", "e")], [done(1)], g.Policies(chain_limit=1))
     assert seen(played) == "completed: a completed, e completed"
 
 
@@ -433,7 +435,7 @@ def test_a_requeued_step_was_executed_all_the_same() -> None:
 
 def test_a_dead_step_of_a_branch_that_is_not_needed_is_settled() -> None:
     """Its dead letter goes with the branch; it cannot be requeued any more."""
-    nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
+    nodes, edges = fork("a", "b", strategy=g.JoinOp(split="f", strategy="any"))
     acts: list[Act] = [
         Begin(2),
         Begin(3),
@@ -483,7 +485,7 @@ def test_a_call_that_was_lost_before_the_handler_began_is_no_call() -> None:
 
 def test_a_child_that_took_too_long_is_undone() -> None:
     """The step is left by `timeout`, and nobody waits for the child; or it has failed, and the rollback waits until the child has undone what it did."""
-    call = node("call", g.Call(definition="child"), 5)
+    call = node("call", g.CallOp(definition="child"), 5)
     played = play([task("a", is_undone=True), call], [edge("a", "call")], [done(1), Fire(c.TimeOut(step=2))])
     assert seen(played) == "running: a completed, call failed, child to undo"
     played.act(Say(c.EndChild(step=2, status="completed", is_undoable=True)))
@@ -496,7 +498,7 @@ def test_a_child_that_took_too_long_is_undone() -> None:
 
 def test_a_child_ends_for_its_call_and_not_for_what_undoes_that() -> None:
     """An end that names the compensation is nobody's: the rollback waits until the child itself has undone what it did."""
-    nodes = [task("a", is_undone=True), node("call", g.Call(definition="child")), task("b")]
+    nodes = [task("a", is_undone=True), node("call", g.CallOp(definition="child")), task("b")]
     ended = Say(c.EndChild(step=2, status="completed", is_undoable=True))
     wrong = [Say(c.EndChild(step=5, status=each)) for each in ("failed", "cancelled")]
     acts: list[Act] = [done(1), ended, failed(3), *wrong]
@@ -536,7 +538,7 @@ def test_a_step_that_was_called_once_and_taken_back_the_second_time_is_undone_in
 def test_a_child_has_all_the_time_it_needs_to_undo_its_work() -> None:
     """The time that handlers have to stop is not for children."""
     nodes, edges = fork("b", "call")
-    branches = [task("b"), node("call", g.Call(definition="child"))]
+    branches = [task("b"), node("call", g.CallOp(definition="child"))]
     acts: list[Act] = [done(1), Begin(3), Say(c.CancelWorkflow()), Fire(c.EndGrace())]
     played = play([task("a", is_undone=True), *nodes, *branches], [edge("a", "f"), *edges], acts)
     assert seen(played) == "running: a completed, f completed, b skipped, call skipped, child to cancel"
@@ -546,14 +548,14 @@ def test_a_child_has_all_the_time_it_needs_to_undo_its_work() -> None:
 
 def test_a_child_is_cancelled_with_its_parent_whatever_its_parent_undoes() -> None:
     """What the child undoes is the child's business."""
-    call = node("call", g.Call(definition="child"))
+    call = node("call", g.CallOp(definition="child"))
     played = play([call], [], [Say(c.CancelWorkflow())], g.Policies(on_cancel="none"))
     assert seen(played) == "cancelled: call skipped, child to cancel"
 
 
 def test_a_child_that_is_being_cancelled_is_aborted_with_its_parent() -> None:
     """An abort ends everything at once."""
-    played = play([node("call", g.Call(definition="child"))], [], [Say(c.CancelWorkflow()), Say(c.AbortWorkflow())])
+    played = play([node("call", g.CallOp(definition="child"))], [], [Say(c.CancelWorkflow()), Say(c.AbortWorkflow())])
     assert seen(played) == "aborted: call skipped, child to abort"
 
 
@@ -571,7 +573,7 @@ def test_steps_that_were_stopped_together_are_undone_in_reverse_order_of_their_n
 
 def lost(losers: g.Losers, *, is_undone: bool = True) -> tuple[list[g.Node], list[g.Edge]]:
     """A fork into `a`, and `b` and `d` in a row, of which one is enough; `z` follows."""
-    nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any", losers=losers))
+    nodes, edges = fork("a", "b", strategy=g.JoinOp(split="f", strategy="any", losers=losers))
     branches = [task("a", is_undone=is_undone), task("b", is_undone=is_undone), task("d"), task("z")]
     ways = [each for each in edges if each.source != "b"] + [edge("b", "d"), edge("d", "j"), edge("j", "z")]
     return [*nodes, *branches], ways
@@ -600,13 +602,13 @@ def test_without_anything_to_undo_nothing_is_dropped() -> None:
 
 def test_a_loser_may_be_dropped_while_another_one_is_undone() -> None:
     """One after the other, in reverse order of their ends, also across joins."""
-    inner, inner_edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
-    outer = [node("o", g.Split()), node("q", g.Join(split="o", strategy="any")), task("z", is_undone=True)]
+    inner, inner_edges = fork("a", "b", strategy=g.JoinOp(split="f", strategy="any"))
+    outer = [node("o", g.SplitOp()), node("q", g.JoinOp(split="o", strategy="any")), task("z", is_undone=True)]
     row = [
         task("s", is_undone=True),
         task("a", is_undone=True),
         task("b", is_undone=True),
-        node("w", g.WaitTimer(duration_ms=9)),
+        node("w", g.WaitTimerOp(duration_ms=9)),
     ]
     ways = [
         edge("o", "s", g.BRANCH),
@@ -698,9 +700,9 @@ def test_every_failure_of_a_handler_is_a_command() -> None:
 
 def test_a_loser_is_undone_after_all_once_its_child_is() -> None:
     """The child of a branch that was not needed could not be undone; when it is, nothing is left for the step's own compensation."""
-    undo = g.Work(handler="undo a", retry=g.Retry(max_calls=1))
-    nodes, edges = fork("a", "b", strategy=g.Join(split="f", strategy="any"))
-    call = g.Node(id="a", op=g.Call(definition="other"), compensation=undo)
+    undo = g.HandlerCall(handler="undo a", retry=g.RetryRule(max_calls=1))
+    nodes, edges = fork("a", "b", strategy=g.JoinOp(split="f", strategy="any"))
+    call = g.Node(id="a", op=g.CallOp(definition="other"), compensation=undo)
     stuck = Say(c.EndChild(step=2, status="failed", reason="compensation_failed"))
     played = play([*nodes, call, task("b")], edges, [stuck])
     assert seen(played) == "running: f completed, a failed, b pending, undo a failed, letter of 2"

@@ -17,7 +17,14 @@ from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Rejection
 from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.asks import Ask
-from standfast.machine.graphs.document import DocumentAction, DocumentPolicy, DocumentSpec, Field, Transition, Window
+from standfast.machine.graphs.document import (
+    DocumentAction,
+    DocumentField,
+    DocumentPolicy,
+    DocumentSpec,
+    DocumentTransition,
+    Window,
+)
 from standfast.machine.graphs.graph import Edge, Graph, Node
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import events as e
@@ -87,12 +94,12 @@ def test_a_document_goes_on_by_the_ways_of_the_other_version() -> None:
         ({SUBMIT_SLOT: chain(FIRST)}, FIELDS, {}, "in another slot"),
         (OLD, FIELDS, {"first": "sys:state:draft"}, "of another kind"),
         (OLD, FIELDS, {"nobody": "first"}, "'nobody', which the present version does not have"),
-        (OLD, {**FIELDS, "total": Field(type="string", required=True)}, {}, "does not fit the contract there: total"),
+        (OLD, {**FIELDS, "total": DocumentField(type="string", required=True)}, {}, "does not fit the contract there: total"),
         (OLD, FIELDS, {"sys:gate:approve": "sys:gate:cancel"}, "the gate 'sys:gate:approve' has no counterpart"),
     ],
 )  # fmt: skip
 def test_what_has_no_counterpart_keeps_a_document_where_it_is(
-    bodies: Mapping[str, Body], fields: Mapping[str, Field], nodes: dict[str, str], told: str
+    bodies: Mapping[str, Body], fields: Mapping[str, DocumentField], nodes: dict[str, str], told: str
 ) -> None:
     """A step, an approval, a slot, a gate, the content: each is told, and nothing happens."""
     case = knowing(invoice(OLD), invoice(bodies, fields=fields, version="2"))
@@ -142,7 +149,7 @@ def test_people_are_not_kept_apart_by_what_nobody_has_kept() -> None:
 def test_what_is_asked_about_does_not_become_the_workflows_own(covers: list[str], told: str) -> None:
     """Its changes void no approval."""
     body = {APPROVE_SLOT: chain(approval("first", covers=covers))}
-    own = {**FIELDS, "note": Field(type="string", system=True)}
+    own = {**FIELDS, "note": DocumentField(type="string", system=True)}
     assert told in (found := switched(knowing(invoice(body), invoice(body, fields=own, version="2"))))
     assert bool(found) == bool(told)
 
@@ -167,7 +174,7 @@ OVERRIDER = Actor(id="otto", capabilities=frozenset({"execution:repair", "execut
 
 def around(text: str, *, to: str = "second") -> Body:
     """An approval, and another one if a condition holds."""
-    nodes = (FIRST, Node(id="choice", op=g.Condition(expression=when(text))), changed(SECOND, id=to))
+    nodes = (FIRST, Node(id="choice", op=g.ConditionOp(expression=when(text))), changed(SECOND, id=to))
     edges = (
         Edge(source="first", target="choice", on="approved"),
         Edge(source="choice", target=to, on=g.TRUE),
@@ -190,7 +197,7 @@ def raced(strategy: Literal["all", "any"]) -> Body:
     """An approval, and then two in branches, all of which are waited for or the first alone."""
     body = both(SECOND, approval("x"))
     nodes = [
-        each if each.id != "meet" else Node(id="meet", op=g.Join(split="fork", strategy=strategy))
+        each if each.id != "meet" else Node(id="meet", op=g.JoinOp(split="fork", strategy=strategy))
         for each in body.nodes
     ]
     edges = (*body.edges, Edge(source="first", target="fork", on="approved"))
@@ -231,7 +238,7 @@ def test_no_approval_that_lies_ahead_is_lost_by_a_move(old: Body, new: Body, nod
 @pytest.mark.row("EO-11")
 def test_no_step_is_moved_past_an_approval_or_a_gate() -> None:
     """The map cannot lead what is before an approval to behind it, nor a state to another one."""
-    wait = Node(id="wait", op=g.WaitEvent(signal="go"))
+    wait = Node(id="wait", op=g.WaitEventOp(signal="go"))
     body = {APPROVE_SLOT: chain(wait, FIRST, changed(wait, id="later"))}
     case = knowing(invoice(body), invoice(body, version="2"))
     assert case.at == ["wait"]
@@ -261,23 +268,25 @@ def test_fewer_or_other_approvals_take_the_right_to_override(is_submitted: bool)
 
 # -- what feeds the choice
 
-WAIT = Node(id="wait", op=g.WaitEvent(signal="go"))
+WAIT = Node(id="wait", op=g.WaitEventOp(signal="go"))
 
 
 def script(formula: str, name: str = "big") -> Node:
     """A script that keeps a value."""
-    return Node(id=f"make_{name}", op=g.Script(formula=value(formula), into=name))
+    return Node(id=f"make_{name}", op=g.ScriptOp(formula=value(formula), into=name))
 
 
 def task(handler: str) -> Node:
     """A task that keeps what its handler answers."""
-    return Node(id="make_big", op=g.Task(work=g.Work(handler=handler), output={"big": brought("response.big")}))
+    return Node(
+        id="make_big", op=g.TaskOp(work=g.HandlerCall(handler=handler), output={"big": brought("response.big")})
+    )
 
 
 def heard(path: str) -> Sequence[Node | Edge]:
     """A wait for an event that keeps what it brings."""
     return (
-        Node(id="make_big", op=g.WaitEvents(events=(g.Awaited(event="paid"),))),
+        Node(id="make_big", op=g.WaitEventsOp(events=(g.Awaited(event="paid"),))),
         Edge(source="make_big", target="choice", assign={"big": brought(path)}),
     )
 
@@ -287,7 +296,7 @@ def fed(*before: Node | Edge) -> Body:
     nodes = [
         WAIT,
         *(each for each in before if isinstance(each, Node)),
-        Node(id="choice", op=g.Condition(expression=when("context.big == true"))),
+        Node(id="choice", op=g.ConditionOp(expression=when("context.big == true"))),
         FIRST,
     ]
     own = {each.source: each for each in before if isinstance(each, Edge)}
@@ -298,16 +307,16 @@ def fed(*before: Node | Edge) -> Body:
 
 def listed(items: str, on_empty: Literal["skip", "fail"] = "skip", *, before: Sequence[Node] = ()) -> Body:
     """A wait, and an approval for each entry of a list."""
-    nodes = [WAIT, *before, Node(id="each", op=g.Split(items=value(items), item="line", on_empty=on_empty))]
+    nodes = [WAIT, *before, Node(id="each", op=g.SplitOp(items=value(items), item="line", on_empty=on_empty))]
     edges = [Edge(source=a.id, target=b.id) for a, b in pairwise(nodes)]
     edges += [Edge(source="each", target="first", on=g.BRANCH), Edge(source="first", target="meet", on="approved")]
     return Body(
-        nodes=[*nodes, FIRST, Node(id="meet", op=g.Join(split="each"))], first="wait", last=("meet:ok",), edges=edges
+        nodes=[*nodes, FIRST, Node(id="meet", op=g.JoinOp(split="each"))], first="wait", last=("meet:ok",), edges=edges
     )
 
 
 RULED = changed(FIRST, op=changed(FIRST.op, asks=(Ask(by="rule", of="context.boss", rule=value("context.boss")),)))
-NOTE = Node(id="tell", op=g.Notice(to=("role:boss",), subject="new", body="look"))
+NOTE = Node(id="tell", op=g.NotificationOp(to=("role:boss",), subject="new", body="look"))
 AROUND: Mapping[str, tuple[Body, Body]] = {
     "a formula": (fed(script("entity.total > 100")), fed(script("entity.total > 900"))),
     "another name": (fed(script("true")), fed(script("true", "great"))),
@@ -379,7 +388,7 @@ def test_what_feeds_an_approval_behind_a_gate_is_looked_at_too() -> None:
 def test_a_field_that_is_computed_otherwise_feeds_the_choice() -> None:
     """The formula of a field decides as much as the condition that reads it."""
     body = {APPROVE_SLOT: around("entity.large == true")}
-    lax = {**FIELDS, "large": Field(type="computed", formula=value("entity.total > 900000"))}
+    lax = {**FIELDS, "large": DocumentField(type="computed", formula=value("entity.total > 900000"))}
     versions = invoice(body), invoice(body, fields=lax, version="2")
     assert moved(*versions, is_submitted=True) == (["not_switchable"] * 2, None)
     assert moved(*versions, is_submitted=False) == (["not_allowed", ""], ["second", "large"])
@@ -421,9 +430,9 @@ def opened(graph: Graph, **windows: Window) -> Graph:
 
 def also(graph: Graph, source: str, target: str) -> Graph:
     """The same with one more transition, and its gate."""
-    spec, gate = spec_of(graph), Node(id="sys:gate:free", op=g.Gate(transition="free"))
+    spec, gate = spec_of(graph), Node(id="sys:gate:free", op=g.GateOp(transition="free"))
     edges = [Edge(source=f"sys:state:{source}", target=gate.id, on="free"), Edge(source=gate.id, target=f"sys:state:{target}", on=g.PASS)]  # fmt: skip
-    free = Transition(name="free", sources=(source,), target=target)
+    free = DocumentTransition(name="free", sources=(source,), target=target)
     document = changed(
         spec, transitions=(*spec.transitions, free), windows=spec.windows | {gate.id: spec.states[source]}
     )
@@ -564,7 +573,7 @@ def test_a_version_that_says_otherwise_what_it_asks_is_the_same() -> None:
 def test_an_open_question_is_put_anew_where_it_asks_others() -> None:
     """Whoever was asked before is not asked any more, nor is whoever has claimed it or decided among several."""
     several = approval("first", who="user:ann")
-    assert isinstance(several.op, g.Human)
+    assert isinstance(several.op, g.HumanOp)
     old = changed(
         several, op=changed(several.op, asks=(Ask(by="user", of="ann"), Ask(by="user", of="carl")), agree="all")
     )
@@ -584,9 +593,9 @@ def test_an_open_question_is_put_anew_where_it_asks_others() -> None:
 @pytest.mark.row("EO-11")
 def test_an_approval_ahead_covers_computed_fields_there_too() -> None:
     """A field that follows from the workflow's own alone is not approved, so what makes it one covers less."""
-    twice = {"twice": Field(type="computed", formula=value("entity.note"))}
+    twice = {"twice": DocumentField(type="computed", formula=value("entity.note"))}
     old = {**FIELDS, **twice}
-    new = {**old, "note": Field(type="string", system=True)}
+    new = {**old, "note": DocumentField(type="string", system=True)}
     versions = [invoice(OLD, fields=fields, version=version) for version, fields in (("1", old), ("2", new))]
     case = knowing(*versions)
     told = switched(case)

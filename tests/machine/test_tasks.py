@@ -38,13 +38,15 @@ OWNER = parse("input.owner", spelling="mapping").to_data()
 USERS = (Ask(by="user", of="ann"), Ask(by="user", of="bob"))
 
 
-def human(*asks: Ask, outcomes: tuple[str, ...] = ("confirmed", "rejected", "abstained"), **fields: object) -> g.Human:
+def human(
+    *asks: Ask, outcomes: tuple[str, ...] = ("confirmed", "rejected", "abstained"), **fields: object
+) -> g.HumanOp:
     """What a human step does."""
-    return g.Human(outcomes=outcomes, asks=asks, **fields)  # type: ignore[arg-type]
+    return g.HumanOp(outcomes=outcomes, asks=asks, **fields)  # type: ignore[arg-type]
 
 
 def running(
-    *ops: g.Human,
+    *ops: g.HumanOp,
     data: dict[str, object] | None = None,
     ways: tuple[tuple[str, str], ...] = (),
     limit: int = DEFAULT_LIMIT,
@@ -53,7 +55,7 @@ def running(
     nodes = [g.Node(id=f"q{place}", op=op) for place, op in enumerate(ops, 1)]
     edges = [g.Edge(source=one.id, target=two.id, on="confirmed") for one, two in pairwise(nodes)]
     known = {each.id for each in nodes}
-    nodes += [g.Node(id=target, op=g.End()) for _, target in ways if target not in known]
+    nodes += [g.Node(id=target, op=g.EndOp()) for _, target in ways if target not in known]
     edges += [g.Edge(source="q1", target=target, on=on) for on, target in ways]
     graph = compile_graph(
         kind="saga", name="g", version="1", entry="q1", nodes=nodes, edges=edges, policies=g.Policies()
@@ -191,7 +193,7 @@ def test_more_people_than_can_be_asked_are_not_asked_in_part() -> None:
 
 def test_a_plain_question_keeps_nothing_in_the_state() -> None:
     """Users and roles that the definition names need no errand, no event and no bytes until something happens to the question."""
-    for op in (g.Human(), g.Human(role="finance"), human(*USERS)):
+    for op in (g.HumanOp(), g.HumanOp(role="finance"), human(*USERS)):
         host = running(op)
         assert (host.errands, host.state.questions, len(host.history)) == ([], {}, 2)
 
@@ -272,7 +274,7 @@ def test_nobody_eligible_fails_closed(found: c.PeopleFound, mended: str) -> None
 
 def chained() -> Host:
     """A run at the first stage of a chain: any of ann and bob, then both of carl and those of finance."""
-    host = running(g.Human(chain="spend"))
+    host = running(g.HumanOp(chain="spend"))
     assert host.errands == [FindPeople(step=1, node="q1", asks=[Ask(by="chain", of="spend")], requester="rita")]
     last = Stage(asks=[Ask(by="user", of="carl"), Ask(by="role", of="finance")], agree="all", name="money")
     stages = [Stage(asks=list(USERS)), last]
@@ -313,7 +315,7 @@ def test_a_rejection_in_a_stage_ends_the_question() -> None:
 
 def test_a_chain_without_stages_asks_nobody() -> None:
     """The run waits with `no_approver`."""
-    host = running(g.Human(chain="spend"))
+    host = running(g.HumanOp(chain="spend"))
     host.tell(c.PeopleFound(step=1))
     assert (host.state.reason, "the chain 'spend' has no stages" in host.state.error) == ("no_approver", True)
 
@@ -390,7 +392,7 @@ def test_who_is_asked_by_name_and_by_role_leaves_the_role_to_a_colleague() -> No
 @pytest.mark.parametrize("comment", ["", "  "])
 def test_a_rejection_needs_a_reason_where_that_is_asked_for(comment: str) -> None:
     """Without one it is refused; an approval needs none."""
-    for op in (human(*USERS, requires_reason=True), g.Human(requires_reason=True)):
+    for op in (human(*USERS, requires_reason=True), g.HumanOp(requires_reason=True)):
         host = running(op)
         assert code(decide(host, ANN, "rejected", comment=comment)) == Refusal.REASON_REQUIRED
         assert not decisions(host)
@@ -452,7 +454,7 @@ def test_all_are_all_who_may_decide_and_a_number_is_a_number(
 @pytest.mark.parametrize("fields", [{"distinct_from": ("q1",)}, {"distinct_approvers": True}, {}])
 def test_four_eyes(fields: dict[str, Any]) -> None:
     """Who has decided a step may not decide one that is to be distinct from it; without that, one person may decide both."""
-    host = running(g.Human(role="finance"), human(Ask(by="role", of="finance"), **fields))
+    host = running(g.HumanOp(role="finance"), human(Ask(by="role", of="finance"), **fields))
     substitute = Actor(id="sue", roles=frozenset({"finance"}), on_behalf_of="fay")
     decide(host, FAY)
     if fields:
@@ -487,7 +489,7 @@ def test_four_eyes_that_are_two_fail_closed() -> None:
 
 def test_distinct_approvers_differ_from_stage_to_stage() -> None:
     """Who has decided a stage of a chain may not decide a later one."""
-    host = running(g.Human(chain="spend", distinct_approvers=True))
+    host = running(g.HumanOp(chain="spend", distinct_approvers=True))
     stage = Stage(asks=[Ask(by="role", of="finance")])
     host.tell(c.PeopleFound(step=1, stages=[stage, stage]))
     decide(host, FAY)
@@ -501,7 +503,7 @@ def test_distinct_approvers_differ_from_stage_to_stage() -> None:
 
 def test_a_claim_is_for_one() -> None:
     """Only one who is asked can claim; then nobody else decides, until it is released. Claiming again does nothing."""
-    host = running(g.Human(role="finance"))
+    host = running(g.HumanOp(role="finance"))
     assert code(host.tell(c.ClaimTask(step=1), ANN)) == Refusal.NOT_ALLOWED
     host.tell(c.ClaimTask(step=1), FAY)
     assert task(host).claimed_by == "fay"
@@ -530,7 +532,7 @@ def test_a_claim_ends_when_the_task_is_handed_on() -> None:
 
 def test_a_claim_ends_with_its_stage() -> None:
     """Those of the next stage decide, although somebody had taken the one before for himself."""
-    host = running(g.Human(chain="spend"))
+    host = running(g.HumanOp(chain="spend"))
     stages = [Stage(asks=[Ask(by="role", of="finance")]), Stage(asks=[USERS[1]])]
     host.tell(c.PeopleFound(step=1, stages=stages))
     host.tell(c.ClaimTask(step=1), FAY)
@@ -554,7 +556,7 @@ def test_a_claim_ends_with_the_decision_of_whoever_has_it() -> None:
 def test_a_claim_ends_when_the_question_escalates() -> None:
     """Whoever is asked because the others are silent need not wait for the one who sits on it."""
     rung = g.Rung(after_ms=1000, user="eve")
-    host = running(human(*USERS, times=g.Times(escalation=(rung,))))
+    host = running(human(*USERS, times=g.TaskTimes(escalation=(rung,))))
     host.tell(c.ClaimTask(step=1), ANN)
     host.tell(c.EscalateTask(step=1), timer="task:1:escalate")
     assert task(host).claimed_by == ""
@@ -579,7 +581,7 @@ def test_a_claim_ends_when_others_are_looked_for_and_found() -> None:
 
 def test_a_claim_that_has_lapsed_keeps_nobody_out_and_only_that_one() -> None:
     """What the directory says of one holder is not said of the next one, who may have claimed it meanwhile."""
-    host = running(g.Human(role="finance"))
+    host = running(g.HumanOp(role="finance"))
     host.tell(c.ClaimTask(step=1), FAY)
     host.away = {"fay"}
     host.tell(c.ClaimTask(step=1), GUS)
@@ -593,7 +595,7 @@ def test_a_claim_that_has_lapsed_keeps_nobody_out_and_only_that_one() -> None:
 def test_nobody_who_waits_for_an_answer_gives_it_by_escalating() -> None:
     """A rung that ends the question is no way round those who are asked: it takes the right to escalate, and four eyes."""
     rung = g.Rung(after_ms=1000, outcome="confirmed")
-    host = running(human(*USERS, self_approval=False, agree="all", times=g.Times(escalation=(rung,))))
+    host = running(human(*USERS, self_approval=False, agree="all", times=g.TaskTimes(escalation=(rung,))))
     rita = Actor(id="rita", capabilities=frozenset({"task:escalate"}))
     for actor, why in ((RITA, Refusal.NOT_ALLOWED), (ANN, Refusal.NOT_ALLOWED), (rita, Refusal.SELF_APPROVAL)):
         assert code(host.tell(c.PutHigher(step=1), actor)) == why
@@ -805,7 +807,7 @@ COMMANDS: tuple[c.Command, ...] = (
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: type(command).__name__)
 def test_nothing_is_done_to_a_question_that_is_closed(ended: str, command: c.Command) -> None:
     """Withdrawn, expired or cancelled: every command is refused with a sentence, and changes nothing."""
-    wait = g.Node(id="then", op=g.Human())
+    wait = g.Node(id="then", op=g.HumanOp())
     ask = g.Node(id="q1", op=human(*USERS), timeout_ms=1000)
     edges = [g.Edge(source="q1", target="then", on=on) for on in ("withdrawn", "timeout")]
     host = Host(
@@ -840,10 +842,10 @@ def test_nothing_is_done_to_a_question_that_is_closed(ended: str, command: c.Com
 def test_people_close_with_a_branch_that_is_not_needed() -> None:
     """When the other branch was enough, nobody is asked any more."""
     nodes = [
-        g.Node(id="fork", op=g.Split()),
+        g.Node(id="fork", op=g.SplitOp()),
         g.Node(id="one", op=human(*USERS)),
         g.Node(id="two", op=human(*USERS)),
-        g.Node(id="met", op=g.Join(split="fork", strategy="any")),
+        g.Node(id="met", op=g.JoinOp(split="fork", strategy="any")),
     ]
     edges = [g.Edge(source="fork", target=name, on="branch", priority=n) for n, name in enumerate(("one", "two"))]
     edges += [g.Edge(source=name, target="met", on="confirmed") for name in ("one", "two")]
@@ -894,7 +896,7 @@ def test_whoever_has_decided_cannot_claim() -> None:
 def test_the_place_of_whom_it_escalated_to_is_handed_on_as_it_is() -> None:
     """The heir decides for those who were silent, and nobody waits for him otherwise."""
     rung = g.Rung(after_ms=1000, user="eve")
-    host = running(human(*USERS, agree="all", times=g.Times(escalation=(rung,))))
+    host = running(human(*USERS, agree="all", times=g.TaskTimes(escalation=(rung,))))
     host.tell(c.EscalateTask(step=1), timer="task:1:escalate")
     host.tell(c.DelegateTask(step=1, to="carl"), EVE)
     decide(host, CARL)
@@ -904,7 +906,7 @@ def test_the_place_of_whom_it_escalated_to_is_handed_on_as_it_is() -> None:
 
 def test_time_that_nobody_measured_has_not_passed() -> None:
     """Reminders and rungs come by the timer of their question, and by no message that arrives late or twice."""
-    times = g.Times(every_ms=60_000, escalation=(g.Rung(after_ms=1000, user="eve"),))
+    times = g.TaskTimes(every_ms=60_000, escalation=(g.Rung(after_ms=1000, user="eve"),))
     host = running(human(*USERS, times=times))
     for command in (c.EscalateTask(step=1), c.RemindTask(step=1)):
         assert isinstance(host.tell(command), Ignored)
@@ -930,7 +932,7 @@ def test_a_question_is_not_taken_back_with_a_reason_that_has_no_room() -> None:
 def test_a_ladder_stands_still_with_the_clocks_of_a_pause() -> None:
     """The rungs behind a pause are as much later as it was long, and not only the next one."""
     rungs = (g.Rung(after_ms=1000, user="eve"), g.Rung(after_ms=2000, user="carl"))
-    host = running(human(*USERS, times=g.Times(escalation=rungs)))
+    host = running(human(*USERS, times=g.TaskTimes(escalation=rungs)))
     host.tell(c.PauseWorkflow(clock="stand_still"))
     host.now += timedelta(hours=1)
     host.tell(c.ResumeWorkflow())

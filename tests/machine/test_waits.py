@@ -8,15 +8,15 @@ from machine.hosting import Host
 from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.compiler import compile_graph
 from standfast.machine.runs import commands as c
-from standfast.machine.runs.published import Published
+from standfast.machine.runs.published import PublishedMessage
 
 
 @pytest.mark.row("EC-22")
 def test_a_published_event_is_a_word_from_outside() -> None:
     """Calls in a row are counted anew once an event has come, as they are after a signal."""
     nodes = [
-        g.Node(id="wait", op=g.WaitEvents(events=(g.Awaited(event="paid"),))),
-        *(g.Node(id=name, op=g.Task(work=g.Work(handler=name))) for name in "ab"),
+        g.Node(id="wait", op=g.WaitEventsOp(events=(g.Awaited(event="paid"),))),
+        *(g.Node(id=name, op=g.TaskOp(work=g.HandlerCall(handler=name))) for name in "ab"),
     ]
     edges = [g.Edge(source="a", target="wait"), g.Edge(source="wait", target="b")]
     policies = g.Policies(chain_limit=1)
@@ -25,5 +25,5 @@ def test_a_published_event_is_a_word_from_outside() -> None:
     )
     host.tell(c.StartWorkflow())
     host.tell(c.CompleteStep(step=1), effect=next(iter(host.calls)))
-    host.tell(c.TakeEvents(step=2, events=[Published(id="e1", event="paid")]))
+    host.tell(c.TakeEvents(step=2, events=[PublishedMessage(id="e1", event="paid")]))
     assert (host.state.status, [call.body.node for call in host.calls.values()]) == ("running", ["b"])

@@ -7,7 +7,7 @@ import ipaddress
 import pytest
 
 from standfast import ConfigurationError, Engine, Settings
-from standfast.outbound.addresses import Allowance, address_of, why_forbidden
+from standfast.outbound.addresses import AddressAllowance, address_of, why_forbidden
 
 FORBIDDEN = {
     "127.0.0.1": "a loopback",
@@ -85,7 +85,7 @@ def test_what_is_public_is_not(address: str) -> None:
 
 def test_an_allowance_is_of_names_and_of_networks() -> None:
     """A name stands for itself, or with a star for all below; a network for its addresses, in whatever form."""
-    allowed = Allowance.of(["ERP.internal", "*.svc.local", "10.0.0.0/8", "fd00::/8", "192.168.1.7"])
+    allowed = AddressAllowance.of(["ERP.internal", "*.svc.local", "10.0.0.0/8", "fd00::/8", "192.168.1.7"])
     assert [
         name for name in ("erp.internal", "ERP.INTERNAL.", "a.svc.local", "a.b.svc.local") if allowed.covers_name(name)
     ] == [

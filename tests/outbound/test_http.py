@@ -15,27 +15,27 @@ import trustme
 
 from outbound.serving import Line, Received, Server, answer, serving
 from standfast import Fail, Retry
-from standfast.outbound.addresses import Allowance
+from standfast.outbound.addresses import AddressAllowance
 from standfast.outbound.bodies import json_of
-from standfast.outbound.http import Answer, Cut, Limits, Outbound, Request, judge
+from standfast.outbound.http import Cut, HttpLimits, HttpRequest, HttpResponse, Outbound, judge
 from standfast.outbound.places import place_of
 
-LOCAL = Allowance.of(["127.0.0.0/8"])
-SOON = Limits(total_seconds=0.5, response_bytes=10_000, request_bytes=1_000)
-LIMITS = Limits(response_bytes=10_000, request_bytes=1_000)
+LOCAL = AddressAllowance.of(["127.0.0.0/8"])
+SOON = HttpLimits(total_seconds=0.5, response_bytes=10_000, request_bytes=1_000)
+LIMITS = HttpLimits(response_bytes=10_000, request_bytes=1_000)
 
 
 def sent(
     url: str,
     *,
-    limits: Limits = LIMITS,
+    limits: HttpLimits = LIMITS,
     method: str = "GET",
     outbound: Outbound | None = None,
     headers: dict[str, str] | None = None,
     body: bytes | None = None,
-) -> Answer:
+) -> HttpResponse:
     """The answer of a server on this machine."""
-    request = Request(
+    request = HttpRequest(
         method=method,
         place=place_of(url),
         headers=headers or {},
@@ -112,7 +112,7 @@ def test_of_several_addresses_only_those_that_are_allowed_are_tried(
         raise ConnectionRefusedError("nobody listens")
 
     monkeypatch.setattr(socket, "create_connection", connect)
-    outbound = Outbound(Allowance.of(allowed), resolve=lambda _host, _port: found)
+    outbound = Outbound(AddressAllowance.of(allowed), resolve=lambda _host, _port: found)
     with pytest.raises(Retry, match="nobody listens"):
         sent("http://both.example/", outbound=outbound)
     assert tried == permitted
@@ -351,7 +351,7 @@ def test_nothing_is_read_after_the_end_of_a_packed_answer(server: Server) -> Non
         sent(server.url)
 
 
-CUT = Limits(response_bytes=10_000, request_bytes=1_000, cuts_body=True)
+CUT = HttpLimits(response_bytes=10_000, request_bytes=1_000, cuts_body=True)
 LONG = bytes(range(256)) * 1000
 
 
@@ -495,25 +495,25 @@ def test_a_redirection_is_followed_only_if_it_may_be(server: Server) -> None:
     with pytest.raises(Fail, match="302; redirections are not followed"):
         judge(answered)
     server.answers = [_leading("/there"), answer({"a": 1})]
-    followed = sent(server.url, limits=Limits(redirects=1))
+    followed = sent(server.url, limits=HttpLimits(redirects=1))
     assert (json_of(followed), server.received[-1].target) == ({"a": 1}, "/there")
 
 
 @pytest.mark.row("EO-29")
 def test_every_redirection_is_judged_again(server: Server) -> None:
     """One that leads to what may not be reached ends there, and so does a circle."""
-    allowed = Allowance.of(["public.example"])
+    allowed = AddressAllowance.of(["public.example"])
     asked, resolve = resolving("127.0.0.1")
     outbound = Outbound(allowed, resolve=resolve)
     start = f"http://public.example:{server.port}/"
     for target in (f"http://127.0.0.1:{server.port}/", f"http://inner.example:{server.port}/"):
         server.answers = [_leading(target), answer({})]
         with pytest.raises(Fail, match="a loopback address"):
-            sent(start, outbound=outbound, limits=Limits(redirects=3))
+            sent(start, outbound=outbound, limits=HttpLimits(redirects=3))
     assert "inner.example" in asked
     count = len(server.received)
     server.answers = [_leading("/")]
-    assert sent(start, outbound=outbound, limits=Limits(redirects=3)).status == 302
+    assert sent(start, outbound=outbound, limits=HttpLimits(redirects=3)).status == 302
     assert len(server.received) == count + 4
 
 
@@ -526,7 +526,7 @@ def test_the_whole_time_covers_all_redirections(server: Server) -> None:
 
     server.answers = [redirect, redirect, redirect, answer({})]
     with pytest.raises(Retry, match="has not answered in time"):
-        sent(server.url, limits=Limits(total_seconds=SOON.total_seconds, redirects=6))
+        sent(server.url, limits=HttpLimits(total_seconds=SOON.total_seconds, redirects=6))
 
 
 @pytest.mark.parametrize("to", ["file:///etc/passwd", "gopher://127.0.0.1/", "http://a:b@127.0.0.1/"])
@@ -534,7 +534,7 @@ def test_a_redirection_to_what_is_no_place_is_refused(server: Server, to: str) -
     """Only the web is followed through."""
     server.answers = [_leading(to), answer({})]
     with pytest.raises(Fail, match="leads on to a place that is none"):
-        sent(server.url, limits=Limits(redirects=1))
+        sent(server.url, limits=HttpLimits(redirects=1))
 
 
 def test_another_server_sees_no_secrets(server: Server) -> None:
@@ -542,7 +542,7 @@ def test_another_server_sees_no_secrets(server: Server) -> None:
     with serving() as other:
         server.answers = [_leading("/again"), _leading(other.url)]
         given = {"Authorization": "Bearer x", "X-Own": "1", "Accept": "text/plain"}
-        sent(server.url, limits=Limits(redirects=2), headers=given)
+        sent(server.url, limits=HttpLimits(redirects=2), headers=given)
         for name, value in given.items():
             assert [each.headers.get(name.lower()) for each in server.received] == [value, value]
         (request,) = other.received
@@ -556,10 +556,10 @@ def test_a_body_is_not_sent_to_another_server(server: Server, status: int) -> No
     with serving() as other:
         server.answers = [_leading(other.url, status=status)]
         with pytest.raises(Fail, match="what was meant for the one is not sent to the other"):
-            sent(server.url, method="POST", body=b"{}", limits=Limits(redirects=1))
+            sent(server.url, method="POST", body=b"{}", limits=HttpLimits(redirects=1))
         assert not other.received
         server.answers = [_leading(other.url, status=status)]
-        sent(server.url, limits=Limits(redirects=1))
+        sent(server.url, limits=HttpLimits(redirects=1))
         assert len(other.received) == 1
 
 
@@ -589,7 +589,7 @@ def test_a_post_is_sent_anew_only_if_it_is_asked_for(server: Server) -> None:
         method="POST",
         body=b"{}",
         headers={"Content-Type": "application/json"},
-        limits=Limits(redirects=2),
+        limits=HttpLimits(redirects=2),
     )
     assert [(each.method, each.target, each.body) for each in server.received] == [
         ("POST", "/a", b"{}"),
@@ -599,7 +599,7 @@ def test_a_post_is_sent_anew_only_if_it_is_asked_for(server: Server) -> None:
     assert "content-type" not in server.received[-1].headers
     server.answers = [_leading("/b", status=301), answer({})]
     with pytest.raises(Fail, match="answered 301 to a POST"):
-        sent(server.url, method="POST", body=b"{}", limits=Limits(redirects=2))
+        sent(server.url, method="POST", body=b"{}", limits=HttpLimits(redirects=2))
 
 
 def test_encryption_is_not_given_up_on_the_way(server: Server, authority: trustme.CA) -> None:
@@ -611,6 +611,6 @@ def test_encryption_is_not_given_up_on_the_way(server: Server, authority: trustm
             sent(
                 f"https://erp.example:{safe.port}/",
                 outbound=Outbound(LOCAL, resolve=resolve, tls=_trusting(authority)),
-                limits=Limits(redirects=1),
+                limits=HttpLimits(redirects=1),
             )
     assert not server.received

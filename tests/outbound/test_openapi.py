@@ -20,10 +20,10 @@ from msgspec.structs import replace
 from outbound.serving import Line, Received, Server, answer
 from standfast import Actor, ApiDocument, ConfigurationError, Fail, Invocation, OpenApi, Retry
 from standfast.kernel.ids import InstanceId
-from standfast.outbound.http import Answer
+from standfast.outbound.http import HttpResponse
 from standfast.outbound.openapi import documents
 from standfast.outbound.openapi.operations import Operation
-from standfast.outbound.openapi.security import Redaction
+from standfast.outbound.openapi.security import SecretRedaction
 from standfast.outbound.places import place_of
 from standfast.runtime.handlers import UncalledError
 from standfast.testing import ManualEngine
@@ -748,7 +748,7 @@ JUNK: list[object] = [
     {"properties": []},
     {"enum": 7},
 ]
-ANSWER = Answer(
+ANSWER = HttpResponse(
     status=200,
     headers={"content-type": "application/json"},
     body=b'{"total": 1, "parts": [{"total": 2}]}',
@@ -785,7 +785,7 @@ def test_a_document_that_is_wrong_somewhere_says_so(seed: int) -> None:
                         {**given, "total": 1} if operation.body else given, secrets=secrets, headers={}, key=("K", "k")
                     )
                 with suppress(Fail):
-                    operation.response(ANSWER, [], Redaction([]))
+                    operation.response(ANSWER, [], SecretRedaction([]))
 
 
 def test_the_largest_document_that_is_read_has_just_as_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:

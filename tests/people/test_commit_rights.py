@@ -14,7 +14,7 @@ from standfast.people import access
 from standfast.people.refusals import PeopleRefusal
 from standfast.runtime.commit.facts import Asking, StandsIn
 from standfast.store.facts import FactLook
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 from standfast.testing import ManualEngine
 from support.engines import Place
 
@@ -41,7 +41,7 @@ def facts_of(engine: ManualEngine) -> EngineFacts:
 def looked(engine: ManualEngine, read: Callable[[FactLook], T]) -> T:
     """What is read in a transaction."""
 
-    def work(parts: Parts) -> T:
+    def work(parts: StoreParts) -> T:
         with parts.together() as look:
             return read(look)
 

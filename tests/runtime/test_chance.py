@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from standfast.runtime.chance import SeededChance, SystemChance
+from standfast.runtime.chance import SeededRandomness, SystemRandomness
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)
 
 FORKING = """
 import os
 from datetime import UTC, datetime
-from standfast.runtime.chance import SystemChance
-chance = SystemChance()
+from standfast.runtime.chance import SystemRandomness
+chance = SystemRandomness()
 if child := os.fork():
     os.waitpid(child, 0)
 print(chance.new_id(datetime(2026, 3, 31, tzinfo=UTC)), flush=True)
@@ -32,6 +32,9 @@ def test_processes_that_fork_make_ids_of_their_own() -> None:
 
 def test_a_seed_makes_chance_repeatable() -> None:
     """The same seed gives the same ids and numbers, and the system's own gives others each time."""
-    seeded = [(chance.new_id(NOW), chance.share()) for chance in (SeededChance(7), SeededChance(7), SeededChance(8))]
+    seeded = [
+        (chance.new_id(NOW), chance.share())
+        for chance in (SeededRandomness(7), SeededRandomness(7), SeededRandomness(8))
+    ]
     assert seeded[0] == seeded[1] != seeded[2]
-    assert SystemChance().new_id(NOW) != SystemChance().new_id(NOW)
+    assert SystemRandomness().new_id(NOW) != SystemRandomness().new_id(NOW)

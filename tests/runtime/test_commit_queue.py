@@ -30,12 +30,12 @@ from standfast import (
 )
 from standfast.errors import StoreError, StoreUnavailableError
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.commit.batch import Batch
+from standfast.runtime.commit.batch import CommandBatch
 from standfast.runtime.commit.submissions import Submission
 from standfast.runtime.handlers import EffectContext
 from standfast.runtime.telemetry import CommandRefused, Committed, Happening
 from standfast.store.port import LostRaceError
-from standfast.store.shapes import Address, Change, Claim, Wanted
+from standfast.store.shapes import Address, Claim, InstanceChange, Wanted
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Add, Answer, Counter, Do, Ledger, Noted, Notes, Puppet, act, note
@@ -196,7 +196,7 @@ def test_rows_are_written_in_the_order_of_their_ids(live: Live) -> None:
     written: list[list[InstanceId]] = []
     write = committing._writer.write
 
-    def noted(changes: Sequence[Change], **rest: Any) -> None:
+    def noted(changes: Sequence[InstanceChange], **rest: Any) -> None:
         written.append([change.header.id for change in changes])
         write(changes, **rest)
 
@@ -242,7 +242,7 @@ def test_a_race_may_be_lost_several_times(place: Place, losses: int) -> None:
     committing = first.service.committer.lanes[0].committer._committing
     locked, left = committing._locked, [losses]
 
-    def losing(submissions: Sequence[Submission]) -> Batch:
+    def losing(submissions: Sequence[Submission]) -> CommandBatch:
         left[0] -= 1
         if left[0] >= 0:
             raise LostRaceError("an instance has moved on")
@@ -478,7 +478,7 @@ class Commits:
         with self._committer._turn:
             pass
 
-    def _noted(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
+    def _noted(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> CommandBatch:
         name = threading.current_thread().name
         self.threads.append(name)
         batch = self._commit(submissions, finished)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from standfast import ConfigurationError, Decision, Moment, Settings
-from standfast.runtime.telemetry import HandlerMissing, Happening
+from standfast.runtime.telemetry import HandlerMissingObserved, Happening
 from standfast.store.ranks import rank_of
 from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
@@ -120,8 +120,11 @@ def test_the_log_has_one_line_for_each_handler_and_window(place: Place, caplog: 
         "1 effects wait for the handler 'doll', which no live worker has",
         "5 effects wait for the handler 'puppet', which no live worker has",
     ]
-    told = [each for each in heard if isinstance(each, HandlerMissing)]
-    assert told == [HandlerMissing(handler="doll", waiting=1), HandlerMissing(handler="puppet", waiting=5)]
+    told = [each for each in heard if isinstance(each, HandlerMissingObserved)]
+    assert told == [
+        HandlerMissingObserved(handler="doll", waiting=1),
+        HandlerMissingObserved(handler="puppet", waiting=5),
+    ]
 
 
 def test_one_of_many_processes_tells_the_instance(place: Place) -> None:

@@ -29,7 +29,7 @@ from standfast.runtime.mishaps import RecalledError
 from standfast.runtime.work.call import key_of
 from standfast.runtime.work.failures import failure_of
 from standfast.store.shapes import Address, StoredEffect, Wanted
-from standfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 from standfast.testing.manual import START
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import AT_ONCE, QUICK, Live, Place
@@ -555,7 +555,7 @@ def test_a_crash_anywhere_leaves_the_effect_taken_back_once() -> None:
         engine.advance(timedelta(minutes=1))
 
     report = crash_everywhere(
-        Scenario(prepare=lambda engine: engine.register(Frail(), lambda c, e: Do("p-1", "came back")), play=play)
+        CrashScenario(prepare=lambda engine: engine.register(Frail(), lambda c, e: Do("p-1", "came back")), play=play)
     )
     assert report.points > 5
     assert str(report.outcome).count("taken back") == 1

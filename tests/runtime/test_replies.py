@@ -15,7 +15,7 @@ from contextlib import suppress
 import pytest
 
 from standfast import DeadlockError, Engine, Moment, RejectedError, Rejection, Reply, Saga
-from standfast.runtime.driven import DrivenReply
+from standfast.runtime.driven import ManualReply
 from standfast.runtime.replies import _Postbox
 from standfast.runtime.telemetry import Committed, Happening
 from standfast.testing import ManualEngine
@@ -225,7 +225,7 @@ ASKED: dict[str, Callable[[Reply[int]], object]] = {
 
 
 @pytest.mark.parametrize("how", ASKED)
-@pytest.mark.parametrize("kind", [Reply, DrivenReply])
+@pytest.mark.parametrize("kind", [Reply, ManualReply])
 def test_a_reply_that_was_asked_for_is_not_called_unseen(
     how: str, kind: type[Reply[int]], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,7 +15,7 @@ from standfast.errors import NotFoundError, StandfastError
 from standfast.kernel.ids import InstanceId, make_uuid7
 from standfast.kernel.program import Program
 from standfast.runtime.commit.facts import Acting
-from standfast.runtime.commit.submissions import Outcome
+from standfast.runtime.commit.submissions import CommandOutcome
 from standfast.runtime.service import Ended
 from standfast.store.shapes import Address, ReceiptKey
 from standfast.testing.manual import START
@@ -34,16 +34,16 @@ class Reply:
 
     def __init__(self) -> None:
         self._arrived = threading.Event()
-        self._outcome: Outcome | None = None
+        self._outcome: CommandOutcome | None = None
         self.error: BaseException | None = None
 
-    def settle(self, outcome: Outcome | None, error: BaseException | None) -> None:
+    def settle(self, outcome: CommandOutcome | None, error: BaseException | None) -> None:
         """The answer is there."""
         self._outcome, self.error = outcome, error
         self._arrived.set()
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> CommandOutcome:
         """What became of the command, once that is known."""
         assert self._arrived.wait(30)
         if self.error is not None:

@@ -10,7 +10,7 @@ import pytest
 
 from standfast import Decision, EffectContext, Moment, Settings
 from standfast.runtime.telemetry import EffectEnded, Happening, WorkLost
-from standfast.runtime.work.slots import Room
+from standfast.runtime.work.slots import ReservedSlots
 from standfast.store.shapes import Wanted
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Ledger, Noted, Notes, Order, Puppet, Shop, act, done
@@ -46,7 +46,7 @@ def test_a_call_that_a_commit_handed_over_is_the_first_attempt(live: Live) -> No
         seen.append((context.attempt, pending.attempts))
 
     engine = live.engine().register(Puppet(act), look)
-    engine.runtime.worker.reserve_room = lambda most: Room([], 0)  # type: ignore[method-assign]
+    engine.runtime.worker.reserve_room = lambda most: ReservedSlots([], 0)  # type: ignore[method-assign]
     engine.start_worker().deciders.execute(Puppet, Do("p-1", "x"))
     eventually(lambda: not engine.admin.backlog())
     assert seen == [(1, 1)]

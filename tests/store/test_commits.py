@@ -10,7 +10,7 @@ import pytest
 
 from standfast.errors import PayloadError, StandfastError
 from standfast.store.port import LostRaceError
-from standfast.store.shapes import Change, InboxClaim, InstanceQuery, PendingTimer, Snapshot
+from standfast.store.shapes import InboxClaim, InstanceChange, InstanceQuery, PendingTimerRecord, Snapshot
 from support.desks import Desk
 from support.rows import (
     LATER,
@@ -40,7 +40,7 @@ def test_what_was_written_is_loaded(desk: Desk) -> None:
     found = desk.loaded(identity)
     assert found.header == change.header
     assert [msgspec.structs.replace(event, position=0) for event in found.events] == change.events
-    timers = {each.key: PendingTimer(each.number, each.due_at) for each in change.timers}
+    timers = {each.key: PendingTimerRecord(each.number, each.due_at) for each in change.timers}
     assert (found.timers, found.snapshot) == (timers, None)
 
 
@@ -156,7 +156,7 @@ def is_empty(desk: Desk) -> bool:
     return not (found or listed or desk.keeper.backlog() or desk.feed.read(after=0, limit=9))
 
 
-def spoilt(change: Change, kind: str) -> Change:
+def spoilt(change: InstanceChange, kind: str) -> InstanceChange:
     """A change that the database refuses."""
     head = change.header
     match kind:
@@ -241,7 +241,7 @@ def test_snapshots_shorten_the_way(desk: Desk) -> None:
     assert (whole.snapshot, [event.sequence for event in whole.events]) == (None, [1, 2, 3, 4, 5, 6])
 
 
-def write_and_fail(desk: Desk, change: Change) -> None:
+def write_and_fail(desk: Desk, change: InstanceChange) -> None:
     """A unit that sees what it has written, and then fails."""
     with desk.writer.unit() as unit:
         unit.write([change], NOW)
@@ -249,7 +249,7 @@ def write_and_fail(desk: Desk, change: Change) -> None:
         raise RuntimeError("undone")
 
 
-def write_both(desk: Desk, first: Change, second: Change) -> None:
+def write_both(desk: Desk, first: InstanceChange, second: InstanceChange) -> None:
     """A unit that writes twice."""
     with desk.writer.unit() as unit:
         unit.write([first], NOW)

@@ -9,7 +9,7 @@ import pytest
 
 from standfast.kernel.ids import InstanceId
 from standfast.store.ranks import effective_priority, rank_of
-from standfast.store.shapes import DeadLetter, EffectClaim, StoredEffect, Wanted
+from standfast.store.shapes import DeadLetterRecord, EffectClaim, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,
@@ -209,7 +209,7 @@ def test_a_release_does_not_count(desk: Desk) -> None:
     assert [(each.number, each.attempts) for each in again] == [(0, 1), (1, 1)]
 
 
-def buried(owned: StoredEffect) -> DeadLetter:
+def buried(owned: StoredEffect) -> DeadLetterRecord:
     """The dead letter of an effect."""
     return letter("effect", instance=owned.instance, number=owned.number)
 

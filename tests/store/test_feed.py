@@ -12,7 +12,7 @@ from standfast.kernel.history import StoredEvent
 from standfast.store.findings import FedEvent, Headline
 from standfast.store.opening import open_store
 from standfast.store.reading import Feed
-from standfast.store.shapes import Change, Header
+from standfast.store.shapes import InstanceChange, InstanceHeader
 from support.desks import Desk
 from support.rows import (
     LATER,
@@ -207,7 +207,7 @@ def test_a_late_commit_is_not_skipped(pair: tuple[Desk, Desk]) -> None:
     assert quick.feed.advance("totals", limit=9, apply=ignore, now=NOW) == 2
 
 
-def overtaken_and_undone(slow: Desk, quick: Desk, early: Change) -> None:
+def overtaken_and_undone(slow: Desk, quick: Desk, early: InstanceChange) -> None:
     """A transaction writes, another one commits, and then the first one fails."""
     with slow.writer.unit() as unit:
         unit.write([born()], NOW)
@@ -225,7 +225,7 @@ def test_a_transaction_that_is_undone_holds_nobody_back(pair: tuple[Desk, Desk])
     assert seen(quick.feed.read(after=0, limit=9)) == [(early.header.id, 1)]
 
 
-def overtaken(slow: Desk, quick: Desk, head: Header) -> None:
+def overtaken(slow: Desk, quick: Desk, head: InstanceHeader) -> None:
     """A transaction begins, another one writes to the instance and commits, and then the first one writes to it too."""
     elsewhere = slow.born(born())
     with slow.writer.unit() as unit:

@@ -12,11 +12,11 @@ import pytest
 
 from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
-from standfast.store.findings import Backlog, GivenUp, NeededError, Remains, Unhandled
+from standfast.store.findings import BacklogRecord, GivenUpRecord, NeededError, Remains, Unhandled
 from standfast.store.notifications import NewNotification, Reader, Recipient
-from standfast.store.port import Keeper, LostRaceError, Store
+from standfast.store.port import LostRaceError, MaintenancePort, Store
 from standfast.store.ranks import rank_of
-from standfast.store.shapes import DeadLetter, Header, Maintenance, Snapshot, Wanted
+from standfast.store.shapes import DeadLetterRecord, InstanceHeader, Maintenance, Snapshot, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,
@@ -43,7 +43,7 @@ HOLD = timedelta(seconds=10)
 SHIP = [Wanted("ship", 9)]
 
 
-def dead_effect(desk: Desk, **rest: Any) -> DeadLetter:
+def dead_effect(desk: Desk, **rest: Any) -> DeadLetterRecord:
     """An effect that gave up, as its letter."""
     identity = new_id()
     desk.commit(born(identity, issued=1, effects=[effect(identity, priority=50)]))
@@ -53,7 +53,7 @@ def dead_effect(desk: Desk, **rest: Any) -> DeadLetter:
     return desk.reader.dead_letters(instance=identity)[0]
 
 
-def dead_message(desk: Desk, tenant: str = "default") -> DeadLetter:
+def dead_message(desk: Desk, tenant: str = "default") -> DeadLetterRecord:
     """A message that gave up before it had an instance, as its letter."""
     desk.writer.accept([message("o-1", "hello", tenant=tenant)], NOW)
     (taken,) = desk.inbox.claim(NOW, words=WORDS, hold=HOLD, limit=1)
@@ -167,7 +167,7 @@ TABLES = {
 """The tables with rows of an instance, and the column that names it."""
 
 
-def full(desk: Desk, *, ends: bool = True) -> Header:
+def full(desk: Desk, *, ends: bool = True) -> InstanceHeader:
     """An instance with a row in every table."""
     identity = new_id()
     change = born(
@@ -240,7 +240,7 @@ def test_who_has_read_its_notices_goes_with_an_instance(desk: Desk) -> None:
     assert desk.query("select notification from {}notification_reads") == [(left[0].id,)]
 
 
-def ended(desk: Desk, *, at: datetime = LATER, key: str = "", **rest: Any) -> Header:
+def ended(desk: Desk, *, at: datetime = LATER, key: str = "", **rest: Any) -> InstanceHeader:
     """An instance that has ended, with these rows."""
     head = desk.born(born(key=key, **rest))
     end = moved(head, ends=True, at=at)
@@ -248,7 +248,7 @@ def ended(desk: Desk, *, at: datetime = LATER, key: str = "", **rest: Any) -> He
     return end.header
 
 
-NEEDED: dict[str, tuple[Callable[[Desk, Header], object], Remains]] = {
+NEEDED: dict[str, tuple[Callable[[Desk, InstanceHeader], object], Remains]] = {
     "effect": (
         lambda desk, head: desk.commit(moved(head, ends=True, issued=1, effects=[effect(head.id)]), now=LATER),
         Remains(1, 0, 0, []),
@@ -389,11 +389,14 @@ def test_the_backlog_counts_what_waits(desk: Desk) -> None:
     late = timer(identity, number=3, due=LATER)
     desk.commit(born(identity, issued=4, effects=work, timers=[late], messages=[message()]))
 
-    def told(now: datetime) -> list[Backlog]:
+    def told(now: datetime) -> list[BacklogRecord]:
         return desk.keeper.backlog(now)
 
-    mail, timers = Backlog("effect", "mail", 1), Backlog("timer", "order", 1)
-    ship, inbox = Backlog("effect", "ship", 2, waits_since=NOW), Backlog("inbox", "order", 1, waits_since=NOW)
+    mail, timers = BacklogRecord("effect", "mail", 1), BacklogRecord("timer", "order", 1)
+    ship, inbox = (
+        BacklogRecord("effect", "ship", 2, waits_since=NOW),
+        BacklogRecord("inbox", "order", 1, waits_since=NOW),
+    )
     assert told(NOW) == [mail, ship, inbox, timers]
     worker = alive(desk, "ship")
     desk.effects.claim(worker, SHIP, 1, words=SHIP_WORDS)
@@ -417,7 +420,7 @@ def test_what_gave_up_is_counted_by_tenant(desk: Desk) -> None:
             (claimed,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)
             told = letter("effect", tenant=tenant, instance=claimed.instance, number=claimed.number)
             assert desk.effects.bury(claimed.claim, told)
-    assert desk.keeper.given_up() == [GivenUp("acme", 1), GivenUp("globex", 2)]
+    assert desk.keeper.given_up() == [GivenUpRecord("acme", 1), GivenUpRecord("globex", 2)]
 
 
 def alive(desk: Desk, *handlers: str) -> WorkerId:
@@ -510,7 +513,7 @@ def test_housekeeping_can_be_done_at_any_time(desk: Desk) -> None:
 def test_a_counter_gives_each_number_once(store: Store) -> None:
     """Whoever asks, and however many ask at once, gets numbers of his own; counters do not know one another."""
 
-    def count(keeper: Keeper) -> list[int]:
+    def count(keeper: MaintenancePort) -> list[int]:
         return [keeper.next_number("cows") for _ in range(10)]
 
     with ThreadPoolExecutor(4) as threads:

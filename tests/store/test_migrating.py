@@ -19,7 +19,7 @@ from standfast.store.migrating import Migratable, Migration, bring_up, read_migr
 from standfast.store.opening import open_store
 from standfast.store.postgres import store as postgres_store
 from standfast.store.postgres import workers as postgres_workers
-from standfast.store.postgres.connections import Line
+from standfast.store.postgres.connections import ReconnectingConnection
 from standfast.store.postgres.schema import PostgresSchema
 from standfast.store.sqlite import store as sqlite_store
 from standfast.store.sqlite import workers as sqlite_workers
@@ -89,7 +89,7 @@ class EmptyDatabase:
     @contextmanager
     def schema(self) -> Iterator[Migratable]:
         """The database."""
-        line = Line(self.url)
+        line = ReconnectingConnection(self.url)
         yield PostgresSchema(line)
         line.close()
 

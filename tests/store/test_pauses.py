@@ -10,8 +10,8 @@ import pytest
 
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.records import PauseClock
-from standfast.store.pauses import LAG, HeldTimer, Pause, PausedEffect, Scope
-from standfast.store.shapes import Change, Wanted
+from standfast.store.pauses import LAG, HeldTimer, PausedEffect, PauseRecord, PauseScope
+from standfast.store.shapes import InstanceChange, Wanted
 from standfast.store.walking import AGAIN
 from support.desks import Desk
 from support.rows import HOUR, NOW, OTHER_TENANT, SHIP_WORDS, WORDS, born, effect, moved, new_id, new_worker, timer
@@ -19,9 +19,11 @@ from support.rows import HOUR, NOW, OTHER_TENANT, SHIP_WORDS, WORDS, born, effec
 AFTER = NOW + LAG
 
 
-def pause(desk: Desk, *scope: str, at: datetime = NOW, clock: PauseClock = "run_on", **rest: Any) -> Pause:
+def pause(desk: Desk, *scope: str, at: datetime = NOW, clock: PauseClock = "run_on", **rest: Any) -> PauseRecord:
     """Pause orders, or what is named."""
-    asked = Pause(scope=Scope(*(scope or ("default", "order"))), clock=clock, paused_by="ada", paused_at=at, **rest)
+    asked = PauseRecord(
+        scope=PauseScope(*(scope or ("default", "order"))), clock=clock, paused_by="ada", paused_at=at, **rest
+    )
     return desk.pauses.begin(asked)
 
 
@@ -38,7 +40,7 @@ def walk(desk: Desk, now: datetime = NOW, limit: int = 100) -> tuple[int, int]:
     return held, released
 
 
-def working(identity: InstanceId | None = None, *, version: str = "", **rest: Any) -> Change:
+def working(identity: InstanceId | None = None, *, version: str = "", **rest: Any) -> InstanceChange:
     """An instance with an effect and a timer that waits."""
     identity = identity or new_id()
     change = born(

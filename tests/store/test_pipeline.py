@@ -10,8 +10,8 @@ import pytest
 
 from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.store.opening import open_store
-from standfast.store.postgres.connections import Connection, Line
-from standfast.store.postgres.pipeline import Call, Statement, send
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
+from standfast.store.postgres.pipeline import Statement, StatementCall, send
 from standfast.store.postgres.prepared import drop_prepared
 from standfast.store.postgres.units import opened
 from standfast.store.rivals import VoidClaimError
@@ -26,7 +26,7 @@ FAIL = Statement("select 1 / length($1::text)")
 def connection(request: pytest.FixtureRequest, postgres_dsn: str) -> Iterator[Connection]:
     """A connection of ours and a table, with and without prepared statements."""
     open_store(postgres_dsn).close()
-    line = Line(postgres_dsn, prepare=request.param)
+    line = ReconnectingConnection(postgres_dsn, prepare=request.param)
     with line.use() as connection:
         connection.execute("create table kept (what text)")
         yield connection
@@ -40,20 +40,20 @@ def kept(connection: Connection) -> list[str]:
 
 def test_all_are_carried_out(connection: Connection) -> None:
     """The same statement may be sent several times, new ones and known ones in any order."""
-    send(connection, [Call(KEEP, [b"a"]), Call(KEEP, [b"b"])])
-    send(connection, [Call(KEEP_TOO, [b"c"]), Call(KEEP, [b"d"])])
+    send(connection, [StatementCall(KEEP, [b"a"]), StatementCall(KEEP, [b"b"])])
+    send(connection, [StatementCall(KEEP_TOO, [b"c"]), StatementCall(KEEP, [b"d"])])
     assert kept(connection) == ["a", "b", "c!", "d"]
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_one_that_fails_takes_the_others_with_it(connection: Connection, place: int) -> None:
     """Those before it are undone, those behind it are not carried out, and the connection goes on."""
-    calls = [Call(KEEP, [b"a"]), Call(KEEP_TOO, [b"b"])]
-    calls.insert(place, Call(FAIL, [b""]))
+    calls = [StatementCall(KEEP, [b"a"]), StatementCall(KEEP_TOO, [b"b"])]
+    calls.insert(place, StatementCall(FAIL, [b""]))
     with pytest.raises(psycopg.errors.DivisionByZero):
         send(connection, calls)
     assert kept(connection) == []
-    send(connection, [Call(KEEP, [b"a"]), Call(KEEP_TOO, [b"b"]), Call(FAIL, [b"well"])])
+    send(connection, [StatementCall(KEEP, [b"a"]), StatementCall(KEEP_TOO, [b"b"]), StatementCall(FAIL, [b"well"])])
     assert kept(connection) == ["a", "b!"]
 
 
@@ -61,35 +61,35 @@ def test_what_was_sent_is_called_off_when_the_rest_cannot_be_made(connection: Co
     """A value that cannot be packed is noticed while others are on their way: they must not stand."""
     server = connection.info.backend_pid
 
-    def calls() -> Iterator[Call]:
-        yield Call(KEEP, [b"a"])
+    def calls() -> Iterator[StatementCall]:
+        yield StatementCall(KEEP, [b"a"])
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
         send(connection, calls())
     assert kept(connection) == []
     assert connection.info.backend_pid == server
-    send(connection, [Call(KEEP, [b"a"])])
+    send(connection, [StatementCall(KEEP, [b"a"])])
     assert kept(connection) == ["a"]
 
 
 def test_large_values_pass(connection: Connection) -> None:
     """More than any buffer between here and the server takes at once."""
     large = b"x" * 8_000_000
-    send(connection, [Call(KEEP, [large])] * 4)
+    send(connection, [StatementCall(KEEP, [large])] * 4)
     assert connection.execute("select sum(length(what)) from kept").fetchone() == (32_000_000,)
 
 
 def test_statements_that_were_dropped_are_prepared_again(connection: Connection) -> None:
     """After a rollback the driver drops them; whoever knows says so, and whoever finds out loses a round."""
-    send(connection, [Call(KEEP, [b"a"])])
+    send(connection, [StatementCall(KEEP, [b"a"])])
     drop_prepared(connection)
-    send(connection, [Call(KEEP, [b"b"])])
+    send(connection, [StatementCall(KEEP, [b"b"])])
     connection.execute("deallocate all")
     if connection.prepare_threshold is not None:
         with pytest.raises(psycopg.errors.InvalidSqlStatementName):
-            send(connection, [Call(KEEP, [b"c"])])
-    send(connection, [Call(KEEP, [b"c"])])
+            send(connection, [StatementCall(KEEP, [b"c"])])
+    send(connection, [StatementCall(KEEP, [b"c"])])
     assert kept(connection) == ["a", "b", "c"]
 
 
@@ -120,10 +120,10 @@ def test_whoever_drops_statements_again_and_again_is_met_once(connection: Connec
 
 def test_a_lost_connection_is_told(connection: Connection, postgres_dsn: str) -> None:
     """A server that hangs up in the midst is an outage, and the connection is closed."""
-    send(connection, [Call(KEEP, [b"a"])])
+    send(connection, [StatementCall(KEEP, [b"a"])])
     with psycopg.connect(postgres_dsn, autocommit=True) as other:
         other.execute("select pg_terminate_backend(%s)", [connection.info.backend_pid])
     for _ in range(2):
         with pytest.raises(psycopg.OperationalError):
-            send(connection, [Call(KEEP, [b"b"]), Call(KEEP_TOO, [b"c"])])
+            send(connection, [StatementCall(KEEP, [b"b"]), StatementCall(KEEP_TOO, [b"c"])])
     assert connection.closed

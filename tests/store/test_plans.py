@@ -36,14 +36,14 @@ from standfast.store.postgres import loading as postgres_loading
 from standfast.store.postgres import reads as postgres_reads
 from standfast.store.postgres import records as postgres_records
 from standfast.store.postgres import workers as postgres_workers
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 from standfast.store.resuming import PausedQuery
-from standfast.store.shapes import DEFAULT_TENANT, Change, InstanceQuery, Wanted, Word
+from standfast.store.shapes import DEFAULT_TENANT, InstanceChange, InstanceQuery, Wanted, Word
 from standfast.store.sqlite import commits as sqlite_commits
 from standfast.store.sqlite import loading as sqlite_loading
 from standfast.store.sqlite import reads as sqlite_reads
 from standfast.store.statements import numbered
-from standfast.store.tasks import Asked, TaskQuery
+from standfast.store.tasks import AssigneeRecord, TaskQuery
 from support.desks import Desk
 from support.rows import (
     HOUR,
@@ -141,7 +141,7 @@ class Effort:
             delattr(place, name)
 
 
-def one(status: str = "running", at: datetime = NOW, **rest: Any) -> Change:
+def one(status: str = "running", at: datetime = NOW, **rest: Any) -> InstanceChange:
     """An instance in this status."""
     header = {
         name: rest.pop(name)
@@ -329,7 +329,7 @@ def test_every_list_of_processes_is_served_by_an_index(desk: Desk) -> None:
             assert effort.is_small, f"counting {name}: {effort.spent}"
 
 
-def resting(next_step: str, at: datetime = NOW) -> Change:
+def resting(next_step: str, at: datetime = NOW) -> InstanceChange:
     """An instance that is paused before a step."""
     change = one("paused", definition="pay", kind="saga")
     change.header = msgspec.structs.replace(change.header, paused_at=at, next_step=next_step, reason="requested")
@@ -364,7 +364,7 @@ def test_what_goes_on_with_a_step_is_found_among_many_that_are_paused(desk: Desk
 
 def expiring(
     at: datetime | None, status: str = "running", *, tenant: str = DEFAULT_TENANT, partition: str = ""
-) -> Change:
+) -> InstanceChange:
     """A process whose time is over at an instant."""
     change = one(status, tenant=tenant)
     told: dict[str, Any] = {"kind": "process", "deadline_at": at, "partition": partition}
@@ -437,7 +437,7 @@ def test_instances_that_run_are_found_among_many_that_wait(desk: Desk) -> None:
     assert desk.reader.instances(narrow) == []
 
 
-QUESTIONS: dict[str, tuple[Callable[[Reader], object], str]] = {
+QUESTIONS: dict[str, tuple[Callable[[TenantReader], object], str]] = {
     "another tenant's instances": (lambda reader: reader.instances(InstanceQuery()), OTHER_TENANT),
     "a page of dead letters": (lambda reader: reader.dead_letters(limit=3), "default"),
     "rows of named instances": (lambda reader: reader.headers([PARENT, new_id()]), "default"),
@@ -509,9 +509,9 @@ def test_people_are_found_among_many(desk: Desk) -> None:
         assert effort.is_small, f"{name}: {effort.spent}"
 
 
-MINE = (Asked("user", "ada"), Asked("role", "boss"))
+MINE = (AssigneeRecord("user", "ada"), AssigneeRecord("role", "boss"))
 OWN = TaskQuery(people=MINE, limit=FEW)
-INBOXES: dict[str, tuple[Callable[[Reader], Sequence[object] | int], int]] = {
+INBOXES: dict[str, tuple[Callable[[TenantReader], Sequence[object] | int], int]] = {
     "all": (lambda reader: reader.open_tasks(TaskQuery(limit=FEW)), FEW),
     "mine": (lambda reader: reader.open_tasks(OWN), FEW),
     "a page of mine": (lambda reader: reader.open_tasks(msgspec.structs.replace(OWN, after=_place(reader))), 1),
@@ -532,7 +532,7 @@ INBOXES: dict[str, tuple[Callable[[Reader], Sequence[object] | int], int]] = {
 }
 
 
-def _place(reader: Reader) -> TaskPlace:
+def _place(reader: TenantReader) -> TaskPlace:
     return reader.open_tasks(msgspec.structs.replace(OWN, limit=1))[0].place
 
 
@@ -582,7 +582,7 @@ def test_what_others_are_late_with_is_not_looked_at(desk: Desk) -> None:
     assert effort.is_small, f"{effort.spent}"
 
 
-DOCUMENTS: dict[str, tuple[Callable[[Reader], Sequence[object]], int]] = {
+DOCUMENTS: dict[str, tuple[Callable[[TenantReader], Sequence[object]], int]] = {
     "by id": (lambda reader: [reader.document("order", "k1")], 1),
     "a version": (lambda reader: reader.rows(DOCUMENT_VERSIONS, _named(reader, "k1")), 1),
     "of a type": (lambda reader: reader.documents(DocumentQuery(type="order", limit=FEW)), FEW),
@@ -595,13 +595,13 @@ DOCUMENTS: dict[str, tuple[Callable[[Reader], Sequence[object]], int]] = {
 }
 
 
-def _named(reader: Reader, name: str) -> InstanceId:
+def _named(reader: TenantReader, name: str) -> InstanceId:
     found = reader.document("order", name)
     assert found is not None
     return found.instance
 
 
-def _behind(reader: Reader) -> InstanceId:
+def _behind(reader: TenantReader) -> InstanceId:
     return reader.documents(DocumentQuery(type="invoice", limit=1))[0].instance
 
 
@@ -610,7 +610,7 @@ def _behind(reader: Reader) -> InstanceId:
 def test_documents_are_found_among_many(desk: Desk) -> None:
     """However many documents of other types, statuses and people there are, a list reads those that it shows."""
 
-    def document(type_: str, name: str, status: str, requester: str) -> Change:
+    def document(type_: str, name: str, status: str, requester: str) -> InstanceChange:
         row = DocumentOpened(type=type_, id=name, status=status, version=1, data=b"{}", requester=requester)
         kept = VersionKept(version=1, status=status, data=b"{}", data_hash="h", mutation=1)
         return one(key=name, definition=type_, records=[row, kept])

@@ -23,7 +23,7 @@ from standfast.errors import (
 from standfast.store.opening import open_store
 from standfast.store.port import LostRaceError
 from standfast.store.postgres import connections
-from standfast.store.shapes import Address, Change, InstanceQuery
+from standfast.store.shapes import Address, InstanceChange, InstanceQuery
 from support.desks import Desk
 from support.rows import (
     NOW,
@@ -102,7 +102,7 @@ def end_other_sessions(dsn: str) -> None:
         )
 
 
-def interrupted(dsn: str, desk: Desk, first: Change, *more: Change) -> None:
+def interrupted(dsn: str, desk: Desk, first: InstanceChange, *more: InstanceChange) -> None:
     """A transaction whose connection is ended after the first write."""
     with desk.writer.unit() as unit:
         unit.write([first], NOW)

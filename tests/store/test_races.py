@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from standfast.store.port import LostRaceError
-from standfast.store.shapes import Header, InstanceQuery, StoredEffect, Wanted
+from standfast.store.shapes import InstanceHeader, InstanceQuery, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     NOW,
@@ -35,7 +35,7 @@ def desks(desk: Desk) -> list[Desk]:
     return [desk, *(desk.another() for _ in range(CALLERS - 1))]
 
 
-def by_gate(desk: Desk, head: Header) -> None:
+def by_gate(desk: Desk, head: InstanceHeader) -> None:
     """Add an event the quick way: load, write with the version as the gate, and again when somebody was first."""
     while True:
         try:
@@ -45,7 +45,7 @@ def by_gate(desk: Desk, head: Header) -> None:
         return
 
 
-def by_lock(desk: Desk, head: Header) -> None:
+def by_lock(desk: Desk, head: InstanceHeader) -> None:
     """Add an event the careful way: lock, look, write."""
     with desk.writer.unit() as unit:
         (found,) = unit.load([by_id(head.id)])
@@ -53,7 +53,7 @@ def by_lock(desk: Desk, head: Header) -> None:
         unit.write([moved(found.header)], NOW)
 
 
-def repeat(action: Callable[[Desk, Header], None], desk: Desk, head: Header) -> None:
+def repeat(action: Callable[[Desk, InstanceHeader], None], desk: Desk, head: InstanceHeader) -> None:
     """The same again and again."""
     for _ in range(ROUNDS):
         action(desk, head)
@@ -61,7 +61,7 @@ def repeat(action: Callable[[Desk, Header], None], desk: Desk, head: Header) -> 
 
 @pytest.mark.row("D-073", "D-122")
 @pytest.mark.parametrize("ways", [(by_gate, by_gate), (by_lock, by_lock), (by_gate, by_lock)])
-def test_no_update_is_lost(desk: Desk, ways: tuple[Callable[[Desk, Header], None], ...]) -> None:
+def test_no_update_is_lost(desk: Desk, ways: tuple[Callable[[Desk, InstanceHeader], None], ...]) -> None:
     """Whoever adds to one instance, by gate or by lock: every event is there, numbered without gaps, in the feed too."""
     head = desk.born(born())
     each_way = [ways[place % len(ways)] for place in range(CALLERS)]
@@ -91,7 +91,7 @@ def test_a_key_has_one_beginning(desk: Desk) -> None:
     assert all(found is not None for found in desk.writer.load([by_key(key) for key in keys]))
 
 
-def swap(desk: Desk, first: Header, second: Header) -> None:
+def swap(desk: Desk, first: InstanceHeader, second: InstanceHeader) -> None:
     """Write to two instances in one transaction, named in this order."""
     for _ in range(ROUNDS):
         with desk.writer.unit() as unit:
@@ -145,7 +145,7 @@ def test_every_message_is_delivered_once_and_in_order(desk: Desk) -> None:
         assert [text for text in delivered if text[0] == target] == [f"{target}{number}" for number in range(10)]
 
 
-def look(desk: Desk, head: Header) -> None:
+def look(desk: Desk, head: InstanceHeader) -> None:
     """Read while others write: what is read fits together."""
     for _ in range(ROUNDS):
         found = desk.reader.load(by_id(head.id))

@@ -29,12 +29,21 @@ from standfast.kernel.records import (
 from standfast.kernel.rows import kinds
 from standfast.store.blueprints import InForce
 from standfast.store.documents import DocumentQuery, Documents
-from standfast.store.findings import Transition
-from standfast.store.publications import Publications
-from standfast.store.reading import DeadLetters, Instances, Reader, Work
+from standfast.store.findings import TransitionRecord
+from standfast.store.publications import EventReads
+from standfast.store.reading import DeadLetters, Instances, PendingWork, TenantReader
 from standfast.store.resuming import PausedInstances, PausedQuery
-from standfast.store.shapes import Address, Change, DeadLetter, Header, InboxClaim, InstanceQuery, Snapshot, Wanted
-from standfast.store.tasks import Asked, ListedTask, TaskQuery, Tasks
+from standfast.store.shapes import (
+    Address,
+    DeadLetterRecord,
+    InboxClaim,
+    InstanceChange,
+    InstanceHeader,
+    InstanceQuery,
+    Snapshot,
+    Wanted,
+)
+from standfast.store.tasks import AssigneeRecord, ListedTask, TaskQuery, Tasks
 from support.desks import Desk
 from support.rows import (
     LATER,
@@ -56,14 +65,14 @@ from support.rows import (
 )
 
 
-def looked(reader: Reader, one: InstanceId) -> object:
+def looked(reader: TenantReader, one: InstanceId) -> object:
     """What is seen in one look."""
     with reader.look() as seen:
         return [*seen.headers([one]), *seen.events(one)]
 
 
-BOSS = (Asked("role", "boss"),)
-QUESTIONS: dict[str, Callable[[Reader, InstanceId], object]] = {
+BOSS = (AssigneeRecord("role", "boss"),)
+QUESTIONS: dict[str, Callable[[TenantReader, InstanceId], object]] = {
     "load": lambda reader, one: [
         reader.load(by_id(one)),
         reader.load(by_key("o-1")),
@@ -168,7 +177,7 @@ def test_every_question_is_known_here() -> None:
     """A new question to the reader must be asked by the tests of isolation as well."""
     asked = {
         name
-        for part in (Instances, Work, DeadLetters, PausedInstances, Publications, Tasks, Documents, Reader)
+        for part in (Instances, PendingWork, DeadLetters, PausedInstances, EventReads, Tasks, Documents, TenantReader)
         for name in vars(part)
         if not name.startswith("_")
     }
@@ -279,7 +288,7 @@ def test_a_history_is_paged(desk: Desk) -> None:
     assert desk.reader.events(new_id()) == []
 
 
-def listed(desk: Desk, **query: Any) -> list[Header]:
+def listed(desk: Desk, **query: Any) -> list[InstanceHeader]:
     """The instances that a query finds."""
     return desk.reader.instances(InstanceQuery(**query))
 
@@ -381,7 +390,7 @@ def test_pages_go_through_all_groups(desk: Desk) -> None:
         query: dict[str, Any] = {name: value for name, value in wanted.items() if name != "status"}
         query["statuses"] = (wanted["status"],) if "status" in wanted else ()
         query |= {"oldest_first": is_turned, "limit": 3}
-        found: list[Header] = []
+        found: list[InstanceHeader] = []
         while page := listed(desk, **query, before=found[-1].id if found else None):
             found += page
         every = [change.header for change in (changes if is_turned else reversed(changes))]
@@ -474,7 +483,7 @@ def test_dead_letters_are_found_by_what_they_are(desk: Desk) -> None:
     assert desk.reader.dead_letter(letters[-1].id + 1) is None
 
 
-def asked(desk: Desk, *roles: str, at: datetime = NOW) -> Header:
+def asked(desk: Desk, *roles: str, at: datetime = NOW) -> InstanceHeader:
     """An instance that asks a question of each role."""
     questions = [TaskOpened(number=place, subject=f"{role}?", role=role) for place, role in enumerate(roles)]
     people = [PersonAsked(number=place, place=1, kind="role", name=role) for place, role in enumerate(roles) if role]
@@ -496,7 +505,7 @@ def test_open_questions_of_all_instances_are_listed(desk: Desk) -> None:
         return [(each.task.instance, each.task.number) for each in tasks]
 
     def of(role: str, **rest: Any) -> list[ListedTask]:
-        return desk.reader.open_tasks(TaskQuery(people=(Asked("role", role),), **rest))
+        return desk.reader.open_tasks(TaskQuery(people=(AssigneeRecord("role", role),), **rest))
 
     assert places(desk.reader.open_tasks(TaskQuery())) == every
     assert places(of("boss")) == [every[0], every[1], every[2]]
@@ -511,7 +520,7 @@ def test_open_questions_of_all_instances_are_listed(desk: Desk) -> None:
     assert (listed.definition, listed.key) == (second.definition, second.key)
 
 
-def unbegun(**rest: Any) -> Change:
+def unbegun(**rest: Any) -> InstanceChange:
     """An instance that nobody has worked on."""
     change = born(**rest)
     change.header = msgspec.structs.replace(change.header, begun=False, kind="saga")
@@ -575,7 +584,7 @@ def test_a_look_is_one_moment(desk: Desk) -> None:
     assert [each.version for each in desk.reader.headers([head.id])] == [2]
 
 
-def bury(desk: Desk, dead: DeadLetter) -> None:
+def bury(desk: Desk, dead: DeadLetterRecord) -> None:
     """Write a dead letter."""
     (number,) = desk.writer.accept([message()], NOW)
     assert desk.inbox.bury(InboxClaim(number), dead)
@@ -618,6 +627,6 @@ def test_transitions_are_counted(desk: Desk) -> None:
     rows += [observation(new_id(), skipped=True), observation(new_id(), definition="refund")]
     desk.writer.write([], observations=rows, now=NOW)
     assert desk.reader.transitions("order") == [
-        Transition("", "Place", "running", 1),
-        Transition("running", "Pay", "running", 2),
+        TransitionRecord("", "Place", "running", 1),
+        TransitionRecord("running", "Pay", "running", 2),
     ]

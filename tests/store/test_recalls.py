@@ -11,7 +11,7 @@ import pytest
 from standfast.kernel.ids import InstanceId
 from standfast.store.opening import open_store
 from standfast.store.port import LostRaceError
-from standfast.store.shapes import DeadLetter, Header, StoredEffect, Wanted
+from standfast.store.shapes import DeadLetterRecord, InstanceHeader, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,
@@ -34,7 +34,7 @@ from support.waiting import eventually, together
 SHIP = [Wanted("ship", 100)]
 
 
-def waiting(desk: Desk, count: int = 1, tenant: str = "default") -> Header:
+def waiting(desk: Desk, count: int = 1, tenant: str = "default") -> InstanceHeader:
     """An instance with effects that nobody has begun."""
     identity = new_id()
     work = [effect(identity, number, tenant=tenant) for number in range(count)]
@@ -214,7 +214,7 @@ def test_a_recall_waits_for_a_claim_that_is_under_way(postgres_dsn: str, *, is_k
     store.close()
 
 
-def dead_effect(desk: Desk) -> tuple[Header, DeadLetter]:
+def dead_effect(desk: Desk) -> tuple[InstanceHeader, DeadLetterRecord]:
     """An instance whose effect gave up, and the letter."""
     head = waiting(desk)
     (taken,) = desk.effects.claim(new_worker(), SHIP, 1, words=SHIP_WORDS)

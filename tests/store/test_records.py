@@ -22,7 +22,7 @@ from standfast.kernel.records import (
     TaskOpened,
 )
 from standfast.kernel.rows import Record, merge
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 from support.desks import Desk
 from support.rows import (
     HOUR,
@@ -50,12 +50,12 @@ FULL_STEP = StepOpened(
 )
 
 
-def begun(desk: Desk, *records: Record) -> Header:
+def begun(desk: Desk, *records: Record) -> InstanceHeader:
     """An instance with these records in its first commit."""
     return desk.born(born(records=list(records)))
 
 
-def goes_on(desk: Desk, head: Header, *records: Record) -> Header:
+def goes_on(desk: Desk, head: InstanceHeader, *records: Record) -> InstanceHeader:
     """A second commit with these records."""
     change = moved(head, records=list(records))
     desk.commit(change, now=LATER)

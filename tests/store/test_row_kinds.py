@@ -11,7 +11,7 @@ import pytest
 
 from standfast.errors import CommandError
 from standfast.kernel.rows import Record, RowKind, kinds, merge
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 from support.desks import Desk
 from support.notes import (
     NOTES,
@@ -127,12 +127,12 @@ def test_rows_without_a_tenant_are_refused(own: Desk) -> None:
             assert any("tenant <> ''" in told for (told,) in checks), kind.table
 
 
-def begun(desk: Desk, *records: Record, **rest: Any) -> Header:
+def begun(desk: Desk, *records: Record, **rest: Any) -> InstanceHeader:
     """An instance with these records in its first commit."""
     return desk.born(born(records=list(records), **rest))
 
 
-def goes_on(desk: Desk, head: Header, *records: Record, **rest: Any) -> Header:
+def goes_on(desk: Desk, head: InstanceHeader, *records: Record, **rest: Any) -> InstanceHeader:
     """A second commit with these records."""
     change = moved(head, records=list(records), **rest)
     desk.commit(change, now=LATER)

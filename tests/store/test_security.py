@@ -21,7 +21,7 @@ from standfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
 from standfast.store.blueprints import PublishingRule
 from standfast.store.editions import Edition
 from standfast.store.opening import open_store
-from standfast.store.pauses import Pause, Scope
+from standfast.store.pauses import PauseRecord, PauseScope
 from standfast.store.postgres.loading import _headers as found_headers
 from standfast.store.postgres.units import PostgresUnit
 from standfast.store.shapes import SHARED_TENANT, Address, Borrower, InstanceQuery, Snapshot, Wanted
@@ -84,7 +84,7 @@ def full(desk: Desk, tenant: str) -> None:
     desk.inbox.bury(dead.claim, letter("inbox", tenant=tenant))
     definition = f"'{tenant}', 'order', '1', 'saga', '', '', 'h', '1', 'draft', '', '', 'ada', '{NOW}'"
     desk.run(f"insert into {{}}definitions values ({definition})")
-    desk.pauses.begin(Pause(scope=Scope(tenant, "order"), paused_by="ada", paused_at=NOW))
+    desk.pauses.begin(PauseRecord(scope=PauseScope(tenant, "order"), paused_by="ada", paused_at=NOW))
     with desk.people.changing(tenant) as unit:
         unit.put(Principal(id="ann"))
         unit.grant(Grant(principal="ann", role="finance", begins_at=NOW))

@@ -17,7 +17,7 @@ import pytest
 
 from standfast.errors import ConfigurationError, CorruptHistoryError, StoreError, StoreUnavailableError
 from standfast.store.opening import open_store
-from standfast.store.shapes import Change, InstanceQuery
+from standfast.store.shapes import InstanceChange, InstanceQuery
 from standfast.store.sqlite.store import SQLiteStore
 from support.desks import Desk
 from support.inside import connections_of
@@ -298,7 +298,7 @@ def test_threads_take_turns(desk: Desk) -> None:
     """Many threads of one process write at once, and none of them ever meets a lock."""
     changes = [[born() for _ in range(5)] for _ in range(8)]
 
-    def work(mine: list[Change]) -> None:
+    def work(mine: list[InstanceChange]) -> None:
         for change in mine:
             desk.commit(change)
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.findings import Due
+from standfast.store.findings import DueWorkRecord
 from standfast.store.port import LostRaceError
 from standfast.store.shapes import StoredTimer, TimerClaim, Word
 from support.desks import Desk
@@ -136,7 +136,7 @@ def test_timers_of_unknown_definitions_stay_untouched(desk: Desk) -> None:
     found = desk.timers.claim(NOW, words=refund, hold=HOLD, limit=9)
     assert ([each.key for each in found.timers], found.next_at) == (["theirs"], NOW + HOUR)
     newer = [Word("order", "Remind", 2), Word("order", "Warn", 1)]
-    assert desk.timers.claim(NOW, words=newer, hold=HOLD, limit=9) == Due([], None)
+    assert desk.timers.claim(NOW, words=newer, hold=HOLD, limit=9) == DueWorkRecord([], None)
     assert due(desk) == ["ours"]
 
 

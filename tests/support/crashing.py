@@ -9,7 +9,7 @@ import pytest
 
 from standfast.store.opening import open_store
 from standfast.store.port import Store
-from standfast.testing import CrashReport, ManualEngine, Scenario, crash_everywhere
+from standfast.testing import CrashReport, CrashScenario, ManualEngine, crash_everywhere
 from standfast.testing.crashing import histories
 from support.databases import Databases
 from support.engines import STORES
@@ -37,7 +37,7 @@ def new_store(request: pytest.FixtureRequest) -> Iterator[NewStore]:
 
 
 def tried(
-    scenario: Scenario,
+    scenario: CrashScenario,
     new_store: NewStore,
     *,
     on_server: int = 1,
@@ -52,7 +52,7 @@ def tried(
     return report
 
 
-def checked(scenario: Scenario) -> Scenario:
+def checked(scenario: CrashScenario) -> CrashScenario:
     """The scenario with a second look at what it leaves behind: states are folds of events, and nothing waits."""
 
     def outcome(engine: ManualEngine) -> object:
@@ -60,4 +60,4 @@ def checked(scenario: Scenario) -> Scenario:
         told = (scenario.outcome or histories)(engine)
         return told, engine.admin.backlog(), engine.admin.inbox_depth()
 
-    return Scenario(prepare=scenario.prepare, play=scenario.play, outcome=outcome)
+    return CrashScenario(prepare=scenario.prepare, play=scenario.play, outcome=outcome)

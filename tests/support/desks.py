@@ -8,8 +8,8 @@ from typing import Any
 
 from standfast.kernel.ids import InstanceId
 from standfast.store.port import Store
-from standfast.store.reading import Reader
-from standfast.store.shapes import DEFAULT_TENANT, Change, Claim, Header, Loaded
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import DEFAULT_TENANT, Claim, InstanceChange, InstanceHeader, Loaded
 from support.rows import NOW, by_id
 
 
@@ -38,15 +38,15 @@ class Desk:
         """A second desk, as another process would have."""
         return Desk(self.store)
 
-    def reading(self, tenant: str) -> Reader:
+    def reading(self, tenant: str) -> TenantReader:
         """What another tenant sees."""
         return self.store.reader(tenant)
 
-    def commit(self, *changes: Change, finished: tuple[Claim, ...] = (), now: datetime = NOW) -> None:
+    def commit(self, *changes: InstanceChange, finished: tuple[Claim, ...] = (), now: datetime = NOW) -> None:
         """One commit."""
         self.writer.write(changes, finished=finished, now=now)
 
-    def born(self, change: Change) -> Header:
+    def born(self, change: InstanceChange) -> InstanceHeader:
         """Write an instance; its row."""
         self.commit(change)
         return change.header

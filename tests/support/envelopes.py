@@ -10,7 +10,14 @@ from standfast.expressions import parse
 from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.asks import Ask
 from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.graphs.document import DocumentAction, DocumentSpec, Field, Region, Transition, Window
+from standfast.machine.graphs.document import (
+    DocumentAction,
+    DocumentField,
+    DocumentSpec,
+    DocumentTransition,
+    Region,
+    Window,
+)
 from standfast.machine.graphs.graph import Edge, Graph, Node, Policies
 
 SUBMIT_SLOT, APPROVE_SLOT, ACTIVE_SLOT, AMEND_SLOT = (
@@ -19,14 +26,14 @@ SUBMIT_SLOT, APPROVE_SLOT, ACTIVE_SLOT, AMEND_SLOT = (
     "slot:approved_to_active",
     "slot:amendment_cycle",
 )
-FIELDS: Mapping[str, Field] = {
-    "vendor": Field(type="string", required=True),
-    "total": Field(type="money", required=True),
-    "currency": Field(type="enum", values=("EUR", "USD"), default="EUR"),
-    "note": Field(type="string"),
-    "iban": Field(type="string", sensitive=True, visible_to=("finance",)),
-    "large": Field(type="computed", formula=parse("entity.total > 100000").to_data()),
-    "posting": Field(type="string", system=True),
+FIELDS: Mapping[str, DocumentField] = {
+    "vendor": DocumentField(type="string", required=True),
+    "total": DocumentField(type="money", required=True),
+    "currency": DocumentField(type="enum", values=("EUR", "USD"), default="EUR"),
+    "note": DocumentField(type="string"),
+    "iban": DocumentField(type="string", sensitive=True, visible_to=("finance",)),
+    "large": DocumentField(type="computed", formula=parse("entity.total > 100000").to_data()),
+    "posting": DocumentField(type="string", system=True),
 }
 
 
@@ -55,7 +62,7 @@ class Body:
 def approval(name: str, *, who: str = "user:ann", covers: Sequence[str] = (), **options: object) -> Node:
     """A question that pins the version of the document."""
     by, _, of = who.partition(":")
-    op = g.Human(
+    op = g.HumanOp(
         outcomes=("approved", "rejected"),
         asks=(Ask(by=by, of=of),),
         pins=True,
@@ -73,12 +80,12 @@ def chain(*nodes: Node, out: str = "approved") -> Body:
 
 
 def _on(node: Node, out: str) -> str:
-    return out if isinstance(node.op, g.Human) else g.OK
+    return out if isinstance(node.op, g.HumanOp) else g.OK
 
 
 def both(first: Node, second: Node) -> Body:
     """Two nodes at the same time, which meet."""
-    split, join = Node(id="fork", op=g.Split()), Node(id="meet", op=g.Join(split="fork"))
+    split, join = Node(id="fork", op=g.SplitOp()), Node(id="meet", op=g.JoinOp(split="fork"))
     edges = [
         Edge(source="fork", target=first.id, on=g.BRANCH),
         Edge(source="fork", target=second.id, on=g.BRANCH),
@@ -98,7 +105,7 @@ class _Draft:
 def invoice(  # noqa: PLR0913 - what can be different, all by name
     bodies: Mapping[str, Body] | None = None,
     *,
-    fields: Mapping[str, Field] = FIELDS,
+    fields: Mapping[str, DocumentField] = FIELDS,
     actions: Sequence[DocumentAction] = (),
     amendment: str = "new_row",
     on_drift: str = "amend",
@@ -114,22 +121,24 @@ def invoice(  # noqa: PLR0913 - what can be different, all by name
     for slot, region in regions.items():
         _fill(draft, region, filled.get(slot))
     transitions = (
-        Transition(name="submit", sources=("draft", "amended"), target="submitted", capability=may.get("submit", "")),
-        Transition(
+        DocumentTransition(
+            name="submit", sources=("draft", "amended"), target="submitted", capability=may.get("submit", "")
+        ),
+        DocumentTransition(
             name="approve",
             sources=("submitted",),
             target="active",
             capability=may.get("approve", ""),
             begins="by_itself" if APPROVE_SLOT in filled else "asked",
         ),
-        Transition(
+        DocumentTransition(
             name="cancel",
             sources=("draft", "submitted", "active", "amended"),
             target="cancelled",
             capability=may.get("cancel", ""),
             kind="cancel",
         ),
-        Transition(name="recall", sources=("submitted",), target="draft", kind="recall"),
+        DocumentTransition(name="recall", sources=("submitted",), target="draft", kind="recall"),
     )
     stable = {node.id for node in draft.nodes if node.region == APPROVE_SLOT}
     document = DocumentSpec(
@@ -186,9 +195,9 @@ def _frame(amendment: str) -> _Draft:
         "sys:state:cancelled": "locked",
         "sys:state:amended": "editable",
     }
-    nodes = [Node(id="sys:start", op=g.Start()), Node(id="sys:end", op=g.Rest())]
-    nodes += [Node(id=f"sys:state:{each}", op=g.State(status=each, intents=names)) for each, names in intents.items()]
-    nodes += [Node(id=f"sys:gate:{t}", op=g.Gate(transition=t)) for t in ("submit", "approve", "cancel", "recall")]
+    nodes = [Node(id="sys:start", op=g.StartOp()), Node(id="sys:end", op=g.RestOp())]
+    nodes += [Node(id=f"sys:state:{each}", op=g.StateOp(status=each, intents=names)) for each, names in intents.items()]
+    nodes += [Node(id=f"sys:gate:{t}", op=g.GateOp(transition=t)) for t in ("submit", "approve", "cancel", "recall")]
     edges = [
         Edge(source="sys:start", target="sys:state:draft"),
         Edge(source="sys:start", target="sys:state:amended", on=g.AMENDED),
@@ -248,8 +257,8 @@ def _fill(draft: _Draft, region: Region, body: Body | None) -> None:
         return
     short = region.id.removeprefix("slot:")
     inside, outside = f"sys:slot:{short}:in", f"sys:slot:{short}:out"
-    draft.nodes.append(Node(id=inside, op=g.Proxy(slot=region.id, side="in"), region=region.id))
-    draft.nodes.append(Node(id=outside, op=g.Proxy(slot=region.id, side="out"), region=region.id))
+    draft.nodes.append(Node(id=inside, op=g.ProxyOp(slot=region.id, side="in"), region=region.id))
+    draft.nodes.append(Node(id=outside, op=g.ProxyOp(slot=region.id, side="out"), region=region.id))
     draft.nodes += [_in_region(node, region.id) for node in body.nodes]
     draft.edges += [Edge(source=region.entry, target=inside, on=on), Edge(source=inside, target=body.first)]
     draft.edges += body.edges

@@ -8,8 +8,8 @@ from standfast.kernel.history import StoredEvent, check_sequence
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.machine.graphs.document_checks import ENVELOPE
-from standfast.store.reading import Reader
-from standfast.store.shapes import Address, Header, InstanceQuery, Loaded, Snapshot
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import Address, InstanceHeader, InstanceQuery, Loaded, Snapshot
 from support.reporting import assert_reported
 
 _ALL = 10_000
@@ -39,7 +39,7 @@ def assert_folded(engine: Engine, proved: set[object] | None = None) -> None:
 
 
 class _Instance:
-    def __init__(self, engine: Engine, reader: Reader, header: Header) -> None:
+    def __init__(self, engine: Engine, reader: TenantReader, header: InstanceHeader) -> None:
         self._engine = engine
         self._reader = reader
         self._address = Address(tenant=header.tenant, definition=header.definition, key=header.key, instance=header.id)

@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from standfast import Engine
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.faces.blocking import Calls
 from standfast.app.registry import Registry
 from standfast.kernel.ids import WorkerId
 from standfast.runtime.commit.queues import Lane
 from standfast.runtime.loops.due_work import DueWork
 from standfast.runtime.loops.housekeeping import Housekeeping
-from standfast.runtime.service import Service
-from standfast.runtime.work.intake import Intake
+from standfast.runtime.service import Dispatcher
+from standfast.runtime.work.intake import Claimer
 from standfast.runtime.work.worker import Worker
 from standfast.store.port import Store
 from standfast.store.shapes import EffectClaim, StoredEffect, Wanted
 
 
-def desk_of(calls: Calls) -> Desk:
+def desk_of(calls: Calls) -> CallContext:
     """Where calls are made, for commands that no call makes."""
     return calls.futures._desk
 
@@ -47,7 +47,7 @@ def registry_of(engine: Engine) -> Registry:
     return engine.registry
 
 
-def service_of(engine: Engine) -> Service:
+def service_of(engine: Engine) -> Dispatcher:
     """What takes commands and commits them."""
     return engine.service
 
@@ -62,7 +62,7 @@ def worker_of(engine: Engine) -> Worker:
     return engine.runtime.worker
 
 
-def fetching_of(engine: Engine) -> Intake:
+def fetching_of(engine: Engine) -> Claimer:
     """What claims effects and deals with failed ones."""
     return engine.runtime.intake
 

@@ -17,10 +17,10 @@ from standfast.store.ranks import rank_of
 from standfast.store.shapes import (
     DEFAULT_TENANT,
     Address,
-    Change,
-    DeadLetter,
-    Header,
-    Observation,
+    DeadLetterRecord,
+    InstanceChange,
+    InstanceHeader,
+    ObservationRecord,
     Receipt,
     ReceiptKey,
     StoredDefinition,
@@ -63,9 +63,9 @@ def born(
     events: int = 1,
     issued: int = 0,
     **rest: Any,
-) -> Change:
+) -> InstanceChange:
     """The first commit of an instance: its row, and events that are numbered from one."""
-    header = Header(
+    header = InstanceHeader(
         id=identity or new_id(),
         tenant=tenant,
         definition=definition,
@@ -76,12 +76,12 @@ def born(
         created_at=NOW,
         updated_at=NOW,
     )
-    return Change(header=header, expected=0, events=events_of(header, range(1, events + 1)), **rest)
+    return InstanceChange(header=header, expected=0, events=events_of(header, range(1, events + 1)), **rest)
 
 
 def moved(
-    before: Header, *, events: int = 1, at: datetime = LATER, ends: bool = False, issued: int = 0, **rest: Any
-) -> Change:
+    before: InstanceHeader, *, events: int = 1, at: datetime = LATER, ends: bool = False, issued: int = 0, **rest: Any
+) -> InstanceChange:
     """A later commit of an instance, decided on the row as it was."""
     header = msgspec.structs.replace(
         before,
@@ -92,10 +92,10 @@ def moved(
         ended_at=at if ends else None,
     )
     numbers = range(before.version + 1, header.version + 1)
-    return Change(header=header, expected=before.version, events=events_of(header, numbers), **rest)
+    return InstanceChange(header=header, expected=before.version, events=events_of(header, numbers), **rest)
 
 
-def events_of(header: Header, numbers: Sequence[int]) -> list[StoredEvent]:
+def events_of(header: InstanceHeader, numbers: Sequence[int]) -> list[StoredEvent]:
     """Events with these numbers."""
     return [
         StoredEvent(
@@ -222,7 +222,7 @@ def effective(**rest: Any) -> StoredBlueprint:
     return blueprint(**{**compiled, **state, **rest})
 
 
-def letter(source: str, **rest: Any) -> DeadLetter:
+def letter(source: str, **rest: Any) -> DeadLetterRecord:
     """A dead letter."""
     filled: dict[str, Any] = {
         "tenant": DEFAULT_TENANT,
@@ -239,7 +239,7 @@ def letter(source: str, **rest: Any) -> DeadLetter:
         "actor": "ada",
         "created_at": NOW,
     }
-    return DeadLetter(**(filled | rest))
+    return DeadLetterRecord(**(filled | rest))
 
 
 def receipt(instance: InstanceId, key: str = "c-1", *, tenant: str = DEFAULT_TENANT, version: int = 1) -> Receipt:
@@ -247,7 +247,7 @@ def receipt(instance: InstanceId, key: str = "c-1", *, tenant: str = DEFAULT_TEN
     return Receipt(ReceiptKey(tenant, "order", key), instance, version, b"what was asked for")
 
 
-def observation(instance: InstanceId, **rest: Any) -> Observation:
+def observation(instance: InstanceId, **rest: Any) -> ObservationRecord:
     """An observed input."""
     filled: dict[str, Any] = {
         "tenant": DEFAULT_TENANT,
@@ -258,7 +258,7 @@ def observation(instance: InstanceId, **rest: Any) -> Observation:
         "skipped": False,
         "at": NOW,
     }
-    return Observation(instance=instance, **(filled | rest))
+    return ObservationRecord(instance=instance, **(filled | rest))
 
 
 def by_id(instance: InstanceId, *, tenant: str = DEFAULT_TENANT) -> Address:

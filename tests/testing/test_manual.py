@@ -23,7 +23,7 @@ from standfast import (
     Settings,
     StepContext,
 )
-from standfast.runtime.telemetry import HandlerMissing, Happening
+from standfast.runtime.telemetry import HandlerMissingObserved, Happening
 from standfast.store.shapes import Wanted
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
@@ -164,7 +164,9 @@ def test_time_is_not_walked_through_for_the_log_alone(place: Place) -> None:
     engine = place.engine().register(Puppet(act_or_note)).listen(heard.append)
     engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.advance(days=30)
-    assert [each for each in heard if isinstance(each, HandlerMissing)] == [HandlerMissing(handler="puppet", waiting=1)]
+    assert [each for each in heard if isinstance(each, HandlerMissingObserved)] == [
+        HandlerMissingObserved(handler="puppet", waiting=1)
+    ]
 
 
 @pytest.mark.parametrize("wait", [timedelta(0), SECOND])

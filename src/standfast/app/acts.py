@@ -13,7 +13,7 @@ from typing import Final, cast
 import msgspec
 
 from standfast.app import views
-from standfast.app.desk import Desk, checked_span
+from standfast.app.desk import CallContext, checked_span
 from standfast.errors import NotFoundError, StandfastError
 from standfast.kernel.actor import SYSTEM
 from standfast.kernel.decider import Decider
@@ -25,11 +25,11 @@ from standfast.machine.batches.words import BATCH_KIND
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs.acts import facts_of
 from standfast.machine.runs.document import DRIFT
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.machine.schedules.words import SCHEDULE_KIND
 from standfast.runtime.commit.submissions import is_call
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader
 
 Data = dict[str, object]
 
@@ -158,7 +158,9 @@ def last_act(given: AuditEntry | int) -> int:
     return checked_span(given.sequence if isinstance(given, AuditEntry) else given, None)[0]
 
 
-def audit_of(desk: Desk, reader: Reader, identity: InstanceId, *, after: int, limit: int) -> list[AuditEntry]:
+def audit_of(
+    desk: CallContext, reader: TenantReader, identity: InstanceId, *, after: int, limit: int
+) -> list[AuditEntry]:
     """Return a page of what callers did to an instance, in order: the acts whose first event comes after a sequence."""
     header = next(iter(reader.headers([identity])), None)
     if header is None:
@@ -171,7 +173,7 @@ def audit_of(desk: Desk, reader: Reader, identity: InstanceId, *, after: int, li
     return list(islice(found, limit))
 
 
-def _events(reader: Reader, identity: InstanceId) -> Iterator[StoredEvent]:
+def _events(reader: TenantReader, identity: InstanceId) -> Iterator[StoredEvent]:
     last = 0
     while page := reader.events(identity, after=last, limit=_STRETCH):
         yield from page
@@ -212,7 +214,7 @@ class _States(_Blind):
                 self._is_readable = False
 
 
-def _entries(fold: _Blind, header: Header, events: Iterable[StoredEvent]) -> Iterator[AuditEntry]:
+def _entries(fold: _Blind, header: InstanceHeader, events: Iterable[StoredEvent]) -> Iterator[AuditEntry]:
     for (cause, actor), group in groupby(events, key=lambda each: (each.cause, each.actor)):
         together = list(group)
         if actor == SYSTEM.id and not is_call(cause):
@@ -258,7 +260,7 @@ def _reason(event: StoredEvent, data: Data) -> str:
     return str(said or event.comment or data.get("reason") or data.get("comment") or data.get("text") or "")
 
 
-def _telling(events: Sequence[StoredEvent], facts: Sequence[Data], header: Header) -> tuple[int, str]:
+def _telling(events: Sequence[StoredEvent], facts: Sequence[Data], header: InstanceHeader) -> tuple[int, str]:
     """The event that says what was done, and the word for it; the name of the first event if there is no word."""
     named = [(each.type, data) for each, data in zip(events, facts, strict=True)]
     place = next((place for place, each in enumerate(events) if not each.is_system), 0)
@@ -276,7 +278,7 @@ def _data(program: Program, event: StoredEvent) -> Data:
 
 def _seen(program: Program, state: object, step: int | None) -> Data:
     """What an auditor sees of a state: of a workflow how it stands and its data, of another instance all of it. The content of a document is told by its versions."""
-    if isinstance(program.decider, GraphMachine) and isinstance(state, State):
+    if isinstance(program.decider, GraphMachine) and isinstance(state, RunState):
         if state.status == "new":
             return {}
         found = facts_of(program.decider.routes_of(state), state, step or 0)

@@ -8,20 +8,20 @@ from msgspec.structs import replace
 
 from standfast.app import processes as p
 from standfast.app.authorities import asked_at, authority_at, judged
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.process_views import ProcessInstance
 from standfast.app.rests import is_at_rest
-from standfast.app.sequels import followed
+from standfast.app.sequels import and_then
 from standfast.errors import ForbiddenError, RejectedError
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.machine.runs import commands as c
 from standfast.machine.runs.refusals import Refusal
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.people.authority import Authority
-from standfast.runtime.commit.submissions import Outcome
+from standfast.runtime.commit.submissions import CommandOutcome
 from standfast.runtime.replies import Reply
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 
 _ROUNDS = 5
 """How often an actor is looked up anew because others were faster."""
@@ -38,19 +38,21 @@ class Landing(NamedTuple):
     is_at_rest: bool
 
 
-def landed(header: Header, program: Program, state: object) -> Landing:
+def landed(header: InstanceHeader, program: Program, state: object) -> Landing:
     """Where a process is right after a command, by what the commit has in hand."""
-    assert isinstance(state, State)
+    assert isinstance(state, RunState)
     return Landing(header.id, header.version, p.instance_in_hand(header, program, state), is_at_rest(state))
 
 
-def carried_out(desk: Desk, identity: InstanceId, command: object, comment: str = "") -> Reply[Outcome]:
+def carried_out(desk: CallContext, identity: InstanceId, command: object, comment: str = "") -> Reply[CommandOutcome]:
     """Have a command of a process carried out."""
     address = desk.address(instance=identity)
     return desk.command(address, command, _as_it_is, comment=comment, may_create=False, view=landed)
 
 
-def advanced(desk: Desk, identity: InstanceId, command: c.AdvanceProcess, *, on_behalf_of: str = "") -> Reply[Outcome]:
+def advanced(
+    desk: CallContext, identity: InstanceId, command: c.AdvanceProcess, *, on_behalf_of: str = ""
+) -> Reply[CommandOutcome]:
     """Have a process advanced by whoever the actor is. A tenant without a directory is asked nothing, and nothing is read.
 
     Otherwise the actor is looked up for the step that the process is at, and once more if it is at another one by then.
@@ -60,12 +62,12 @@ def advanced(desk: Desk, identity: InstanceId, command: c.AdvanceProcess, *, on_
     if is_known and not on_behalf_of:
         return carried_out(desk, identity, command, command.comment)
 
-    def attempt(round_: int) -> Reply[Outcome]:
+    def attempt(round_: int) -> Reply[CommandOutcome]:
         looked = desk.consult(lambda: _looked_up(desk, identity, command, on_behalf_of))
-        sent = followed(looked, lambda found: carried_out(found[0], identity, found[1], command.comment), Reply())
-        return followed(sent, Reply.of, Reply(), rescue=lambda error: again(error, round_))
+        sent = and_then(looked, lambda found: carried_out(found[0], identity, found[1], command.comment), Reply())
+        return and_then(sent, Reply.of, Reply(), rescue=lambda error: again(error, round_))
 
-    def again(error: BaseException, round_: int) -> Reply[Outcome]:
+    def again(error: BaseException, round_: int) -> Reply[CommandOutcome]:
         if isinstance(error, RejectedError) and error.reason == Refusal.OUTDATED and round_ < _ROUNDS:
             return attempt(round_ + 1)
         raise error
@@ -74,8 +76,8 @@ def advanced(desk: Desk, identity: InstanceId, command: c.AdvanceProcess, *, on_
 
 
 def _looked_up(
-    desk: Desk, identity: InstanceId, command: c.AdvanceProcess, on_behalf_of: str
-) -> tuple[Desk, c.AdvanceProcess]:
+    desk: CallContext, identity: InstanceId, command: c.AdvanceProcess, on_behalf_of: str
+) -> tuple[CallContext, c.AdvanceProcess]:
     """The desk of whoever advances a process, and the command as they give it; ForbiddenError if they cannot act at all."""
     found = _authority(desk)
     if not on_behalf_of and desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now()):
@@ -95,7 +97,7 @@ def _looked_up(
     return acting, replace(command, seen=known.header.version)
 
 
-def _authority(desk: Desk) -> Authority | ForbiddenError:
+def _authority(desk: CallContext) -> Authority | ForbiddenError:
     """What the actor may do. That they may do nothing is told to those alone who see the instance."""
     try:
         return authority_at(desk)
@@ -103,5 +105,5 @@ def _authority(desk: Desk) -> Authority | ForbiddenError:
         return error
 
 
-def _as_it_is(outcome: Outcome) -> Outcome:
+def _as_it_is(outcome: CommandOutcome) -> CommandOutcome:
     return outcome

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from standfast.app.desk import Desk
-from standfast.app.errands import Errands
+from standfast.app.desk import CallContext
+from standfast.app.errands import BuiltinHandlers
 from standfast.kernel.actor import SYSTEM, RequestContext
 from standfast.kernel.ids import InstanceId
 from standfast.machine.alerts import ALERT, RaiseAlert, SendAlert, Standstill
 from standfast.people.notices.deliveries import Deliveries
 from standfast.people.notices.notice import Notice
-from standfast.runtime.commit.submissions import Outcome
+from standfast.runtime.commit.submissions import CommandOutcome
 from standfast.runtime.handlers import EffectContext
 from standfast.store.incidents import Incident
 
@@ -22,7 +22,7 @@ _STILL = "it stands still, and nothing can ever wake it"
 class Alerting:
     """Raises alerts, and sends them by the channels of notices."""
 
-    def __init__(self, desk: Desk, errands: Errands, deliveries: Deliveries) -> None:
+    def __init__(self, desk: CallContext, errands: BuiltinHandlers, deliveries: Deliveries) -> None:
         self._desk = desk
         self._deliveries = deliveries
         self._day = ""
@@ -39,7 +39,7 @@ class Alerting:
         if not shared.settings.alerts or found.instance in self._raised:
             return
 
-        def told(_outcome: Outcome) -> None:
+        def told(_outcome: CommandOutcome) -> None:
             self._raised.add(found.instance)
 
         desk = self._desk.acting(RequestContext(tenant=found.tenant, actor=SYSTEM))

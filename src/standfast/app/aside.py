@@ -7,10 +7,10 @@ from asyncio import _get_running_loop
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from standfast.app.desk import Desk
-from standfast.app.sequels import followed
+from standfast.app.desk import CallContext
+from standfast.app.sequels import and_then
 from standfast.runtime.replies import Reply
-from standfast.store.haste import Hurried, WouldWaitError
+from standfast.store.haste import NonblockingThread, WouldBlockError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 class _Calls(Protocol):
     @property
-    def _desk(self) -> Desk: ...
+    def _desk(self) -> CallContext: ...
 
 
 C = TypeVar("C", bound=_Calls)
@@ -37,12 +37,12 @@ def aside(call: Callable[Concatenate[C, P], Reply[T]]) -> Callable[Concatenate[C
     return made
 
 
-def made_aside(desk: Desk, call: Callable[[], Reply[T]]) -> Reply[T]:
+def made_aside(desk: CallContext, call: Callable[[], Reply[T]]) -> Reply[T]:
     """The same for one call."""
     if _get_running_loop() is None or not desk.has_readers:
         return call()
     try:
-        with Hurried():
+        with NonblockingThread():
             return call()
-    except WouldWaitError:
-        return followed(desk.read(call), lambda reply: reply, desk.reply())
+    except WouldBlockError:
+        return and_then(desk.read(call), lambda reply: reply, desk.reply())

@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 from msgspec.structs import replace
 
-from standfast.app.desk import Desk, checked_key, nothing
+from standfast.app.desk import CallContext, checked_key, nothing
 from standfast.errors import ForbiddenError, RejectedError, StandfastError
 from standfast.kernel.actor import Actor
 from standfast.kernel.ids import InstanceId
@@ -20,12 +20,12 @@ from standfast.machine.runs.entitlement import brought_roles, relied_on
 from standfast.machine.runs.errands import Person
 from standfast.machine.runs.question import Question, person_named
 from standfast.machine.runs.refusals import Refusal
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.people.authority import Authority, Matter, authority, check_heir
 from standfast.people.refusals import PeopleRefusal
 from standfast.runtime.replies import Reply
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader
 
 _OVER = frozenset({Refusal.NOT_WAITING, Refusal.ALREADY_TERMINAL})
 """What is said of a question that is over, for whatever reason."""
@@ -33,14 +33,14 @@ _OVER = frozenset({Refusal.NOT_WAITING, Refusal.ALREADY_TERMINAL})
 Acted: TypeAlias = c.AnswerStep | c.TaskCommand
 """What is done to a question."""
 
-Concerned: TypeAlias = Callable[[Reader, InstanceId, int], Matter]
+Concerned: TypeAlias = Callable[[TenantReader, InstanceId, int], Matter]
 """Finds those whose matter something is that is done to a question."""
 
-DeciderOf: TypeAlias = Callable[[Reader, Header, int], Actor]
+DeciderOf: TypeAlias = Callable[[TenantReader, InstanceHeader, int], Actor]
 """Tells as whom somebody would decide the question of a step; ForbiddenError if they cannot."""
 
 
-def authority_at(desk: Desk) -> Authority:
+def authority_at(desk: CallContext) -> Authority:
     """What the actor of a desk may do now, as far as the directory knows; ForbiddenError if they are deactivated."""
     found = authority(desk.directory, desk.request, desk.service.shared.clock.now())
     if not desk.grants_capabilities:
@@ -50,7 +50,7 @@ def authority_at(desk: Desk) -> Authority:
 
 
 def on_question(
-    desk: Desk,
+    desk: CallContext,
     instance: InstanceId,
     command: Acted,
     *,
@@ -69,7 +69,7 @@ def on_question(
     if is_known and not on_behalf_of:
         return _in_time(desk, instance, command, _send(desk, instance, command, comment))
 
-    def look() -> Desk:
+    def look() -> CallContext:
         acting = _deciding(desk, instance, command.step, on_behalf_of, concerned=concerned)
         if heir:
             check_heir(desk.directory, desk.tenant, person_named(heir, via=""), desk.service.shared.clock.now())
@@ -92,19 +92,19 @@ def _heir(command: Acted) -> str:
             return ""
 
 
-def decider_at(desk: Desk) -> DeciderOf:
+def decider_at(desk: CallContext) -> DeciderOf:
     """How to find out as whom the actor of a desk would decide a question. The directory is asked now, and the database when it is open."""
     try:
         found = authority_at(desk)
     except ForbiddenError as error:
         refusal = error
 
-        def refuse(_reader: Reader, _header: Header, _number: int) -> Actor:
+        def refuse(_reader: TenantReader, _header: InstanceHeader, _number: int) -> Actor:
             raise refusal
 
         return refuse
 
-    def decide(reader: Reader, header: Header, number: int) -> Actor:
+    def decide(reader: TenantReader, header: InstanceHeader, number: int) -> Actor:
         matter, definition = asked_at(reader, header.id, number), header.definition
         try:
             return _acting(desk, found, matter, definition).request.actor
@@ -117,7 +117,7 @@ def decider_at(desk: Desk) -> DeciderOf:
     return decide
 
 
-def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:
+def asked_at(reader: TenantReader, instance: InstanceId, number: int) -> Matter:
     """Those who are asked at a step; nobody in particular if whoever may answer is asked."""
     asked = _asked(reader, instance, number)
     return Matter(
@@ -131,12 +131,12 @@ def asked_at(reader: Reader, instance: InstanceId, number: int) -> Matter:
     )
 
 
-def open_people(reader: Reader, instance: InstanceId, number: int) -> list[Person]:
+def open_people(reader: TenantReader, instance: InstanceId, number: int) -> list[Person]:
     """Those who are asked at a step and have not decided; less than `asked_at` tells, for lists of many steps."""
     return _open(_asked(reader, instance, number))
 
 
-def _asked(reader: Reader, instance: InstanceId, number: int) -> list[StoredPerson]:
+def _asked(reader: TenantReader, instance: InstanceId, number: int) -> list[StoredPerson]:
     return [each for each in reader.rows(TASK_PEOPLE, instance) if each.number == number]
 
 
@@ -148,24 +148,26 @@ def _person_of(row: StoredPerson) -> Person:
     return Person(kind=row.kind, name=row.name, via=row.via, for_=row.stands_for)
 
 
-def have_decided(reader: Reader, instance: InstanceId, number: int) -> Matter:
+def have_decided(reader: TenantReader, instance: InstanceId, number: int) -> Matter:
     """Those who have decided at a step."""
     return Matter(people=asked_at(reader, instance, number).settled)
 
 
-def requester_of(reader: Reader, instance: InstanceId, number: int) -> Matter:
+def requester_of(reader: TenantReader, instance: InstanceId, number: int) -> Matter:
     """Who wants the run that asks, if anybody does."""
     found = (each.requester for each in reader.rows(TASKS, instance) if each.number == number)
     return Matter(people=[Person(name=each) for each in found if each])
 
 
-def may_speak(reader: Reader, instance: InstanceId, number: int) -> Matter:
+def may_speak(reader: TenantReader, instance: InstanceId, number: int) -> Matter:
     """Those who talk about a question: those who are asked, and who wants the run."""
     asked, wants = asked_at(reader, instance, number), requester_of(reader, instance, number)
     return replace(asked, people=[*asked.people, *wants.people])
 
 
-def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, *, concerned: Concerned) -> Desk:
+def _deciding(
+    desk: CallContext, instance: InstanceId, number: int, on_behalf_of: str, *, concerned: Concerned
+) -> CallContext:
     """The desk of whoever decides."""
     named = checked_key(on_behalf_of, "name of whom the actor stands in for", may_be_empty=True)
     found = authority_at(desk)
@@ -176,12 +178,12 @@ def _deciding(desk: Desk, instance: InstanceId, number: int, on_behalf_of: str, 
     return judged(desk, found, matter, headers[0].definition if headers else "", question=question, on_behalf_of=named)
 
 
-def _question_at(desk: Desk, reader: Reader, instance: InstanceId, number: int) -> Question | None:
+def _question_at(desk: CallContext, reader: TenantReader, instance: InstanceId, number: int) -> Question | None:
     """An open question as the events of its run tell it; None if there is none."""
     tracked = desk.folded(reader, desk.address(instance=instance))
     if tracked is None or not isinstance(tracked.program.decider, GraphMachine):
         return None
-    state, machine = cast("State", tracked.state), tracked.program.decider
+    state, machine = cast("RunState", tracked.state), tracked.program.decider
     step = state.open.get(number)
     if step is None or not questions_among(machine.routes_of(state), [step]):
         return None
@@ -189,14 +191,14 @@ def _question_at(desk: Desk, reader: Reader, instance: InstanceId, number: int) 
 
 
 def judged(
-    desk: Desk,
+    desk: CallContext,
     found: Authority,
     matter: Matter,
     definition: str,
     *,
     question: Question | None,
     on_behalf_of: str = "",
-) -> Desk:
+) -> CallContext:
     """The desk of whoever decides on a matter in a workflow of this name. A directory of the host is asked about those on whom that depends."""
     acting = _acting(desk, found, matter, definition, on_behalf_of=on_behalf_of)
     actor = acting.request.actor
@@ -205,13 +207,15 @@ def judged(
     return acting.relying_on(relied_on(question, actor, brought_roles(acting.asked)))
 
 
-def _acting(desk: Desk, found: Authority, matter: Matter, definition: str, *, on_behalf_of: str = "") -> Desk:
+def _acting(
+    desk: CallContext, found: Authority, matter: Matter, definition: str, *, on_behalf_of: str = ""
+) -> CallContext:
     """The desk of the actor as themselves, or for somebody else, with the rights that these have."""
     actor = found.deciding(matter, definition=definition, on_behalf_of=on_behalf_of)
     return desk.deciding(actor, found.standing_in(matter, definition=definition, on_behalf_of=on_behalf_of))
 
 
-def _in_time(desk: Desk, instance: InstanceId, command: Acted, told: Reply[None]) -> Reply[None]:
+def _in_time(desk: CallContext, instance: InstanceId, command: Acted, told: Reply[None]) -> Reply[None]:
     """The same answer; whoever is told that the question is over hears that its time was, if that is why."""
     if desk.is_within:  # The caller's transaction is open, and nothing else is read meanwhile.
         return told
@@ -231,7 +235,7 @@ def _in_time(desk: Desk, instance: InstanceId, command: Acted, told: Reply[None]
     return reply
 
 
-def _expired(desk: Desk, instance: InstanceId, number: int, refusal: RejectedError) -> None:
+def _expired(desk: CallContext, instance: InstanceId, number: int, refusal: RejectedError) -> None:
     found = next((each for each in desk.reader.rows(TASKS, instance) if each.number == number), None)
     if found is None or found.status != "expired":
         raise refusal
@@ -239,12 +243,12 @@ def _expired(desk: Desk, instance: InstanceId, number: int, refusal: RejectedErr
     raise RejectedError(reason=Refusal.EXPIRED, message=message)
 
 
-def _send(desk: Desk, instance: InstanceId, command: Acted, comment: str) -> Reply[None]:
+def _send(desk: CallContext, instance: InstanceId, command: Acted, comment: str) -> Reply[None]:
     address = desk.address(instance=instance)
     return desk.command(address, command, nothing, comment=comment, may_create=False)
 
 
-def _sent(looked: Reply[Desk], instance: InstanceId, command: Acted, comment: str) -> Reply[None]:
+def _sent(looked: Reply[CallContext], instance: InstanceId, command: Acted, comment: str) -> Reply[None]:
     reply: Reply[None] = Reply()
     error = looked.exception()
     if error is not None:

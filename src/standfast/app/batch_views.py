@@ -11,7 +11,7 @@ import msgspec
 
 from standfast.kernel.ids import InstanceId
 from standfast.machine.batches.words import BatchState, Item, ItemStatus, Verb
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 
 __all__ = ["Batch", "BatchCounts", "BatchItem", "BatchVerb", "ItemStatus", "batch_of", "items_of"]
 
@@ -77,7 +77,7 @@ class BatchItem(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was refused, what it came to instead, or what is waited for."""
 
 
-def batch_of(header: Header, state: BatchState) -> Batch:
+def batch_of(header: InstanceHeader, state: BatchState) -> Batch:
     """A batch from its state."""
     order = state.order
     assert order is not None

@@ -9,23 +9,23 @@ from __future__ import annotations
 from uuid import UUID
 
 from standfast.app.calls.dead_letters import FutureDeadLetters
-from standfast.app.calls.start import Birth, started
-from standfast.app.desk import Desk, nothing
-from standfast.app.errands import Errands
+from standfast.app.calls.start import ParentLink, start_run
+from standfast.app.desk import CallContext, nothing
+from standfast.app.errands import BuiltinHandlers
 from standfast.app.requeued import GONE, STILL, put_back
 from standfast.app.workflow_reads import workflow_row
 from standfast.errors import ForbiddenError, NotFoundError, RejectedError, StandfastError
 from standfast.kernel.actor import later
 from standfast.kernel.decider import TERMINAL
 from standfast.kernel.ids import InstanceId
-from standfast.machine.batches.words import BATCH, Item, LookAtItems, NoteOutcomes, Order, Outcome, TryItems
+from standfast.machine.batches.words import BATCH, Item, ItemOutcome, LookAtItems, NoteOutcomes, Order, TryItems
 from standfast.machine.runs import commands as c
 from standfast.machine.runs.errands import PEOPLE_HANDLER
 from standfast.machine.runs.pauses import HELD
 from standfast.machine.runs.refusals import Refusal
 from standfast.machine.runs.status import WAITING
 from standfast.runtime.handlers import EffectContext
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 
 _WANTED = {"cancel": "cancelled", "abort": "aborted"}
 _CERTAIN = ("step", "compensation", "timer")
@@ -37,7 +37,7 @@ _OF_WORKFLOWS = ("step", "compensation")
 class Batching:
     """Does the errands of batches."""
 
-    def __init__(self, desk: Desk, errands: Errands) -> None:
+    def __init__(self, desk: CallContext, errands: BuiltinHandlers) -> None:
         self._desk = desk
         errands.add(TryItems, self.try_items)
         errands.add(LookAtItems, self.look_at_items)
@@ -54,34 +54,34 @@ class Batching:
         outcomes = [_looked(desk, asked.order, each) for each in asked.items]
         return NoteOutcomes(id=asked.id, outcomes=outcomes, last=asked.items[-1].number, is_look=True)
 
-    def _acting(self, context: EffectContext, asked: TryItems | LookAtItems) -> Desk:
+    def _acting(self, context: EffectContext, asked: TryItems | LookAtItems) -> CallContext:
         place = {"tenant": context.tenant, "partition": context.partition, "trace": context.trace}
         return self._desk.acting(later(asked.owner, asked.terms, **place))
 
-    def _tried(self, desk: Desk, context: EffectContext, asked: TryItems, item: Item) -> Outcome:
+    def _tried(self, desk: CallContext, context: EffectContext, asked: TryItems, item: Item) -> ItemOutcome:
         try:
             if asked.order.verb == "start":
                 self._start(desk, context, asked.order, item)
-                return Outcome(number=item.number, status="accepted")
+                return ItemOutcome(number=item.number, status="accepted")
             self._do(desk, asked, item)
         except StandfastError as error:
             if error.retryable:
                 raise
             is_first = context.attempt == 1  # Only what a former attempt did counts as done without the right to do it.
             if asked.order.verb == "start" or (is_first and isinstance(error, ForbiddenError)):
-                return Outcome(number=item.number, status="refused", detail=str(error))
+                return ItemOutcome(number=item.number, status="refused", detail=str(error))
             found = _looked(desk, asked.order, item)
             is_gone = asked.order.verb == "requeue" and isinstance(error, NotFoundError)
             is_ours = is_gone and (item.source in _CERTAIN or context.attempt > 1)
             is_so = found.status == "done" and asked.order.verb != "resume"  # Nobody else's pause was ended by that.
             if is_ours or (is_so and not is_gone):
                 return found
-            return Outcome(number=item.number, status="refused", detail=str(error))
+            return ItemOutcome(number=item.number, status="refused", detail=str(error))
         return _looked(desk, asked.order, item)
 
-    def _start(self, desk: Desk, context: EffectContext, order: Order, item: Item) -> None:
+    def _start(self, desk: CallContext, context: EffectContext, order: Order, item: Item) -> None:
         try:
-            started(
+            start_run(
                 desk,
                 order.definition,
                 item.input,
@@ -90,13 +90,13 @@ class Batching:
                 idempotency_key="",
                 delay=0,
                 comment=order.reason,
-                birth=Birth(InstanceId(UUID(item.run)), context.instance, BATCH, item.number),
+                birth=ParentLink(InstanceId(UUID(item.run)), context.instance, BATCH, item.number),
             ).result()
         except RejectedError as error:
             if error.reason != Refusal.ALREADY_STARTED.value:
                 raise
 
-    def _do(self, desk: Desk, asked: TryItems, item: Item) -> None:
+    def _do(self, desk: CallContext, asked: TryItems, item: Item) -> None:
         if asked.order.verb == "requeue":
             _requeue(desk, item)
             return
@@ -114,19 +114,19 @@ class Batching:
         desk.command(desk.address(instance=run), command, nothing, comment=reason, may_create=False).result()
 
 
-def _requeue(desk: Desk, item: Item) -> None:
+def _requeue(desk: CallContext, item: Item) -> None:
     letters = FutureDeadLetters(desk)
     if item.source in _OF_WORKFLOWS:
         _check_workflow(desk, InstanceId(UUID(item.run)))
     (letters.retry_compensation if item.source == "compensation" else letters.requeue)(item.letter).result()
 
 
-def _check_workflow(desk: Desk, run: InstanceId) -> None:
+def _check_workflow(desk: CallContext, run: InstanceId) -> None:
     with desk.reader.look() as reader:
         workflow_row(reader, run)
 
 
-def _looked(desk: Desk, order: Order, item: Item) -> Outcome:
+def _looked(desk: CallContext, order: Order, item: Item) -> ItemOutcome:
     """What became of an item, by how things stand now."""
     if order.verb == "requeue":
         return put_back(desk, item)
@@ -138,25 +138,25 @@ def _looked(desk: Desk, order: Order, item: Item) -> Outcome:
     )  # Asked first: what the look came to is in the row that is read then.
     found = desk.reader.headers([run])
     if not found:
-        return Outcome(number=item.number, status="failed", detail=GONE)
+        return ItemOutcome(number=item.number, status="failed", detail=GONE)
     outcome = _standing(order, found[0], item.number)
     if is_looking and outcome.status == "done":
-        return Outcome(number=item.number, status="accepted", detail="people are looked for still")
+        return ItemOutcome(number=item.number, status="accepted", detail="people are looked for still")
     return outcome
 
 
-def _is_looking(desk: Desk, run: InstanceId) -> bool:
+def _is_looking(desk: CallContext, run: InstanceId) -> bool:
     """Whether people are being looked for who can decide a question of a run: if nobody is found, it waits for an operator again."""
     return any(each.handler == PEOPLE_HANDLER for each in desk.reader.work(run)[0])
 
 
-def _forgotten(desk: Desk, item: Item) -> Outcome:
+def _forgotten(desk: CallContext, item: Item) -> ItemOutcome:
     """Whether a dead letter is gone."""
     is_there = desk.reader.dead_letter(item.letter) is not None
-    return Outcome(number=item.number, status="accepted" if is_there else "done", detail=STILL if is_there else "")
+    return ItemOutcome(number=item.number, status="accepted" if is_there else "done", detail=STILL if is_there else "")
 
 
-def _standing(order: Order, header: Header, number: int) -> Outcome:
+def _standing(order: Order, header: InstanceHeader, number: int) -> ItemOutcome:
     """Whether a run is as the order wants it."""
     status, has_ended = header.status, header.status in TERMINAL
     wanted = _WANTED.get(order.verb)
@@ -165,9 +165,9 @@ def _standing(order: Order, header: Header, number: int) -> Outcome:
     else:
         is_done = (status == "paused" and header.reason in HELD) == (order.verb == "pause")
     if order.verb == "resume" and status == "paused" and header.reason not in {*HELD, *WAITING}:
-        return Outcome(number=number, status="failed", detail=f"it waits for an operator: {header.reason}")
+        return ItemOutcome(number=number, status="failed", detail=f"it waits for an operator: {header.reason}")
     if is_done:
-        return Outcome(number=number, status="done")
+        return ItemOutcome(number=number, status="done")
     if has_ended:
-        return Outcome(number=number, status="failed", detail=f"it ended as {status}")
-    return Outcome(number=number, status="accepted", detail=f"it is {status} still")
+        return ItemOutcome(number=number, status="failed", detail=f"it ended as {status}")
+    return ItemOutcome(number=number, status="accepted", detail=f"it is {status} still")

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from standfast.authoring.document import Body, Contract, ContractChange, Problem, Template
+from standfast.authoring.document import Body, BodyDiagnostic, BodyTemplateFile, Contract, ContractChange
 from standfast.errors import Diagnostic
 from standfast.store.blueprints import StoredBlueprint
 from standfast.store.shapes import SHARED_TENANT
@@ -40,7 +40,7 @@ class BrokenBody(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     type: str
     version: int
-    problems: list[Problem]
+    problems: list[BodyDiagnostic]
 
 
 class ContractCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class BodyDraft(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
     body: Body | None = None
     """What it says; None in lists, and where its form has mistakes."""
-    problems: list[Problem] = []
+    problems: list[BodyDiagnostic] = []
     """Why it cannot be published as it is; not looked for in lists."""
     warnings: list[Diagnostic] = []
     """What is odd about it."""
@@ -89,7 +89,7 @@ class BodyCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What the validator says of a body."""
 
     type: str
-    problems: list[Problem]
+    problems: list[BodyDiagnostic]
     warnings: list[Diagnostic]
     failures: list[Diagnostic] = []
     """The scenarios that do not come out as they should, each with an account of what happened."""
@@ -241,7 +241,7 @@ def body_version(
     )
 
 
-def body_template(template: Template) -> BodyTemplate:
+def body_template(template: BodyTemplateFile) -> BodyTemplate:
     """A template in a list."""
     return BodyTemplate(
         name=template.template,

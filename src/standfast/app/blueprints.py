@@ -8,14 +8,14 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from standfast.app.blueprint_views import BodyCheck, BodyVersion, body_version
-from standfast.app.desk import Desk, checked_key
+from standfast.app.desk import CallContext, checked_key
 from standfast.app.service_accounts import account_problems
 from standfast.authoring.document import (
     Body,
+    BodyDiagnostic,
     Contract,
     Effective,
     Envelope,
-    Problem,
     check_body,
     compile_effective,
     generate_envelope,
@@ -41,10 +41,10 @@ B = TypeVar("B", Contract, Body)
 MOST_VERSIONS = 2**31 - 1
 
 
-class Shelf:
+class Catalog:
     """Where the contracts and bodies of a tenant are found, the shared ones included. Contents are read once."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
         self.tenant = desk.tenant
 
@@ -86,7 +86,7 @@ class Shelf:
                 f"there are: {known}" if known else f"no contract {type_!r} is published; `contracts.publish` does that"
             )
             told = f"there is no version {version} of the envelope of {type_!r}; {hint}"
-            raise DefinitionError(f"the body of {type_}", [Problem("base", told, "base")])
+            raise DefinitionError(f"the body of {type_}", [BodyDiagnostic("base", told, "base")])
         return self.whole(fitting[-1])
 
     def related(self, contract: Contract) -> dict[str, Contract]:
@@ -164,7 +164,7 @@ class Shelf:
         try:
             envelope = self.envelope_for(body)
         except DefinitionError as error:
-            found = [Problem(each.code, each.message, each.position) for each in error.diagnostics]
+            found = [BodyDiagnostic(each.code, each.message, each.position) for each in error.diagnostics]
             return BodyCheck(type=type_, problems=found, warnings=[])
         given, related = body if text is None else text, self.related(envelope.contract)
         problems = check_body(envelope, given, related=related, chains=self.chains())
@@ -187,7 +187,7 @@ class Shelf:
         return compile_effective(envelope, body, related=self.related(envelope.contract), chains=chains)
 
 
-class Written(NamedTuple):
+class WrittenBody(NamedTuple):
     """A body as its author wrote it."""
 
     body: Body
@@ -199,22 +199,22 @@ class Written(NamedTuple):
     """The same as YAML, if its form has mistakes: problems name places in it. Empty if it has none."""
 
 
-def malformed(body: Body, plain: dict[str, object]) -> Written:
+def malformed(body: Body, plain: dict[str, object]) -> WrittenBody:
     """What a file says whose form has mistakes; PayloadError if it holds what cannot be kept."""
     told = {name: value for name, value in plain.items() if name != "hash"}
-    return Written(body, msgspec.json.encode(told), canonical_hash(told), source=plain_yaml(told))
+    return WrittenBody(body, msgspec.json.encode(told), canonical_hash(told), source=plain_yaml(told))
 
 
-def draft_of(row: StoredBlueprint) -> Written:
+def draft_of(row: StoredBlueprint) -> WrittenBody:
     """What a draft says, whatever is wrong with its form; DefinitionError if something changed it."""
     kept = _malformed(row)
     if kept is not None:
         return kept
     body = body_of(row)
-    return Written(body, row.content, row.hash)
+    return WrittenBody(body, row.content, row.hash)
 
 
-def _malformed(row: StoredBlueprint) -> Written | None:
+def _malformed(row: StoredBlueprint) -> WrittenBody | None:
     """A draft whose form has mistakes: it is kept as it was written."""
     if row.kind != "body" or row.status != "draft":
         return None
@@ -235,7 +235,7 @@ class StaleContract(NamedTuple):
     """The id of what was compiled."""
 
 
-def is_stale(desk: Desk, row: StoredBlueprint) -> bool:
+def is_stale(desk: CallContext, row: StoredBlueprint) -> bool:
     """Whether a compiled workflow is to be compiled again. What is out of use would be in use again under another number."""
     if row.status != "published" or not is_older(row.compiler or ""):
         return False
@@ -243,9 +243,9 @@ def is_stale(desk: Desk, row: StoredBlueprint) -> bool:
     return known is None or known.workflow != row.workflow or not known.is_suspended
 
 
-def stale_contracts(desk: Desk, owner: str, type_: str) -> list[StaleContract]:
+def stale_contracts(desk: CallContext, owner: str, type_: str) -> list[StaleContract]:
     """The contracts of an owner whose bare workflows are to be compiled again."""
-    shelf = Shelf(desk)
+    shelf = Catalog(desk)
     found = shelf.ask(lambda each: each.listed(owner, kind="effective", type_=type_))
     bare = [each for each in found if each.tenant == owner and each.body is None and is_stale(desk, each)]
     known = {each.id: each for row in bare for each in shelf.contracts(row.type, owner)}

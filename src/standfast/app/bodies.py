@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from standfast.app.blueprints import Shelf, Written, content_of, malformed
+from standfast.app.blueprints import Catalog, WrittenBody, content_of, malformed
 from standfast.authoring.document import Body, ScenarioResult, export_yaml, graph_of, read_body
 from standfast.authoring.document.body_checks import read_partly
 from standfast.authoring.document.contract_loading import content_hash
@@ -14,7 +14,7 @@ from standfast.errors import DefinitionError, Diagnostic, PayloadError, indefini
 from standfast.machine.graphs.graph import Graph
 
 
-def written_body(given: object) -> Written:
+def written_body(given: object) -> WrittenBody:
     """A body that a caller gives, as a draft keeps it: with its mistakes, as long as it says what it is for; DefinitionError if it does not."""
     text = _text_of(given)
     try:
@@ -28,7 +28,7 @@ def written_body(given: object) -> Written:
         except PayloadError:  # It holds what no database can keep.
             pass
         raise
-    return Written(body, content_of(body), content_hash(body))
+    return WrittenBody(body, content_of(body), content_hash(body))
 
 
 def _text_of(given: object) -> str | bytes:
@@ -46,12 +46,12 @@ def _text_of(given: object) -> str | bytes:
     )
 
 
-def rehearsed(shelf: Shelf, body: Body) -> list[Diagnostic]:
+def rehearsed(shelf: Catalog, body: Body) -> list[Diagnostic]:
     """The scenarios of a sound body that do not come out as they should."""
     return failures(tried_out(shelf, body))
 
 
-def tried_out(shelf: Shelf, body: Body) -> list[ScenarioResult]:
+def tried_out(shelf: Catalog, body: Body) -> list[ScenarioResult]:
     """What comes of the scenarios of a body; DefinitionError if it does not compile."""
     return [] if not body.scenarios else played(graph_of(shelf.compiled(shelf.envelope_for(body), body)), body)
 

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from standfast.machine.graphs.graph import DocumentRule
-from standfast.people.notices.manners import Manners, manners_of
-from standfast.runtime.service import Service
+from standfast.people.notices.manners import NotificationTemplates, manners_of
+from standfast.runtime.service import Dispatcher
 from standfast.store.editions import Edition
 
 Data = dict[str, object]
@@ -29,28 +29,28 @@ _MOST: Final = 10_000
 """Charters that are remembered."""
 
 
-class KeptRules(msgspec.Struct, frozen=True, kw_only=True):
+class OrganisationRules(msgspec.Struct, frozen=True, kw_only=True):
     """Rules as they are stored: as they were given, and as they are judged."""
 
     given: list[Data]
     rules: list[DocumentRule]
 
 
-_read_rules = msgspec.json.Decoder(KeptRules).decode
+_read_rules = msgspec.json.Decoder(OrganisationRules).decode
 _read_settings = msgspec.json.Decoder(dict[str, object]).decode
 
 
-class Charters:
+class OrganisationSettings:
     """Knows what was published, and asks whoever else knows; nobody knows anything until somebody says so."""
 
     def __init__(self) -> None:
         self.rules: Rules | None = None
         self.organisation: Organisation | None = None
-        self._service: Service | None = None
-        self._known: dict[tuple[str, str], tuple[datetime, KeptRules | Data | None]] = {}
+        self._service: Dispatcher | None = None
+        self._known: dict[tuple[str, str], tuple[datetime, OrganisationRules | Data | None]] = {}
         self._lock = threading.Lock()
 
-    def attach(self, service: Service) -> None:
+    def attach(self, service: Dispatcher) -> None:
         """Know the database."""
         self._service = service
 
@@ -58,9 +58,11 @@ class Charters:
         """Somebody knows; None leaves what was said before."""
         self.rules, self.organisation = rules or self.rules, organisation or self.organisation
 
-    def rules_with(self, tenant: str, type_: str, action: str, kept: KeptRules | Data | None) -> list[DocumentRule]:
+    def rules_with(
+        self, tenant: str, type_: str, action: str, kept: OrganisationRules | Data | None
+    ) -> list[DocumentRule]:
         """The rules that a change is judged by: those of a charter that was published, then those of the application."""
-        stored = kept.rules if isinstance(kept, KeptRules) else []
+        stored = kept.rules if isinstance(kept, OrganisationRules) else []
         found = [each for each in stored if not each.on or action in each.on]
         return found if self.rules is None else [*found, *self.rules(tenant, type_, action)]
 
@@ -68,12 +70,12 @@ class Charters:
         """The settings of a tenant: those that were published, and over them those of the application."""
         return self.settings_with(tenant, self._newest(tenant, SETTINGS))
 
-    def settings_with(self, tenant: str, kept: KeptRules | Data | None) -> Data:
+    def settings_with(self, tenant: str, kept: OrganisationRules | Data | None) -> Data:
         """The same with a charter that was read already."""
         stored = kept if isinstance(kept, dict) else {}
         return {**stored, **({} if self.organisation is None else self.organisation(tenant))}
 
-    def manners(self, tenant: str) -> Manners | None:
+    def manners(self, tenant: str) -> NotificationTemplates | None:
         """How a tenant words its notices; None if it says nothing, or nothing that can be read."""
         return manners_of(self.org_of(tenant))[0]
 
@@ -82,7 +84,7 @@ class Charters:
         with self._lock:
             self._known = {}
 
-    def _newest(self, tenant: str, name: str) -> KeptRules | Data | None:
+    def _newest(self, tenant: str, name: str) -> OrganisationRules | Data | None:
         service = self._service
         if service is None:
             return None
@@ -99,6 +101,6 @@ class Charters:
         return value
 
 
-def body_of(stored: Edition) -> KeptRules | Data:
+def body_of(stored: Edition) -> OrganisationRules | Data:
     """What a charter says."""
     return _read_settings(stored.content) if stored.name == SETTINGS else _read_rules(stored.content)

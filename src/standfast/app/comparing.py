@@ -21,7 +21,7 @@ _FOLLOWS = "op.times.due_ms"
 _WHOLE = ("kind", "entry", "policies", "rights", "triggers")
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class DefinitionChange(msgspec.Struct, frozen=True, kw_only=True):
     """One difference."""
 
     what: Literal["step", "transition", "workflow"]
@@ -41,12 +41,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return f"{told}: {self.field}: {_shown(self.before)} → {_shown(self.after)}"
 
 
-def compared(before: Graph, after: Graph) -> list[Change]:
+def compared(before: Graph, after: Graph) -> list[DefinitionChange]:
     """What is another in the second than in the first: the whole, then steps, then transitions, each by name."""
     old, new = graph_data(before), graph_data(after)
     whole = {name: old.get(name) for name in _WHOLE}, {name: new.get(name) for name in _WHOLE}
     changes = [
-        Change(what="workflow", name=path.split(".")[0], change="changed", field=path, before=was, after=now)
+        DefinitionChange(what="workflow", name=path.split(".")[0], change="changed", field=path, before=was, after=now)
         for path, was, now in _fields(*whole)
     ]
     nodes = (cast("dict[str, object]", each["nodes"]) for each in (old, new))
@@ -55,16 +55,18 @@ def compared(before: Graph, after: Graph) -> list[Change]:
     return [_in_words(each) for each in changes if each.field != _FOLLOWS] if after.kind == "process" else changes
 
 
-def compared_words(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+def compared_words(before: Mapping[str, str], after: Mapping[str, str]) -> list[DefinitionChange]:
     """What is said otherwise of the whole, for people: it is no part of what runs."""
     return [
-        Change(what="workflow", name=path, change="changed", field=path, before=was or None, after=now or None)
+        DefinitionChange(
+            what="workflow", name=path, change="changed", field=path, before=was or None, after=now or None
+        )
         for path, was, now in ((each, before.get(each, ""), after.get(each, "")) for each in sorted({*before, *after}))
         if was != now
     ]
 
 
-def _in_words(change: Change) -> Change:
+def _in_words(change: DefinitionChange) -> DefinitionChange:
     """A change of a process as its file has it: with the names of its fields, and with times as people write them."""
     field = _WORDS[change.what].get(change.field, change.field)
     if not field.endswith(_MS):
@@ -78,15 +80,15 @@ def _in_words(change: Change) -> Change:
 
 def _parts(
     what: Literal["step", "transition"], before: Mapping[str, object], after: Mapping[str, object]
-) -> Iterator[Change]:
+) -> Iterator[DefinitionChange]:
     for name in sorted({*before, *after}):
         if name not in after:
-            yield Change(what=what, name=name, change="removed")
+            yield DefinitionChange(what=what, name=name, change="removed")
         elif name not in before:
-            yield Change(what=what, name=name, change="added")
+            yield DefinitionChange(what=what, name=name, change="added")
         else:
             for path, was, now in _fields(before[name], after[name]):
-                yield Change(what=what, name=name, change="changed", field=path, before=was, after=now)
+                yield DefinitionChange(what=what, name=name, change="changed", field=path, before=was, after=now)
 
 
 def _edges(graph: Graph) -> dict[str, object]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from standfast.app.readers import Readers, Refuse
+from standfast.app.readers import ReaderPool, Refuse
 from standfast.errors import StoreUnavailableError
 from standfast.people.directory import Directory
 from standfast.runtime.context import EngineContext
@@ -23,7 +23,7 @@ _IDLE_SECONDS = 60.0
 """How long it is rested when nobody waits."""
 
 
-class Consultants(Readers):
+class DirectoryPool(ReaderPool):
     """Answers questions for which a directory is asked. One that takes too long has failed, and its thread is written off and replaced.
 
     As many threads again as there are can hang so; beyond that, whatever is asked fails when its time is over, and `health` says why.
@@ -99,25 +99,25 @@ class Consultants(Readers):
         refuse(StoreUnavailableError(f"{told}; try again when it answers"))
 
 
-class Answering(NamedTuple):
+class ReaderPools(NamedTuple):
     """Who answers the questions of an engine."""
 
-    readers: Readers
-    consultants: Readers
+    readers: ReaderPool
+    consultants: ReaderPool
     """Those for which the directory is asked; the same, unless it may hang."""
-    players: Readers
+    players: ReaderPool
     """Who plays what is tried out, one after the other: that keeps a processor busy, and nobody who reads waits for it."""
 
     @property
-    def all(self) -> list[Readers]:
+    def all(self) -> list[ReaderPool]:
         """Each of them once."""
         return list(dict.fromkeys(self))
 
 
-def answering(shared: EngineContext, directory: Directory) -> Answering:
+def answering(shared: EngineContext, directory: Directory) -> ReaderPools:
     """Threads that are as many as the settings say."""
     settings = shared.settings
-    readers = Readers(settings.readers, limit=settings.unhealthy_after.total_seconds())
-    consultants = Consultants(settings, shared.telemetry) if directory.may_hang else readers
-    players = Readers(1, limit=settings.unhealthy_after.total_seconds(), name="player threads")
-    return Answering(readers, consultants, players)
+    readers = ReaderPool(settings.readers, limit=settings.unhealthy_after.total_seconds())
+    consultants = DirectoryPool(settings, shared.telemetry) if directory.may_hang else readers
+    players = ReaderPool(1, limit=settings.unhealthy_after.total_seconds(), name="player threads")
+    return ReaderPools(readers, consultants, players)

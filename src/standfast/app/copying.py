@@ -35,7 +35,7 @@ from standfast.store.copying import (
     reopened,
 )
 from standfast.store.opening import open_copyable
-from standfast.store.shapes import Header, InstanceQuery
+from standfast.store.shapes import InstanceHeader, InstanceQuery
 
 _CODECS: Final[dict[str, Callable[[], Codec]]] = {JsonCodec.name: JsonCodec, MessagePackCodec.name: MessagePackCodec}
 _STRETCH: Final = 200
@@ -229,7 +229,7 @@ class _Proof:
         self.verified = 0
         self.unread: dict[str, int] = {}
         self.differences: list[str] = []
-        self.unsound: list[tuple[str, Header | None]] = []
+        self.unsound: list[tuple[str, InstanceHeader | None]] = []
         """Tenants with the instances that differ; None stands for the seals of a tenant."""
 
     def gather(self, engine: Engine, transfer: Transfer, hear: Hear) -> None:
@@ -252,7 +252,7 @@ class _Proof:
     def _seen(self) -> int:
         return self.verified + sum(self.unread.values())
 
-    def _known(self, engine: Engine, tenant: str) -> Iterator[Header]:
+    def _known(self, engine: Engine, tenant: str) -> Iterator[InstanceHeader]:
         """Every instance of a tenant whose code is here, newest first."""
         reader, last = engine.service.store.reader(tenant), None
         while True:
@@ -267,7 +267,7 @@ class _Proof:
             last = page[-1].id
 
 
-def _is_known(engine: Engine, header: Header) -> bool:
+def _is_known(engine: Engine, header: InstanceHeader) -> bool:
     try:
         engine.registry.get(header.tenant, header.definition, header.definition_version)
     except NotFoundError:
@@ -275,7 +275,7 @@ def _is_known(engine: Engine, header: Header) -> bool:
     return True
 
 
-def _findings(calls: Calls, header: Header | None) -> Iterator[str]:
+def _findings(calls: Calls, header: InstanceHeader | None) -> Iterator[str]:
     """What is wrong with an instance: with its row, its history, its seals, and the rules of documents; or with the seals of a tenant."""
     if header is None:
         after: int | None = 0

@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from standfast.app.comparing import Change, compared, compared_words
+from standfast.app.comparing import DefinitionChange, compared, compared_words
 from standfast.app.definitions import version_age
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.workflow_reads import KINDS
 from standfast.authoring.definition import Definition, definition_of
 from standfast.authoring.process import load_processes
@@ -87,7 +87,7 @@ class FileChanges(msgspec.Struct, frozen=True, kw_only=True):
     before: str
     """The version that it is compared with."""
     after: str
-    changes: list[Change]
+    changes: list[DefinitionChange]
 
 
 def definitions_of(text: bytes, name: str) -> list[Definition]:
@@ -125,7 +125,7 @@ def taken(error: ConfigurationError) -> Diagnostic:
     return Diagnostic("name_taken", str(error), "name")
 
 
-def file_check(desk: Desk, text: bytes, name: str, check: Callable[[Graph], None]) -> FileCheck:
+def file_check(desk: CallContext, text: bytes, name: str, check: Callable[[Graph], None]) -> FileCheck:
     """What is in a file, and all that is wrong or odd about it; `check` refuses what cannot be beside what there is."""
     try:
         found = definitions_of(text, name)
@@ -139,12 +139,12 @@ def file_check(desk: Desk, text: bytes, name: str, check: Callable[[Graph], None
     return FileCheck(is_valid=True, workflows=[each.id for each in found], findings=[], warnings=warnings)
 
 
-def warnings_in(desk: Desk, found: Sequence[Definition]) -> list[Diagnostic]:
+def warnings_in(desk: CallContext, found: Sequence[Definition]) -> list[Diagnostic]:
     """What is odd about the workflows of a file."""
     return [*(each for one in found for each in one.warnings), *_unhandled(desk, found)]
 
 
-def _unhandled(desk: Desk, found: Sequence[Definition]) -> Iterator[Diagnostic]:
+def _unhandled(desk: CallContext, found: Sequence[Definition]) -> Iterator[Diagnostic]:
     """Steps whose handler no live worker has. While no worker is alive, nothing can be said about it."""
     shared = desk.service.shared
     moment = shared.clock.judge()
@@ -156,7 +156,7 @@ def _unhandled(desk: Desk, found: Sequence[Definition]) -> Iterator[Diagnostic]:
             yield Diagnostic("no_handler", f"no live worker has the handler {handler!r} of {each.name!r}{told}")
 
 
-def prospect_of(desk: Desk, definition: Definition) -> Prospect:
+def prospect_of(desk: CallContext, definition: Definition) -> Prospect:
     """What would become of a workflow. The versions that count are those that the tenant sees."""
     listed = desk.registry.library.listed(desk.tenant)
     before = [each for each in listed if each.name == definition.name]
@@ -177,7 +177,7 @@ def refused_by(prospect: Prospect, error: DefinitionError | ConfigurationError) 
     return msgspec.structs.replace(prospect, what="refused", why="; ".join(each.message for each in found))
 
 
-def _untaken(desk: Desk, definition: Definition) -> list[str]:
+def _untaken(desk: CallContext, definition: Definition) -> list[str]:
     """What a file says otherwise of a workflow that is published with the same graph."""
     said = words_of(desk, definition.name, definition.version)
     return [name for name, word in definition.words.items() if said and word != said.get(name, "")]
@@ -188,7 +188,7 @@ def joined(names: Sequence[str]) -> str:
     return f"its {' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 
-def words_of(desk: Desk, name: str, version: str) -> Mapping[str, str]:
+def words_of(desk: CallContext, name: str, version: str) -> Mapping[str, str]:
     """What was said of a version when it was published, as far as it was published from a file."""
     stored = desk.registry.library.kept(desk.tenant, name, version)
     if stored is None or not stored.source:
@@ -216,7 +216,7 @@ def _verdict(
     return "new", "nothing of its name is published"
 
 
-def _live(desk: Desk, name: str, version: str) -> LiveRuns:
+def _live(desk: CallContext, name: str, version: str) -> LiveRuns:
     """How many there are is for whoever may publish, and tells nothing of any."""
     reader = desk.service.store.reader(desk.tenant)
     query = InstanceQuery(
@@ -246,7 +246,7 @@ def refused_file(name: str, prospects: Sequence[Prospect]) -> DefinitionError:
     )
 
 
-def file_changes(desk: Desk, definition: Definition, version: str) -> FileChanges:
+def file_changes(desk: CallContext, definition: Definition, version: str) -> FileChanges:
     """How a workflow of a file differs from a published version, the newest if none is named."""
     before = desk.registry.library.graph(desk.tenant, definition.name, version)
     return FileChanges(

@@ -26,17 +26,17 @@ from standfast.kernel.codecs import Codec
 from standfast.kernel.program import Program
 from standfast.kernel.retry import RetryPolicy
 from standfast.machine.graphs.compiler import copy_graph, graph_bytes, read_graph
-from standfast.machine.graphs.graph import IR_VERSION, Call, End, Graph, Node
+from standfast.machine.graphs.graph import IR_VERSION, CallOp, EndOp, Graph, Node
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.graphs.replacing import replacing_findings
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs.answers import hidden_name, hidden_told
 from standfast.machine.runs.refusals import Refusal
-from standfast.runtime.service import Service
+from standfast.runtime.service import Dispatcher
 from standfast.runtime.settings import Settings
 from standfast.store.definitions import ClashError, Definitions, Publication
 from standfast.store.findings import Archived, ArchivedVersion, PublishedDefinition
-from standfast.store.haste import check_haste
+from standfast.store.haste import check_nonblocking
 from standfast.store.shapes import SHARED_TENANT, StoredDefinition
 
 _FRESH = timedelta(seconds=2)
@@ -46,7 +46,9 @@ _MOST_NAMES = 50
 _MILLISECOND = timedelta(milliseconds=1)
 _ID = re.compile(r"(?=-v)")
 
-_NO_GRAPH = Graph(kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=End())}, edges=())
+_NO_GRAPH = Graph(
+    kind="saga", name="graph", version="", entry="end", nodes={"end": Node(id="end", op=EndOp())}, edges=()
+)
 
 
 Storing: TypeAlias = Callable[[Definitions], list[StoredDefinition]]
@@ -68,7 +70,7 @@ class Library:
         self._retry = retry
         self.speaker = Program(GraphMachine(_NO_GRAPH), codec, limit=limit)
         """Reads and writes what all graphs have in common; it runs none."""
-        self._service: Service | None = None
+        self._service: Dispatcher | None = None
         self._definitions: Definitions | None = None
         self._programs: dict[tuple[str, str, str], Program] = {}
         """By tenant, name and version; a shared one once for each tenant that has met it."""
@@ -84,7 +86,7 @@ class Library:
         """Which versions are out of use, and when that was looked up."""
         self._lock = threading.Lock()
 
-    def attach(self, service: Service) -> None:
+    def attach(self, service: Dispatcher) -> None:
         """Read and publish in the database of this service."""
         self._service = service
         self._definitions = service.store.definitions()
@@ -434,7 +436,7 @@ class Library:
         calls = [
             (node.id, node.op)
             for node in graph.nodes.values()
-            if isinstance(node.op, Call) and node.op.definition != graph.name
+            if isinstance(node.op, CallOp) and node.op.definition != graph.name
         ]
         missing = [
             Diagnostic(
@@ -463,7 +465,7 @@ class Library:
         assert self._definitions is not None
         assert self._service is not None
         self._service.check_process()
-        check_haste()  # Here already: whoever asks has a turn before the connection.
+        check_nonblocking()  # Here already: whoever asks has a turn before the connection.
         return self._definitions
 
 

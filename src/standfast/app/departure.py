@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, Self
 
 
-class Departure:
+class GracefulShutdown:
     """Heeds what the process is asked as long as its block lasts; outside of the main thread, where nobody can, it does nothing.
 
     Of one inside another both hear of it, whichever is there when it comes: what has begun to end ends as a whole.
@@ -23,7 +23,7 @@ class Departure:
     def __init__(self, begin: Callable[[], object] | None = None) -> None:
         self._begin = begin
         self._before: dict[signal.Signals, Any] = {}
-        self._outer: Departure | None = None
+        self._outer: GracefulShutdown | None = None
         self.has_begun = False
 
     def __enter__(self) -> Self:
@@ -31,7 +31,7 @@ class Departure:
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._before[number] = signal.signal(number, self._heed)
             outer = getattr(self._before[signal.SIGTERM], "__self__", None)
-            self._outer = outer if isinstance(outer, Departure) else None
+            self._outer = outer if isinstance(outer, GracefulShutdown) else None
             if self._outer is not None and self._outer.has_begun:
                 self.begin()
         return self

@@ -9,12 +9,12 @@ from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
-from standfast.app.consulting import Answering
+from standfast.app.consulting import ReaderPools
 from standfast.app.fact_source import ReadFacts
-from standfast.app.readers import Readers
+from standfast.app.readers import ReaderPool
 from standfast.app.registry import Registry
-from standfast.app.sequels import followed
-from standfast.app.waiters import Endings
+from standfast.app.sequels import and_then
+from standfast.app.waiters import CompletionWaiters
 from standfast.errors import PayloadError, StandfastError, StoppedError, brief, indefinite
 from standfast.expressions.characters import JOINERS, describe, is_hidden
 from standfast.kernel.actor import SYSTEM, Actor, RequestContext
@@ -30,18 +30,18 @@ from standfast.people.capabilities import CapabilityResolver, with_capabilities,
 from standfast.people.directory import Directory
 from standfast.runtime.commit.cache import CachedInstance, folded
 from standfast.runtime.commit.facts import Acting, Asking, Place, StandsIn, Vouched
-from standfast.runtime.commit.joint import Joint
+from standfast.runtime.commit.joint import JointCommit
 from standfast.runtime.commit.limits import check_key, check_text
-from standfast.runtime.commit.submissions import Outcome, View
-from standfast.runtime.driven import DrivenReply
+from standfast.runtime.commit.submissions import CommandOutcome, View
+from standfast.runtime.driven import ManualReply
 from standfast.runtime.forks import INHERITED
 from standfast.runtime.replies import Reply
-from standfast.runtime.service import Service
+from standfast.runtime.service import Dispatcher
 from standfast.store.facts import FactLook
-from standfast.store.haste import check_haste, sent_off
-from standfast.store.port import Keeper, Parts
-from standfast.store.reading import Reader
-from standfast.store.shapes import SHARED_TENANT, Address, Claim, Header, ReceiptKey
+from standfast.store.haste import check_nonblocking, sent_off
+from standfast.store.port import MaintenancePort, StoreParts
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import SHARED_TENANT, Address, Claim, InstanceHeader, ReceiptKey
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -54,15 +54,15 @@ _LAST_NUMBER = 2**63 - 1
 """No database counts further."""
 
 
-class Desk:
+class CallContext:
     """Where the calls of one request are made: for its tenant, by its actor."""
 
     def __init__(  # noqa: PLR0913 - all that calls share, by name
         self,
-        service: Service,
+        service: Dispatcher,
         registry: Registry,
-        endings: Endings,
-        answering: Answering | None,
+        endings: CompletionWaiters,
+        answering: ReaderPools | None,
         *,
         directory: Directory,
         request: RequestContext,
@@ -94,11 +94,11 @@ class Desk:
         """What these calls may see: all of the tenant, or what is of the partition, if the request names one."""
         self.payload_limit = service.shared.settings.max_payload_bytes
 
-    def acting(self, request: RequestContext) -> Desk:
+    def acting(self, request: RequestContext) -> CallContext:
         """The desk of another request."""
         return self._another(request, None)
 
-    def acting_as(self, who: Actor | str | RequestContext, reason: str = "") -> Desk:
+    def acting_as(self, who: Actor | str | RequestContext, reason: str = "") -> CallContext:
         """The desk of another request, or of the same tenant by another actor; one that is given by id alone has no rights."""
         if isinstance(who, RequestContext):
             return self.acting(replace(who, reason=reason) if reason else who)
@@ -106,18 +106,18 @@ class Desk:
         actor, known = checked_actor(who), replace(self.request, brought=None, claims={}, session="", expires_at=None)
         return self.acting(replace(known, actor=actor, is_late=False, reason=reason))
 
-    def within(self, connection: object) -> Desk:
+    def within(self, connection: object) -> CallContext:
         """The desk of the same request in a transaction that the caller has open."""
         return self._another(self.request, connection, is_looked_up=self._is_looked_up, by=self.by)
 
-    def deciding(self, actor: Actor, stands_in: StandsIn | None) -> Desk:
+    def deciding(self, actor: Actor, stands_in: StandsIn | None) -> CallContext:
         """The desk of the same request by its actor as the directory knows them, for themselves or for somebody else."""
         if actor.kind == "system":
             return self._another(replace(self.request, actor=actor), self._connection)
         by = self.by._replace(stands_in=stands_in)
         return self._another(replace(self.request, actor=actor), self._connection, is_looked_up=True, by=by)
 
-    def relying_on(self, names: Collection[str]) -> Desk:
+    def relying_on(self, names: Collection[str]) -> CallContext:
         """The desk of the same request for one command, with what the host's directory says of these people; it asks the directory.
 
         The engine's own directory is asked about them in the commit, and the engine itself relies on nobody.
@@ -134,7 +134,7 @@ class Desk:
         """What the directory says of people now; it asks the directory."""
         return told_of(self.directory, self.tenant, names, self.service.shared.clock.now())
 
-    def needing(self, *capabilities: str) -> Desk:
+    def needing(self, *capabilities: str) -> CallContext:
         """The desk of the same request, whose actor must have these capabilities in the transaction that acts too."""
         if self.request.actor.kind == "system":
             return self
@@ -177,16 +177,16 @@ class Desk:
             return False
         return not self.directory.is_known_empty(self.tenant, self.service.shared.clock.now())
 
-    def looked_up(self) -> Desk:
+    def looked_up(self) -> CallContext:
         """The desk of the same request with the roles that the directory has for its actor, and what these may do; it asks the directory."""
         return self._looked_up() if self.may_hold_more else self
 
-    def with_roles(self) -> Desk:
+    def with_roles(self) -> CallContext:
         """The same, also where roles grant no capabilities: fields may be visible to them. ForbiddenError if the actor is deactivated."""
         return self._looked_up() if self.may_have_roles else self
 
-    def _looked_up(self) -> Desk:
-        check_haste()
+    def _looked_up(self) -> CallContext:
+        check_nonblocking()
         now = self.service.shared.clock.now()
         known = authority(self.directory, self.request, now)
         asked = replace(self.request, actor=known.actor)
@@ -205,24 +205,24 @@ class Desk:
         vouched = replace(vouched, is_known=known.is_known, is_person=known.is_person, granted=known.granted)
         return self.by._replace(asked=replace(asked, actor=brought, vouched=vouched.roles), vouched=vouched)
 
-    def known(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
+    def known(self, call: Callable[[CallContext], Reply[T]]) -> Reply[T]:
         """Have a call made by the actor as the directory knows them, where that makes a difference."""
         return self._with_directory(call) if self.may_hold_more else call(self)
 
-    def vouched_for(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
+    def vouched_for(self, call: Callable[[CallContext], Reply[T]]) -> Reply[T]:
         """Have a call made when the host's directory has said what the actor is, if there is one."""
         return self._with_directory(call) if self.must_ask else call(self)
 
-    def _with_directory(self, call: Callable[[Desk], Reply[T]]) -> Reply[T]:
-        check_haste()  # The call goes on where the directory has answered, which may be here.
+    def _with_directory(self, call: Callable[[CallContext], Reply[T]]) -> Reply[T]:
+        check_nonblocking()  # The call goes on where the directory has answered, which may be here.
         # What is done on a connection of the caller's is done on the caller's thread.
-        looked = answered(Reply[Desk](), self._looked_up) if self.is_within else self.consult(self._looked_up)
-        return followed(looked, call, self.reply())
+        looked = answered(Reply[CallContext](), self._looked_up) if self.is_within else self.consult(self._looked_up)
+        return and_then(looked, call, self.reply())
 
     def _another(
         self, request: RequestContext, connection: object, *, is_looked_up: bool = False, by: Acting | None = None
-    ) -> Desk:
-        return Desk(
+    ) -> CallContext:
+        return CallContext(
             self.service,
             self.registry,
             self.endings,
@@ -255,7 +255,7 @@ class Desk:
         self,
         address: Address,
         command: object,
-        answer: Callable[[Outcome], T],
+        answer: Callable[[CommandOutcome], T],
         *,
         comment: str = "",
         receipt: ReceiptKey | None = None,
@@ -296,7 +296,7 @@ class Desk:
             return failed(error)
         reply: Reply[T] = self.reply()
 
-        def settled(outcome: Outcome | None, error: BaseException | None) -> None:
+        def settled(outcome: CommandOutcome | None, error: BaseException | None) -> None:
             if error is not None:
                 reply.set_error(error)
             else:
@@ -322,13 +322,13 @@ class Desk:
         )
         return reply
 
-    def join(self, work: Callable[[Joint], T]) -> T:
+    def join(self, work: Callable[[JointCommit], T]) -> T:
         """Have several commands carried out in one transaction: the caller's, if this desk is within one, or one of the engine's own."""
         return self.service.joints.run(work, self._connection)
 
     def reply(self) -> Reply[T]:
         """An answer to come: from the engine's threads, or, if it has none, from whoever drives it."""
-        return Reply() if self.service.has_threads else DrivenReply()
+        return Reply() if self.service.has_threads else ManualReply()
 
     def changed(
         self,
@@ -362,10 +362,10 @@ class Desk:
     def record(
         self,
         change: Change | Callable[[T], Change | Sequence[Change] | None],
-        work: Callable[[Parts], T],
+        work: Callable[[StoreParts], T],
         *,
         may_repeat: bool = False,
-        check: Callable[[Desk], None] | None = None,
+        check: Callable[[CallContext], None] | None = None,
         needs_right: bool = True,
     ) -> T:
         """Do the work and write its audit entry, in one transaction with a look at who may do it; see `operate`.
@@ -374,7 +374,7 @@ class Desk:
         returns False: then nothing was changed. Without `needs_right` the actor is not looked up.
         """
 
-        def both(parts: Parts) -> T:
+        def both(parts: StoreParts) -> T:
             result = work(parts)
             made = change(result) if callable(change) else change
             entries = () if made is None or result is False else (made,) if isinstance(made, Change) else made
@@ -382,7 +382,7 @@ class Desk:
                 parts.changes().add(entry)
             return result
 
-        def together(parts: Parts) -> T:
+        def together(parts: StoreParts) -> T:
             with parts.together():
                 return both(parts)
 
@@ -392,11 +392,11 @@ class Desk:
 
     def keep(
         self,
-        work: Callable[[Keeper], T],
+        work: Callable[[MaintenancePort], T],
         *,
         may_repeat: bool = False,
         is_patient: bool = True,
-        check: Callable[[Desk], None] | None = None,
+        check: Callable[[CallContext], None] | None = None,
     ) -> T:
         """Have work of an operator done, on the connection that is kept for it."""
         return self.operate(
@@ -405,11 +405,11 @@ class Desk:
 
     def operate(
         self,
-        work: Callable[[Parts], T],
+        work: Callable[[StoreParts], T],
         *,
         may_repeat: bool = False,
         is_patient: bool = True,
-        check: Callable[[Desk], None] | None = None,
+        check: Callable[[CallContext], None] | None = None,
     ) -> T:
         """Have work done that no decider decides, in one transaction with a look at who may do it. ForbiddenError if the actor may not.
 
@@ -419,7 +419,7 @@ class Desk:
             return self.service.operate(work, may_repeat=may_repeat, is_patient=is_patient)
         desk = self._looked_up() if self.must_ask else self
 
-        def authorized(parts: Parts) -> T:
+        def authorized(parts: StoreParts) -> T:
             with parts.together() as look:
                 acting = desk._authorized(look)  # noqa: SLF001 - it is one of these
                 if check is not None:
@@ -428,7 +428,7 @@ class Desk:
 
         return self.service.operate(authorized, may_repeat=may_repeat, is_patient=is_patient)
 
-    def _authorized(self, look: FactLook) -> Desk:
+    def _authorized(self, look: FactLook) -> CallContext:
         """The desk of the actor with the rights that a transaction finds; ForbiddenError if they may not act."""
         by = self.by
         asking = Asking(request=by.asked, tenant=self.tenant, stands_in=by.stands_in, vouched=by.vouched)
@@ -462,7 +462,7 @@ class Desk:
         """Have something tried out, which takes a processor for a while."""
         return self._ask(None if self._answering is None else self._answering.players, question, Reply())
 
-    def _ask(self, readers: Readers | None, question: Callable[[], T], reply: Reply[T]) -> Reply[T]:
+    def _ask(self, readers: ReaderPool | None, question: Callable[[], T], reply: Reply[T]) -> Reply[T]:
         if self.service.is_inherited:
             reply.set_error(StoppedError(INHERITED))
             return reply
@@ -472,7 +472,7 @@ class Desk:
         readers.ask(question, reply)
         return reply
 
-    def look(self, question: Callable[[Reader], T]) -> Reply[T]:
+    def look(self, question: Callable[[TenantReader], T]) -> Reply[T]:
         """Ask the database several things, all of them as of one moment."""
 
         def look() -> T:
@@ -481,16 +481,18 @@ class Desk:
 
         return self.read(look)
 
-    def facts(self, header: Header) -> ReadFacts:
+    def facts(self, header: InstanceHeader) -> ReadFacts:
         """What decisions about an instance can read from outside of it, for questions that no commit answers."""
         return ReadFacts(self.service, Place(header.tenant, header.partition))
 
-    def look_for(self, question: Callable[[Desk, Reader], T], *, needs_roles: Callable[[Reader], bool]) -> Reply[T]:
+    def look_for(
+        self, question: Callable[[CallContext, TenantReader], T], *, needs_roles: Callable[[TenantReader], bool]
+    ) -> Reply[T]:
         """Ask the database several things for the actor. The directory is asked for their roles only if these matter, and before the database is open."""
         if not self.may_have_roles:
             return self.look(lambda reader: question(self, reader))
 
-        def look(reader: Reader) -> tuple[T] | None:
+        def look(reader: TenantReader) -> tuple[T] | None:
             return None if needs_roles(reader) else (question(self, reader),)
 
         def look_with_roles() -> T:
@@ -501,12 +503,12 @@ class Desk:
         def go_on(found: tuple[T] | None) -> Reply[T]:
             return self.consult(look_with_roles) if found is None else Reply.of(found[0])
 
-        return followed(self.look(look), go_on, self.reply())
+        return and_then(self.look(look), go_on, self.reply())
 
     def read_for(
         self,
         question: Callable[[], R],
-        answer: Callable[[R, Desk], T],
+        answer: Callable[[R, CallContext], T],
         *,
         needs_roles: Callable[[R], bool],
         is_patient: bool = False,
@@ -522,9 +524,9 @@ class Desk:
             return answered(Reply(), lambda: answer(found, self))
 
         found = self.consult(question) if is_patient else self.read(question)
-        return followed(found, go_on, self.reply())
+        return and_then(found, go_on, self.reply())
 
-    def folded(self, reader: Reader, address: Address) -> CachedInstance | None:
+    def folded(self, reader: TenantReader, address: Address) -> CachedInstance | None:
         """An instance as its events tell it; None if there is none."""
         loaded = reader.load(address)
         if loaded is None:
@@ -552,7 +554,7 @@ def told_at(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
 
 
-def nothing(_outcome: Outcome) -> None:
+def nothing(_outcome: CommandOutcome) -> None:
     """The answer to a command of which the caller only wants to know that it was carried out."""
 
 

@@ -8,29 +8,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.document_views import AskedCondition, DocumentChoice
-from standfast.app.documents import Found, type_spec
+from standfast.app.documents import FoundDocument, type_spec
 from standfast.app.visibility import is_for, unshown
 from standfast.expressions import Expression
 from standfast.kernel.actor import Actor
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.moment import Moment
-from standfast.machine.graphs.graph import Condition, Node, Script
+from standfast.machine.graphs.graph import ConditionOp, Node, ScriptOp
 from standfast.machine.graphs.reads import ORG, RELATED
 from standfast.machine.runs import events as e
 from standfast.machine.runs.answers import merged
 from standfast.machine.runs.fields import is_mark
-from standfast.machine.runs.namespaces import CONTEXT, ENTITY, Asked, namespaces_of
-from standfast.machine.runs.state import State, Token
-from standfast.store.reading import Reader
+from standfast.machine.runs.namespaces import CONTEXT, ENTITY, ScopeQuery, namespaces_of
+from standfast.machine.runs.state import RunState, Token
+from standfast.store.reading import TenantReader
 
 _REDACTED: Final = (
     "a value that it read was redacted since, so nobody can tell what came out; `outcome` and `to` are as they were"
 )
 
 
-def choices_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentChoice]:
+def choices_of(desk: CallContext, reader: TenantReader, known: FoundDocument) -> list[DocumentChoice]:
     """All steps of a document that asked something when they were left, in order."""
     hidden = _hidden(desk, known)
     machine, state, found = known.machine, known.machine.initial(), list[DocumentChoice]()
@@ -44,7 +44,7 @@ def choices_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentChoice]
     return found
 
 
-def _hidden(desk: Desk, known: Found) -> frozenset[str]:
+def _hidden(desk: CallContext, known: FoundDocument) -> frozenset[str]:
     """The names of what is not told of: fields of the document, and those of others that it refers to, by the newest contracts of these."""
     spec, actor = known.parts.spec, desk.request.actor
     hidden = {f"{ENTITY}.{name}" for name in unshown(spec, actor)}
@@ -60,7 +60,7 @@ def _hidden(desk: Desk, known: Found) -> frozenset[str]:
 class _Asking:
     """A step that is left, in the state before that."""
 
-    def __init__(self, known: Found, state: State, stored: StoredEvent, event: e.StepCompleted) -> None:
+    def __init__(self, known: FoundDocument, state: RunState, stored: StoredEvent, event: e.StepCompleted) -> None:
         self._known, self._state, self._stored, self._event = known, state, stored, event
         self._routes = known.machine.routes_of(state)
 
@@ -94,7 +94,7 @@ class _Asking:
         return settings | {name: document.sources[name] for name in reads.refs if document.sources.get(name)}
 
     def _expressions(self, node: Node) -> Iterator[tuple[str, Expression]]:
-        if isinstance(node.op, Condition | Script):
+        if isinstance(node.op, ConditionOp | ScriptOp):
             yield "", self._routes.condition(node.id)
         for edge in self._routes.ways(node.id, self._event.outcome):
             guard = self._routes.guard(edge)
@@ -112,7 +112,7 @@ class _Asking:
             actor=Actor(id=stored.actor, on_behalf_of=stored.on_behalf_of),
         )
         output = self._event.output
-        asked = Asked(moment, self._state, node.id, merged(self._routes, token.data, node.id, output), output)
+        asked = ScopeQuery(moment, self._state, node.id, merged(self._routes, token.data, node.id, output), output)
         return namespaces_of(self._routes.graph.kind).values(asked)
 
     def _condition(

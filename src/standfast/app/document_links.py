@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from standfast.app.document_views import DocumentLink
-from standfast.app.documents import Found
+from standfast.app.documents import FoundDocument
 from standfast.app.visibility import visible
 from standfast.kernel.actor import Actor
 from standfast.kernel.history import StoredEvent
-from standfast.machine.graphs.graph import Action, Call
+from standfast.machine.graphs.graph import ActionOp, CallOp
 from standfast.machine.runs import events as e
-from standfast.machine.runs.state import State
-from standfast.store.reading import Reader
+from standfast.machine.runs.state import RunState
+from standfast.store.reading import TenantReader
 
 
-def links_of(reader: Reader, known: Found, actor: Actor) -> list[DocumentLink]:
+def links_of(reader: TenantReader, known: FoundDocument, actor: Actor) -> list[DocumentLink]:
     """All of them: references first, then what happened, in order."""
     return [*_references(known, actor), *_happened(reader, known)]
 
 
-def _references(known: Found, actor: Actor) -> Iterator[DocumentLink]:
+def _references(known: FoundDocument, actor: Actor) -> Iterator[DocumentLink]:
     data = visible(known.parts.spec, known.document.data, actor)
     for name, field in known.parts.spec.fields.items():
         given = data.get(name)
@@ -28,7 +28,7 @@ def _references(known: Found, actor: Actor) -> Iterator[DocumentLink]:
             yield DocumentLink(how="refers_to", type=field.of, id=given, field=name)
 
 
-def _happened(reader: Reader, known: Found) -> Iterator[DocumentLink]:
+def _happened(reader: TenantReader, known: FoundDocument) -> Iterator[DocumentLink]:
     machine, state = known.machine, known.machine.initial()
     for stored in reader.events(known.header.id):
         if stored.is_system:
@@ -38,7 +38,7 @@ def _happened(reader: Reader, known: Found) -> Iterator[DocumentLink]:
         state = machine.evolve(state, event)  # type: ignore[arg-type]
 
 
-def _told(known: Found, state: State, stored: StoredEvent, event: object) -> Iterator[DocumentLink]:
+def _told(known: FoundDocument, state: RunState, stored: StoredEvent, event: object) -> Iterator[DocumentLink]:
     match event:
         case e.DocumentCreated(origin=origin) | e.DocumentChanged(origin=origin) if origin:
             type_, _, id_ = origin.partition("/")
@@ -46,11 +46,11 @@ def _told(known: Found, state: State, stored: StoredEvent, event: object) -> Ite
             yield DocumentLink(how="made_by" if is_made else "changed_by", type=type_, id=id_, at=stored.at)
         case e.ChildStarted(step=number, child=child):
             op = known.machine.routes_of(state).node(state.open[number].node).op
-            assert isinstance(op, Call)
+            assert isinstance(op, CallOp)
             yield DocumentLink(how="started", type=op.definition, id=child, at=stored.at, step=number)
         case e.StepCompleted(step=number, output=dict() as output) if number in state.open:
             op = known.machine.routes_of(state).node(state.open[number].node).op
-            if isinstance(op, Action) and op.of:
+            if isinstance(op, ActionOp) and op.of:
                 is_new, name = not output.get("version_before"), str(output.get("id", ""))
                 yield DocumentLink(how="made" if is_new else "changed", type=op.of, id=name, at=stored.at, step=number)
         case _:

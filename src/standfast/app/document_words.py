@@ -6,7 +6,7 @@ from typing import Final
 
 from standfast.authoring.saga import words as saga
 from standfast.authoring.saga.words import event_name, instance_status, stored_statuses
-from standfast.authoring.words import Known
+from standfast.authoring.words import StepFacts
 
 __all__ = [
     "ACTIVE",
@@ -43,7 +43,7 @@ def step_status(
     return CANCELLED if told == SKIPPED and not outcome else told
 
 
-def event_status(type_: str, known: Known) -> str:
+def event_status(type_: str, known: StepFacts) -> str:
     """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
     told = saga.event_status(type_, known)
     return CANCELLED if told == SKIPPED and type_ != "step_skipped" else told

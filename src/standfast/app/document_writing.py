@@ -9,10 +9,10 @@ from uuid import UUID, uuid5
 
 import msgspec
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.document_views import DocumentView
-from standfast.app.documents import Found, Spoken, found, known_from, view_of
-from standfast.app.in_force import workflow_in_force
+from standfast.app.documents import FoundDocument, Spoken, found, known_from, view_of
+from standfast.app.in_force import active_workflow
 from standfast.errors import ConfigurationError, ForbiddenError, NotFoundError, PayloadError, RejectedError
 from standfast.kernel.decision import NOT_ALLOWED, Rejection
 from standfast.kernel.moment import Moment
@@ -23,11 +23,11 @@ from standfast.machine.runs.commands import CompleteStep, RunStep
 from standfast.machine.runs.document_commands import CreateDocument, Mutate, SupersedeDocument, TellDrift
 from standfast.machine.runs.fields import marks_of
 from standfast.machine.runs.refusals import Refusal
-from standfast.runtime.commit.joint import Joint
-from standfast.runtime.commit.submissions import Outcome, receipt_key
+from standfast.runtime.commit.joint import JointCommit
+from standfast.runtime.commit.submissions import CommandOutcome, receipt_key
 from standfast.runtime.handlers import EffectContext, Handler
 from standfast.runtime.work.call import run_coroutine
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 from standfast.store.shapes import Address
 
 Data = dict[str, object]
@@ -38,7 +38,7 @@ _MADE = UUID("5d1f9a52-7c0b-5b0e-9a57-1f0c8f3b7d11")
 """Where ids come from that follow from idempotency keys."""
 
 
-def spec_of(desk: Desk, name: str) -> DocumentSpec:
+def spec_of(desk: CallContext, name: str) -> DocumentSpec:
     """What the newest workflow of a type says of its documents."""
     program = desk.registry.library.recent(desk.tenant, name)
     assert program is not None
@@ -47,12 +47,12 @@ def spec_of(desk: Desk, name: str) -> DocumentSpec:
     return program.decider.graph.document
 
 
-def address_of(desk: Desk, name: str, key: str) -> Address:
+def address_of(desk: CallContext, name: str, key: str) -> Address:
     """Where the commands of a document go."""
     return desk.address(name, key)
 
 
-def made_id(desk: Desk, place: Reference, repeated: str = "") -> str:
+def made_id(desk: CallContext, place: Reference, repeated: str = "") -> str:
     """An id that no document has; with an idempotency key the same for the same call, so that it makes one document however often it is made."""
     if repeated:
         return str(uuid5(_MADE, "\0".join((desk.tenant, *place, repeated))))
@@ -60,12 +60,12 @@ def made_id(desk: Desk, place: Reference, repeated: str = "") -> str:
     return str(shared.chance.new_id(shared.clock.now()))
 
 
-def looks_up(desk: Desk) -> bool:
+def looks_up(desk: CallContext) -> bool:
     """Whether those whom workflows name are looked up: in a tenant that grants roles."""
     return desk.directory.grants_roles(desk.tenant, desk.service.shared.clock.now())
 
 
-def shown(desk: Desk, reader: Reader, name: str, key: str, *, is_amendment: bool = False) -> DocumentView:
+def shown(desk: CallContext, reader: TenantReader, name: str, key: str, *, is_amendment: bool = False) -> DocumentView:
     """A document that the caller was let do something to."""
     return view_of(desk, found(desk, reader, name, key, is_own=True), is_amendment=is_amendment)
 
@@ -80,7 +80,7 @@ class Amendment(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class WriteFingerprint(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody said, by which a repetition is told: the same words of another are another's, and give nothing away."""
 
     by: str
@@ -88,19 +88,21 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     words: Spoken | Amendment
 
 
-def said_of(desk: Desk, said: Spoken | Amendment) -> Said:
+def said_of(desk: CallContext, said: Spoken | Amendment) -> WriteFingerprint:
     """What the caller said of a command."""
     if isinstance(said, CreateDocument):
         said = msgspec.structs.replace(said, looks_up=False)
-    return Said(by=desk.request.actor.id, what=stored_name(said), words=said)
+    return WriteFingerprint(by=desk.request.actor.id, what=stored_name(said), words=said)
 
 
-def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, *, version: str = "") -> DocumentView:
+def carry_out(
+    desk: CallContext, reference: Reference, command: Spoken, repeated: str, *, version: str = ""
+) -> DocumentView:
     """Carry out one command in the transaction that the caller has open; the document as it is there, before he commits."""
     name, key = reference
     address, own = address_of(desk, name, key), desk.with_roles()
 
-    def write(joint: Joint) -> DocumentView:
+    def write(joint: JointCommit) -> DocumentView:
         if not version and joint.look(address) is None:
             raise NotFoundError("document", f"{name}/{key}")
         outcome = joint.carry_out(
@@ -118,7 +120,7 @@ def carry_out(desk: Desk, reference: Reference, command: Spoken, repeated: str, 
     return desk.join(write)
 
 
-def seen_inside(desk: Desk, joint: Joint, reference: Reference, *, version: int = 0) -> DocumentView:
+def seen_inside(desk: CallContext, joint: JointCommit, reference: Reference, *, version: int = 0) -> DocumentView:
     """A document as an open transaction has it, or the one that has taken its place in the command that made it this version."""
     known = _known(desk, joint, reference)
     document = known.document
@@ -127,14 +129,14 @@ def seen_inside(desk: Desk, joint: Joint, reference: Reference, *, version: int 
     return view_of(desk, known)
 
 
-def _known(desk: Desk, joint: Joint, reference: Reference) -> Found:
+def _known(desk: CallContext, joint: JointCommit, reference: Reference) -> FoundDocument:
     tracked = joint.look(address_of(desk, *reference))
     if tracked is None:
         raise NotFoundError("document", "/".join(reference))
     return known_from(tracked)
 
 
-def seen_after(desk: Desk, reader: Reader, reference: Reference, version: int) -> DocumentView:
+def seen_after(desk: CallContext, reader: TenantReader, reference: Reference, version: int) -> DocumentView:
     """A document after a command that made it this version: if another one took its place in that, by an edit, that one."""
     known = found(desk, reader, *reference, is_own=True)
     new = known.document.superseded_by
@@ -147,20 +149,20 @@ def seen_after(desk: Desk, reader: Reader, reference: Reference, version: int) -
 
 
 def amend(
-    desk: Desk, reference: Reference, command: Mutate, repeated: str = "", *, asked: Amendment | None = None
+    desk: CallContext, reference: Reference, command: Mutate, repeated: str = "", *, asked: Amendment | None = None
 ) -> DocumentView:
     """Two documents in one transaction: the old one is superseded, and the new one begins with the changes in it.
 
     Without an `Amendment` it follows from an edit. The same idempotency key gives the same document, and no second one.
     """
     name, key = reference
-    _, version = workflow_in_force(desk, name)
+    _, version = active_workflow(desk, name)
     own, address = desk.with_roles(), address_of(desk, name, key)
     receipt = receipt_key(address, repeated)
     said = said_of(desk, command if asked is None else asked)
     made = (asked.new_id if asked is not None else "") or made_id(desk, (name, key), repeated)
 
-    def write(joint: Joint) -> str:
+    def write(joint: JointCommit) -> str:
         known = _known(own, joint, reference)
         if joint.repeated(receipt, address, said) is not None:
             return known.document.superseded_by
@@ -190,7 +192,7 @@ def amend(
         return shown(own, reader, name, new, is_amendment=True)
 
 
-def amend_by_edit(desk: Desk, reference: Reference, command: Mutate, repeated: str = "") -> DocumentView:
+def amend_by_edit(desk: CallContext, reference: Reference, command: Mutate, repeated: str = "") -> DocumentView:
     """Make an amendment of an edit whose window asked for one; edit the document after all if it is editable by now."""
     try:
         return amend(desk, reference, command, repeated)
@@ -203,7 +205,7 @@ def amend_by_edit(desk: Desk, reference: Reference, command: Mutate, repeated: s
             raise (error if again.reason == Refusal.AMENDMENT_REQUIRED else again) from None
 
 
-def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
+def _amended(desk: CallContext, known: FoundDocument, command: Mutate) -> CreateDocument:
     """What begins in the place of a document."""
     data = _carried_over(known, command.payload)
     return CreateDocument(
@@ -220,7 +222,7 @@ def _amended(desk: Desk, known: Found, command: Mutate) -> CreateDocument:
     )
 
 
-def _carried_over(known: Found, changes: Data) -> Data:
+def _carried_over(known: FoundDocument, changes: Data) -> Data:
     """What an amendment begins with: what people gave, with the changes; what the workflow set or computed begins anew."""
     own = known.parts.system.union(known.parts.computed)
     kept = {name: value for name, value in known.document.data.items() if name not in own}
@@ -230,19 +232,19 @@ def _carried_over(known: Found, changes: Data) -> Data:
 # -- actions with a handler
 
 
-def handler_of(desk: Desk, name: str, action: str) -> str:
+def handler_of(desk: CallContext, name: str, action: str) -> str:
     """The name of the handler that computes what an action changes; empty if what is given is laid over the data."""
     found_ = next((each for each in spec_of(desk, name).actions if each.name == action), None)
     return "" if found_ is None else found_.handler
 
 
-def _own_handler(known: Found, action: str) -> str:
+def _own_handler(known: FoundDocument, action: str) -> str:
     """The handler of an action in the workflow that a document follows."""
     found_ = known.parts.actions.get(action)
     return "" if found_ is None else found_.handler
 
 
-def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> DocumentView:
+def act(desk: CallContext, reference: Reference, command: Mutate, repeated: str) -> DocumentView:
     """Judge an action, call its handler with the open transaction, and write what it computed in that."""
     own = desk.with_roles()
     if desk.is_within:
@@ -260,7 +262,7 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
         known = found(own, reader, name, key, is_own=True)
     handler = _judged_handler(own, known, command)
 
-    def write(joint: Joint) -> None:
+    def write(joint: JointCommit) -> None:
         _computed(own, joint, known, command, handler=handler, repeated=repeated)
 
     desk.join(write)
@@ -268,7 +270,9 @@ def act(desk: Desk, reference: Reference, command: Mutate, repeated: str) -> Doc
         return shown(own, reader, name, key)
 
 
-def _act_inside(desk: Desk, joint: Joint, reference: Reference, command: Mutate, *, repeated: str) -> DocumentView:
+def _act_inside(
+    desk: CallContext, joint: JointCommit, reference: Reference, command: Mutate, *, repeated: str
+) -> DocumentView:
     """The same in the transaction that the caller has open: its handler gets that connection, and the caller commits."""
     address = address_of(desk, *reference)
     known = _known(desk, joint, reference)
@@ -282,7 +286,7 @@ def _act_inside(desk: Desk, joint: Joint, reference: Reference, command: Mutate,
     return seen_inside(desk, joint, reference, version=outcome.version)
 
 
-def _judged_handler(desk: Desk, known: Found, command: Mutate) -> Handler | None:
+def _judged_handler(desk: CallContext, known: FoundDocument, command: Mutate) -> Handler | None:
     """The handler of an action that nothing stands against; None if the workflow that the document follows has none for it."""
     wanted = _own_handler(known, command.action)
     if not wanted:
@@ -296,8 +300,14 @@ def _judged_handler(desk: Desk, known: Found, command: Mutate) -> Handler | None
 
 
 def _computed(
-    desk: Desk, joint: Joint, known: Found, command: Mutate, *, handler: Handler | None, repeated: str
-) -> Outcome:
+    desk: CallContext,
+    joint: JointCommit,
+    known: FoundDocument,
+    command: Mutate,
+    *,
+    handler: Handler | None,
+    repeated: str,
+) -> CommandOutcome:
     """Write what the handler computes; without one, what was given."""
     address = address_of(desk, known.document.type, known.document.id)
     done = command
@@ -317,7 +327,7 @@ def _computed(
     )
 
 
-def called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, connection: object) -> object:
+def called(desk: CallContext, known: FoundDocument, command: Mutate, *, handler: Handler, connection: object) -> object:
     """What the handler gives, which is called as for a step of a workflow."""
     document = {**known.document.own(), "data": known.document.data}
     body = RunStep(step=0, node=command.action, first=0, input={"document": document, "payload": command.payload})
@@ -341,7 +351,7 @@ def called(desk: Desk, known: Found, command: Mutate, *, handler: Handler, conne
     return answer.output
 
 
-def judge(desk: Desk, known: Found, command: Mutate) -> None:
+def judge(desk: CallContext, known: FoundDocument, command: Mutate) -> None:
     """Raise what would be refused whatever the handler computes."""
     answer = objection(desk, known, msgspec.structs.replace(command, changes={}))
     if answer is not None:
@@ -349,7 +359,7 @@ def judge(desk: Desk, known: Found, command: Mutate) -> None:
         raise kind(reason=answer.code, message=answer.message)
 
 
-def objection(desk: Desk, known: Found, command: Mutate | TellDrift) -> Rejection | None:
+def objection(desk: CallContext, known: FoundDocument, command: Mutate | TellDrift) -> Rejection | None:
     """Why a command would be refused as things stand. The state is a copy of this call's own."""
     moment = Moment(
         now=desk.service.shared.clock.now(),
@@ -365,7 +375,7 @@ def objection(desk: Desk, known: Found, command: Mutate | TellDrift) -> Rejectio
     return answer if isinstance(answer, Rejection) else None
 
 
-def may_do(desk: Desk, known: Found, action: str) -> Rejection | None:
+def may_do(desk: CallContext, known: FoundDocument, action: str) -> Rejection | None:
     """Why the caller may not do something to a document, however it stands, and whatever is given."""
     copied = known._replace(state=copy.deepcopy(known.state))
     return objection(desk, copied, TellDrift(action=action))

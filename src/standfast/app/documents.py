@@ -8,7 +8,7 @@ from typing import NamedTuple, Never, TypeAlias
 
 import msgspec
 
-from standfast.app.desk import Desk, checked_after, checked_key, checked_limit
+from standfast.app.desk import CallContext, checked_after, checked_key, checked_limit
 from standfast.app.document_views import (
     AuditLine,
     DocumentMutation,
@@ -44,12 +44,12 @@ from standfast.machine.runs.law import READ
 from standfast.machine.runs.namespaces import actor_names
 from standfast.machine.runs.policies import judged
 from standfast.machine.runs.refusals import Refusal
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.machine.runs.windows import is_behind_gate, recall_objection, window_of
 from standfast.runtime.commit.cache import CachedInstance
 from standfast.runtime.commit.submissions import View
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader
 
 Data = dict[str, object]
 Spoken: TypeAlias = CreateDocument | Mutate | RequestTransition | TellDrift
@@ -61,11 +61,11 @@ _MOST_VERSIONS = 2**31 - 1
 """Fields, and characters of a value, that a refusal shows."""
 
 
-class Found(NamedTuple):
+class FoundDocument(NamedTuple):
     """A document as it stands."""
 
-    header: Header
-    state: State
+    header: InstanceHeader
+    state: RunState
     document: Document
     row: StoredDocument
     program: Program
@@ -90,7 +90,7 @@ class Found(NamedTuple):
         return parts
 
 
-def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = False) -> Found:
+def found(desk: CallContext, reader: TenantReader, type_: str, id_: str, *, is_own: bool = False) -> FoundDocument:
     """A document of the tenant that the caller may read; NotFoundError if there is none, ForbiddenError if it is others' matter.
 
     `is_own` if the machine has let them do something to it, or will be asked.
@@ -100,26 +100,26 @@ def found(desk: Desk, reader: Reader, type_: str, id_: str, *, is_own: bool = Fa
         raise NotFoundError("document", f"{type_}/{id_}")
     tracked = folded_workflow(desk, reader, row.instance)
     state = tracked.state
-    assert isinstance(state, State)
+    assert isinstance(state, RunState)
     assert state.document is not None
     if not is_own:
         _check_reader(desk, reader, row)
-    return Found(tracked.header, state, state.document, row, tracked.program)
+    return FoundDocument(tracked.header, state, state.document, row, tracked.program)
 
 
-def known_from(tracked: CachedInstance) -> Found:
+def known_from(tracked: CachedInstance) -> FoundDocument:
     """A document as a transaction has it that is not committed yet; NotFoundError if the instance is none."""
     state = tracked.state
-    if not isinstance(state, State) or state.document is None:
+    if not isinstance(state, RunState) or state.document is None:
         raise NotFoundError("document", f"{tracked.header.definition}/{tracked.header.key}")
     return _in_hand(tracked.header, tracked.program, state)
 
 
-def seen_in_hand(desk: Desk, command: Spoken) -> View:
+def seen_in_hand(desk: CallContext, command: Spoken) -> View:
     """How a document is seen right after a command, by what the commit has in hand; None where only its row tells when it was touched last."""
 
-    def see(header: Header, program: Program, state: object) -> DocumentView | None:
-        assert isinstance(state, State)
+    def see(header: InstanceHeader, program: Program, state: object) -> DocumentView | None:
+        assert isinstance(state, RunState)
         known = _in_hand(header, program, state)
         is_seen = _is_touched_by(command, known) and not known.document.superseded_by
         is_seen = is_seen and not known.parts.judges_by_settings  # The commit does not wait until they are read.
@@ -129,7 +129,7 @@ def seen_in_hand(desk: Desk, command: Spoken) -> View:
     return see
 
 
-def _is_touched_by(command: Spoken, known: Found) -> bool:
+def _is_touched_by(command: Spoken, known: FoundDocument) -> bool:
     """Whether the document was certainly written by a command that was carried out just now."""
     match command:
         case CreateDocument():
@@ -142,7 +142,7 @@ def _is_touched_by(command: Spoken, known: Found) -> bool:
             return window_of(known.machine.routes_of(known.state), known.state).window == "editable"
 
 
-def _in_hand(header: Header, program: Program, state: State) -> Found:
+def _in_hand(header: InstanceHeader, program: Program, state: RunState) -> FoundDocument:
     document = state.document
     assert document is not None
     row = StoredDocument(
@@ -157,10 +157,10 @@ def _in_hand(header: Header, program: Program, state: State) -> Found:
         created_at=header.created_at,
         updated_at=header.updated_at,
     )
-    return Found(header, state, document, row, program)
+    return FoundDocument(header, state, document, row, program)
 
 
-def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:
+def _check_reader(desk: CallContext, reader: TenantReader, row: StoredDocument) -> None:
     """Whoever wants a document may read it, who is asked about it or stands in for somebody who is, and who may look at all runs."""
     actor = desk.request.actor
     if actor.may(READ) or row.requester in {actor.id, actor.on_behalf_of}:
@@ -170,14 +170,14 @@ def _check_reader(desk: Desk, reader: Reader, row: StoredDocument) -> None:
         check_reader(desk, row.requester, what=f"look at the document {row.id!r}")
 
 
-def type_spec(desk: Desk, name: str) -> DocumentSpec | None:
+def type_spec(desk: CallContext, name: str) -> DocumentSpec | None:
     """What the newest workflow of a type says of its documents, which is remembered; None if there is none."""
     program = desk.registry.library.recent(desk.tenant, name)
     machine = None if program is None else program.decider
     return machine.graph.document if isinstance(machine, GraphMachine) else None
 
 
-def depends_on_roles(desk: Desk, name: object) -> bool:
+def depends_on_roles(desk: CallContext, name: object) -> bool:
     """Whether what the actor sees of the documents of a type depends on roles that the directory may have for them."""
     spec = type_spec(desk, checked_key(name, "type")) if desk.may_have_roles else None
     return spec is not None and (bool(spec.policies) or bool(unseen(spec, spec.fields, desk.request.actor)))
@@ -186,7 +186,7 @@ def depends_on_roles(desk: Desk, name: object) -> bool:
 # -- what a caller sees
 
 
-def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> DocumentView:
+def view_of(desk: CallContext, known: FoundDocument, *, is_amendment: bool = False) -> DocumentView:
     """A document, and what the caller can do from here."""
     header, document, row = known.header, known.document, known.row
     actor = desk.request.actor
@@ -217,7 +217,7 @@ def view_of(desk: Desk, known: Found, *, is_amendment: bool = False) -> Document
     )
 
 
-def _settings(desk: Desk, known: Found) -> Data:
+def _settings(desk: CallContext, known: FoundDocument) -> Data:
     """The settings of the organisation, if what is possible depends on them."""
     if not known.parts.judges_by_settings:
         return {}
@@ -226,7 +226,7 @@ def _settings(desk: Desk, known: Found) -> Data:
     return settings
 
 
-def _choices(desk: Desk, known: Found, org: Data) -> list[TransitionChoice]:
+def _choices(desk: CallContext, known: FoundDocument, org: Data) -> list[TransitionChoice]:
     if known.state.is_terminal:
         return []
     found = []
@@ -249,7 +249,7 @@ def _choices(desk: Desk, known: Found, org: Data) -> list[TransitionChoice]:
     return found
 
 
-def _takes_again(desk: Desk, known: Found, name: str) -> bool:
+def _takes_again(desk: CallContext, known: FoundDocument, name: str) -> bool:
     """Whether a transition that is under way can be asked for again, because its gate let nobody through; it is tried out."""
     header = known.header
     moment = Moment(
@@ -266,13 +266,13 @@ def _takes_again(desk: Desk, known: Found, name: str) -> bool:
     return not isinstance(answer, Rejection) or answer.code != Refusal.WORKFLOW_GATE_NOT_READY
 
 
-def _waits(known: Found) -> bool:
+def _waits(known: FoundDocument) -> bool:
     """Whether the document waits in its state."""
     place = known.parts.state_of[known.document.status]
     return any(step.node == place for step in known.state.open.values())
 
 
-def summary_of(desk: Desk, row: StoredDocument) -> DocumentSummary:
+def summary_of(desk: CallContext, row: StoredDocument) -> DocumentSummary:
     """A document in a list."""
     spec = type_spec(desk, row.type)
     has_ended = bool(row.superseded_by) or (spec is not None and row.status in spec.terminal)
@@ -303,7 +303,9 @@ def number(given: object, what: str) -> int:
     return given
 
 
-def versions_of(desk: Desk, reader: Reader, known: Found, page: tuple[object, object]) -> list[DocumentVersion]:
+def versions_of(
+    desk: CallContext, reader: TenantReader, known: FoundDocument, page: tuple[object, object]
+) -> list[DocumentVersion]:
     """The versions of a document behind one of them, so many, or all if that is None; the first one first."""
     spec, actor = known.parts.spec, desk.request.actor
     after, limit = page
@@ -312,13 +314,13 @@ def versions_of(desk: Desk, reader: Reader, known: Found, page: tuple[object, ob
     return [_version(each, spec, actor) for each in found]
 
 
-def version_of(desk: Desk, reader: Reader, known: Found, number: int) -> DocumentVersion:
+def version_of(desk: CallContext, reader: TenantReader, known: FoundDocument, number: int) -> DocumentVersion:
     """One version; NotFoundError if the document never had it."""
     row = kept_version(reader, known, number)
     return _version(row, known.parts.spec, desk.request.actor)
 
 
-def kept_version(reader: Reader, known: Found, number: int) -> StoredVersion:
+def kept_version(reader: TenantReader, known: FoundDocument, number: int) -> StoredVersion:
     """The row of a version; NotFoundError if the document never had it."""
     for each in reader.rows(DOCUMENT_VERSIONS, known.header.id, after=number - 1, limit=1):
         if each.version == number:
@@ -338,7 +340,9 @@ def _version(row: StoredVersion, spec: DocumentSpec, actor: Actor) -> DocumentVe
     )
 
 
-def differences(desk: Desk, reader: Reader, known: Found, pair: tuple[int, int]) -> list[FieldDifference]:
+def differences(
+    desk: CallContext, reader: TenantReader, known: FoundDocument, pair: tuple[int, int]
+) -> list[FieldDifference]:
     """What is different in two versions, field by field; of sensitive ones, and those for others' eyes, only that they are."""
     before, after = (_decode(kept_version(reader, known, number).data) for number in pair)
     spec, actor = known.parts.spec, desk.request.actor
@@ -363,7 +367,7 @@ def _difference(spec: DocumentSpec, name: str, pair: tuple[Data, Data], actor: A
     )
 
 
-def in_conflict(desk: Desk, reader: Reader, reference: tuple[str, str], seen: int) -> Never:
+def in_conflict(desk: CallContext, reader: TenantReader, reference: tuple[str, str], seen: int) -> Never:
     """Refuse an edit of a version that is not the newest, and say what is another one since; of what the caller may not read only that it is."""
     known = found(desk, reader, *reference, is_own=True)
     now = known.document.version
@@ -385,7 +389,7 @@ def _briefly(change: FieldDifference) -> str:
     return f"{change.field} ({shorten(before, _LONGEST_TOLD)} → {shorten(after, _LONGEST_TOLD)})"
 
 
-def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutation]:
+def mutations_of(desk: CallContext, reader: TenantReader, known: FoundDocument) -> list[DocumentMutation]:
     """What was done to a document, in order."""
     spec, actor = known.parts.spec, desk.request.actor
     traces = _traces(reader, known)
@@ -412,14 +416,14 @@ def mutations_of(desk: Desk, reader: Reader, known: Found) -> list[DocumentMutat
     return found
 
 
-def _traces(reader: Reader, known: Found) -> dict[int, str]:
+def _traces(reader: TenantReader, known: FoundDocument) -> dict[int, str]:
     """The trace of the request that each line of the audit follows from: lines are counted as the events are that they tell of."""
     events = (each for each in reader.events(known.header.id) if not each.is_system)
     told = (each for each in events if type(known.program.decode(each)) in AUDITED)
     return {number: each.trace for number, each in enumerate(told, 1)}
 
 
-def audit_of(desk: Desk, reader: Reader, known: Found) -> list[AuditLine]:
+def audit_of(desk: CallContext, reader: TenantReader, known: FoundDocument) -> list[AuditLine]:
     """The audit of a document, in order."""
     traces = _traces(reader, known)
     return [
@@ -441,7 +445,7 @@ def audit_of(desk: Desk, reader: Reader, known: Found) -> list[AuditLine]:
     ]
 
 
-def rounds_of(reader: Reader, known: Found) -> list[DocumentRound]:
+def rounds_of(reader: TenantReader, known: FoundDocument) -> list[DocumentRound]:
     """The rounds of a document, in order."""
     rounds: list[DocumentRound] = []
     for stored in reader.events(known.header.id):

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.kernel.changes import Change
 from standfast.store.editions import Edition, Editions
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 
 
 class _Published(NamedTuple):
@@ -19,14 +19,14 @@ class _Published(NamedTuple):
 
 
 def publish_edition(
-    desk: Desk,
+    desk: CallContext,
     subject: str,
     edition: Edition,
-    editions: Callable[[Parts], Editions],
+    editions: Callable[[StoreParts], Editions],
     *,
     reason: str,
     replaces: int | None = None,
-    check: Callable[[Desk], None],
+    check: Callable[[CallContext], None],
 ) -> Edition | None:
     """Publish an edition behind the newest one and return what is newest then; None if that is not the one that it replaces.
 
@@ -34,7 +34,7 @@ def publish_edition(
     """
     entry = desk.changed(subject, edition.name, "publish", reason=reason)
 
-    def work(parts: Parts) -> _Published:
+    def work(parts: StoreParts) -> _Published:
         kept = editions(parts)
         return _Published(kept.get(edition.tenant, edition.name), kept.publish(edition, replaces=replaces))
 

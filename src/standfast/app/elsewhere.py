@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from standfast.app.desk import Desk, checked_key
+from standfast.app.desk import CallContext, checked_key
 from standfast.app.document_writing import address_of, called, changes_of, judge, looks_up, made_id, spec_of
-from standfast.app.documents import Found, known_from
-from standfast.app.in_force import workflow_in_force, workflow_of
+from standfast.app.documents import FoundDocument, known_from
+from standfast.app.in_force import active_workflow, workflow_of
 from standfast.errors import (
     ConfigurationError,
     NotFoundError,
@@ -22,13 +22,13 @@ from standfast.machine.graphs.document import DocumentAction
 from standfast.machine.graphs.document_checks import actions_of
 from standfast.machine.runs.commands import CompleteStep, RunStep
 from standfast.machine.runs.document_commands import CreateDocument, Mutate
-from standfast.runtime.commit.joint import Joint
+from standfast.runtime.commit.joint import JointCommit
 from standfast.runtime.handlers import EffectContext, Fail
 
 Data = dict[str, object]
 
 
-class Errand(msgspec.Struct, frozen=True, kw_only=True):
+class DocumentActionTask(msgspec.Struct, frozen=True, kw_only=True):
     """What a step wants done."""
 
     type: str
@@ -46,19 +46,19 @@ class Errand(msgspec.Struct, frozen=True, kw_only=True):
     """The request of the actor, if they have asked for the transition: what they may do now is looked up by it."""
 
 
-class Elsewhere:
+class DocumentActions:
     """Carries it out. What another document refuses has failed the step for good: nothing that it wrote stands."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def run(self, context: EffectContext, body: object) -> object:
         """Carry out what a step wants done; the receipt is the answer of the step."""
         assert isinstance(body, RunStep)
-        assert isinstance(context.connection, Joint)
+        assert isinstance(context.connection, JointCommit)
         if body.is_compensation and body.output is None:
             return CompleteStep(step=body.step)  # It had failed, and so had changed nothing.
-        errand = msgspec.convert(body.input, settled(Errand))
+        errand = msgspec.convert(body.input, settled(DocumentActionTask))
         actor = _undoing(errand.actor) if body.is_compensation else errand.actor
         if actor.kind == "system":
             actor = replace(SYSTEM, on_behalf_of=actor.on_behalf_of) if actor.on_behalf_of else SYSTEM
@@ -87,7 +87,9 @@ def _undoing(actor: Actor) -> Actor:
 
 
 class _Deed:
-    def __init__(self, desk: Desk, context: EffectContext, joint: Joint, errand: Errand) -> None:
+    def __init__(
+        self, desk: CallContext, context: EffectContext, joint: JointCommit, errand: DocumentActionTask
+    ) -> None:
         self._desk, self._context, self._joint, self._errand = desk, context, joint, errand
         self._name, _ = workflow_of(desk, errand.type)
 
@@ -121,7 +123,7 @@ class _Deed:
             raise ConfigurationError(
                 f"{errand.action!r} has a handler, which a step cannot have called; take another action"
             )
-        _, version = workflow_in_force(self._desk, self._name)
+        _, version = active_workflow(self._desk, self._name)
         self._carry_out(key, command, may_create=True, definition_version=version)
         return self._receipt(key, 0)
 
@@ -144,7 +146,7 @@ class _Deed:
         self._carry_out(key, command)
         return self._receipt(key, known.document.version)
 
-    def _computed(self, known: Found, command: Mutate, name: str) -> Mutate:
+    def _computed(self, known: FoundDocument, command: Mutate, name: str) -> Mutate:
         """The command with what the handler of the action makes of it, which is called with the open transaction."""
         host = self._desk.directory.changes_unseen  # That one is not asked about steps on other documents.
         judge(self._desk if host else self._desk.with_roles(), known, command)
@@ -167,7 +169,7 @@ class _Deed:
             definition_version=definition_version,
         )
 
-    def _known(self, key: str) -> Found:
+    def _known(self, key: str) -> FoundDocument:
         tracked = self._joint.look(address_of(self._desk, self._name, key))
         if tracked is None:
             raise NotFoundError("document", f"{self._name}/{key}")
@@ -185,6 +187,6 @@ class _Deed:
         }
 
 
-def _told(errand: Errand, error: StandfastError) -> str:
+def _told(errand: DocumentActionTask, error: StandfastError) -> str:
     code = error.reason if isinstance(error, RejectedError) else error.code
     return f"{errand.type}.{errand.action} of {errand.id or 'a new document'} is refused ({code}): {error}"

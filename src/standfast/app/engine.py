@@ -15,26 +15,26 @@ from standfast.app.calls.faces import FutureEngineCalls
 from standfast.app.calls.run import final_state
 from standfast.app.charters import Organisation, Rules
 from standfast.app.consulting import answering
-from standfast.app.departure import Departure
-from standfast.app.desk import Desk, checked_tenant
-from standfast.app.errands import Errands
+from standfast.app.departure import GracefulShutdown
+from standfast.app.desk import CallContext, checked_tenant
+from standfast.app.errands import BuiltinHandlers
 from standfast.app.faces.blocking import EngineCalls
 from standfast.app.fact_source import EngineFacts
 from standfast.app.handling import Handling, NamedHandlers
 from standfast.app.incidents import directory_incidents
 from standfast.app.invocations import Invocations
-from standfast.app.life import Life
+from standfast.app.life import EngineLifecycle
 from standfast.app.notices import deliveries_of
-from standfast.app.office import Office
-from standfast.app.own import add_own, serve_own, serve_webhooks
-from standfast.app.readers import Readers
+from standfast.app.office import ApproverService
+from standfast.app.own import register_builtin_deciders, serve_builtin_deciders, serve_webhooks
+from standfast.app.readers import ReaderPool
 from standfast.app.references import BRINGS_ITS_OWN, AnyTyped, unregistrable
 from standfast.app.registry import Registry, shared_handler
 from standfast.app.resumption import RESUMPTION
 from standfast.app.reviewing import TaskReview
 from standfast.app.step_handlers import check_step_handler, takes_effects
 from standfast.app.units import UnitOfWork
-from standfast.app.waiters import Endings
+from standfast.app.waiters import CompletionWaiters
 from standfast.app.watched import Callbacks, Channels
 from standfast.app.webhooks import Webhooks
 from standfast.app.workflow_reads import KINDS
@@ -55,21 +55,21 @@ from standfast.people.directory import Directory
 from standfast.people.notices.notice import Channel, Notice
 from standfast.people.resolvers import Resolver
 from standfast.people.tables import TableDirectory
-from standfast.runtime.chance import Chance, SystemChance
+from standfast.runtime.chance import Randomness, SystemRandomness
 from standfast.runtime.clock import Clock, DatabaseClock
 from standfast.runtime.collector import OWN_PROCESS, collect_after
-from standfast.runtime.companions import Companion
+from standfast.runtime.companions import Interceptor
 from standfast.runtime.forks import INHERITED
 from standfast.runtime.handlers import Function
-from standfast.runtime.health import Health, Problem, Watched, WriteLock, problems_of
+from standfast.runtime.health import Health, HealthProblem, Watched, WriteLock, problems_of
 from standfast.runtime.loops.projections import Projection
-from standfast.runtime.service import Service
+from standfast.runtime.service import Dispatcher
 from standfast.runtime.settings import Settings
 from standfast.runtime.telemetry import Listener
-from standfast.runtime.workplace import Runtime
+from standfast.runtime.workplace import WorkerProcess
 from standfast.store.opening import DEFAULT_URL, open_store
 from standfast.store.port import Store
-from standfast.store.shapes import DEFAULT_TENANT, Header
+from standfast.store.shapes import DEFAULT_TENANT, InstanceHeader
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -111,7 +111,7 @@ class Engine(EngineCalls):
         migrate: bool = True,
         store: Store | None = None,
         clock: Clock | None = None,
-        chance: Chance | None = None,
+        chance: Randomness | None = None,
         threads: bool = True,
         directory: Directory | None = None,
         capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None = None,
@@ -122,14 +122,14 @@ class Engine(EngineCalls):
         self._codec, self._has_threads = codec or JsonCodec(), threads
         self._limit = self.settings.unhealthy_after.total_seconds()
         self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes, retry=self.settings.retry)
-        add_own(self.registry)
+        register_builtin_deciders(self.registry)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
-            self.service = Service(
+            self.service = Dispatcher(
                 self._store,
                 self.settings,
                 clock=clock or DatabaseClock(),
-                chance=chance or SystemChance(),
+                chance=chance or SystemRandomness(),
                 programs=self.registry.get,
                 languages=self.registry,
                 has_threads=threads,
@@ -137,24 +137,24 @@ class Engine(EngineCalls):
             self._named = NamedHandlers(self.service.shared.handlers, self._codec)
             self.registry.required = self._named.required
             self._invocations = Invocations(self.settings, self.service.shared.clock.now, self._named, invokers)
-            self.errands = Errands(self.service.shared.handlers, self.settings)
+            self.errands = BuiltinHandlers(self.service.shared.handlers, self.settings)
             """Who does what runs have the engine itself do."""
-            self.office = Office(self.service, directory)
+            self.office = ApproverService(self.service, directory)
             """Who finds the people that runs ask for."""
             self.errands.add(FindPeople, self.office.finder.find)
             self.errands.add(ReviewPeople, self.office.finder.review)
             self.deliveries = deliveries_of(self.service, self.office, self._invocations.outbound, self.registry)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
-            self.runtime = Runtime(self.service)
+            self.runtime = WorkerProcess(self.service)
             self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
-            endings = Endings(self.service, self._headers, final_state, has_threads=threads)
+            endings = CompletionWaiters(self.service, self._headers, final_state, has_threads=threads)
             self._desk = self._own_desk(endings, tenant, capabilities)
             self._serve_runs()
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
-            self._life = Life(self.service, self.runtime, endings, self._readers, leave=self._leave)
+            self._life = EngineLifecycle(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
                 self.runtime.attach()
             self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
@@ -164,10 +164,10 @@ class Engine(EngineCalls):
 
     def _own_desk(
         self,
-        endings: Endings,
+        endings: CompletionWaiters,
         tenant: str,
         capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None,
-    ) -> Desk:
+    ) -> CallContext:
         """Where the engine's own calls are made."""
         resolvers = checked_resolvers(capabilities)
         self.service.around.facts = EngineFacts(
@@ -175,7 +175,7 @@ class Engine(EngineCalls):
             self.registry,
             limit=self.service.shared.settings.max_payload_bytes,
         )
-        return Desk(
+        return CallContext(
             self.service,
             self.registry,
             endings,
@@ -187,7 +187,7 @@ class Engine(EngineCalls):
 
     def _serve_runs(self) -> None:
         """Have done what events and workflows of documents have the engine itself do."""
-        serve_own(self._desk, self.errands, self.deliveries, self.runtime.housekeeping.incidents)
+        serve_builtin_deciders(self._desk, self.errands, self.deliveries, self.runtime.housekeeping.incidents)
         reviews = TaskReview(self._desk, self.office.finder)
         self.runtime.housekeeping.review = reviews.look
         if isinstance(self.office.directory, TableDirectory):
@@ -375,7 +375,7 @@ class Engine(EngineCalls):
         self.service.shared.telemetry.listen(listener)
         return self
 
-    def accompany(self, companion: Companion) -> Self:
+    def accompany(self, companion: Interceptor) -> Self:
         """Have a companion be there for every command and every call of a handler: a tracer, an error tracker, a log that says whose work it is."""
         self.service.shared.telemetry.companions.add(companion)
         return self
@@ -414,7 +414,7 @@ class Engine(EngineCalls):
         SIGTERM again changes nothing; SIGINT again, while it stops, ends the process at once.
         """
         asked = shutdown or threading.Event()
-        with Departure(asked.set):
+        with GracefulShutdown(asked.set):
             try:
                 if self.settings.collect_after is None:
                     collect_after(OWN_PROCESS)
@@ -504,10 +504,10 @@ class Engine(EngineCalls):
             "directory_unreachable": len(directory_incidents(self.office.directory)),
         }
 
-    def _standstill(self) -> list[Problem]:
+    def _standstill(self) -> list[HealthProblem]:
         """Why nothing of the engine works here, if that is so."""
         told = INHERITED if self.service.is_inherited else "the engine is stopped" if self._life.is_closed else ""
-        return [Problem(told, is_outside=False)] if told else []
+        return [HealthProblem(told, is_outside=False)] if told else []
 
     def parts(self) -> list[Watched]:
         """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
@@ -519,11 +519,11 @@ class Engine(EngineCalls):
         return [*self.service.parts(), *self.runtime.parts(), *self._desk.endings.loops, *channels, *readers, database]
 
     @property
-    def _readers(self) -> list[Readers]:
+    def _readers(self) -> list[ReaderPool]:
         """Those who answer questions."""
         return [] if self._answering is None else self._answering.all
 
-    def _headers(self, tenant: str, partition: str, instances: Collection[InstanceId]) -> list[Header]:
+    def _headers(self, tenant: str, partition: str, instances: Collection[InstanceId]) -> list[InstanceHeader]:
         return self._store.reader(tenant, partition).headers(list(instances))
 
     def _warn_of_orphans(self) -> None:

@@ -23,7 +23,7 @@ Run = Callable[[EffectContext, T], object]
 """Does an errand; what it returns is a command for the run, or None."""
 
 
-class Errands:
+class BuiltinHandlers:
     """Who does which errand, by its type."""
 
     def __init__(self, handlers: Handlers, settings: Settings) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import cast
 
-from standfast.app.desk import Desk, checked_instant, checked_last, checked_limit, checked_tenant
+from standfast.app.desk import CallContext, checked_instant, checked_last, checked_limit, checked_tenant
 from standfast.app.process_views import ExpiredProcess
 from standfast.app.rights import check_reader
 from standfast.app.workflow_reads import LARGEST_PAGE
@@ -13,11 +13,11 @@ from standfast.errors import ForbiddenError
 from standfast.kernel.decision import NOT_ALLOWED
 from standfast.store.expiries import ExpiredQuery
 from standfast.store.pauses import ALL_TENANTS
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 
 
 def expired(
-    desk: Desk, *, before: datetime | None, tenant: str, after: ExpiredProcess | None, limit: int
+    desk: CallContext, *, before: datetime | None, tenant: str, after: ExpiredProcess | None, limit: int
 ) -> list[ExpiredProcess]:
     """A page of them, those whose time was over first first."""
     check_reader(desk, what="look for processes whose time is over")
@@ -33,7 +33,7 @@ def expired(
     return [_shown(each) for each in desk.service.survey(lambda parts: parts.expiries().expired(query))]
 
 
-def _whose(desk: Desk, tenant: str) -> str | None:
+def _whose(desk: CallContext, tenant: str) -> str | None:
     """The tenant whose processes are wanted; None for those of all."""
     if tenant in {"", desk.tenant}:
         return desk.tenant
@@ -43,7 +43,7 @@ def _whose(desk: Desk, tenant: str) -> str | None:
     return None if tenant == ALL_TENANTS else checked_tenant(tenant)
 
 
-def _shown(header: Header) -> ExpiredProcess:
+def _shown(header: InstanceHeader) -> ExpiredProcess:
     return ExpiredProcess(
         id=header.id,
         tenant_id=header.tenant,

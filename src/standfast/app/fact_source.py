@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from standfast.app.charters import RULES, SETTINGS, Charters, Data, KeptRules, body_of
+from standfast.app.charters import RULES, SETTINGS, Data, OrganisationRules, OrganisationSettings, body_of
 from standfast.app.people_below import PeopleBelow
 from standfast.app.registry import Registry
 from standfast.app.step_handlers import plain_data
@@ -25,8 +25,8 @@ from standfast.machine.runs.passed import Called
 from standfast.people.access import Access, Accesses, UnreadError
 from standfast.people.authorizing import authorize
 from standfast.runtime.commit.facts import Asking, Authorised, Place, Read
-from standfast.runtime.service import Service
-from standfast.store.facts import FactLook, FoundDocument, Gate
+from standfast.runtime.service import Dispatcher
+from standfast.store.facts import DocumentFactRecord, FactLook, Gate
 
 _MOST_DOCUMENTS: Final = 1_000
 _MOST_TENANTS: Final = 1_000
@@ -37,7 +37,7 @@ _OF_PEOPLE: Final = frozenset({"person", "rights", "services"})
 _OF_RUNS: Final = frozenset({"asked", "asks", "above"})
 """What is never remembered: it is read for each operator who needs it."""
 
-Body = KeptRules | Data | None
+Body = OrganisationRules | Data | None
 
 
 class _Charter(NamedTuple):
@@ -55,7 +55,7 @@ class EngineFacts:
         self.accesses = accesses
         self._limit = limit
         self._registry = registry
-        self._charters: Charters = registry.charters
+        self._charters: OrganisationSettings = registry.charters
         self._kept = _Kept()
 
     def known(self, place: Place, key: FactKey, now: datetime) -> Read | None:
@@ -207,7 +207,7 @@ class EngineFacts:
 class ReadFacts:
     """Facts for a question that no commit answers: each is read when it is asked for, on a connection for reading."""
 
-    def __init__(self, service: Service, place: Place) -> None:
+    def __init__(self, service: Dispatcher, place: Place) -> None:
         self._service = service
         self._place = place
         self._known: dict[FactKey, Fact] = {}
@@ -276,7 +276,7 @@ def _charter_of(key: FactKey) -> str:
     return SETTINGS if key.kind == "settings" else f"{RULES}{key.of}"
 
 
-def _document_fact(found: FoundDocument | None, not_in_force: str) -> Fact:
+def _document_fact(found: DocumentFactRecord | None, not_in_force: str) -> Fact:
     if found is None:
         return Fact(None, 0)
     row = found.row

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.people_below import PeopleBelow
 from standfast.app.workflow_reads import graph_of, workflow_row
 from standfast.errors import NotFoundError, RejectedError
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.records import STEPS
-from standfast.machine.graphs.graph import Call, Graph, Human, Task
+from standfast.machine.graphs.graph import CallOp, Graph, HumanOp, TaskOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.events import WorkflowForked, WorkflowStarted
 from standfast.machine.runs.forking import fork_problem, paused_problem
@@ -20,10 +20,10 @@ from standfast.machine.runs.law import OVERRIDE
 from standfast.machine.runs.passed import approvals_passed, calls_passed, under_way
 from standfast.machine.runs.refusals import Refusal
 from standfast.machine.runs.repair_commands import ForkWorkflow
-from standfast.machine.runs.state import Data, State
-from standfast.runtime.commit.submissions import Outcome
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header
+from standfast.machine.runs.state import Data, RunState
+from standfast.runtime.commit.submissions import CommandOutcome
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader
 
 
 class RepeatedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,9 +63,9 @@ class ForkPreview(msgspec.Struct, frozen=True, kw_only=True):
 class _Point(NamedTuple):
     """Where a run was."""
 
-    header: Header
+    header: InstanceHeader
     graph: Graph
-    state: State
+    state: RunState
     input: Data
     problem: str
     """Why no fork can begin there."""
@@ -77,7 +77,7 @@ class _Point(NamedTuple):
     """Whether the version is archived, which no new run begins with."""
 
 
-def _point(desk: Desk, reader: Reader, run: InstanceId, at: int) -> _Point:
+def _point(desk: CallContext, reader: TenantReader, run: InstanceId, at: int) -> _Point:
     """Where a run was after an event; a point in the midst of a decision names the next one that is not."""
     header = workflow_row(reader, run)
     graph = graph_of(desk, header)
@@ -88,23 +88,23 @@ def _point(desk: Desk, reader: Reader, run: InstanceId, at: int) -> _Point:
     events = reader.events(header.id)
     given = program.decode(events[0])
     assert isinstance(given, WorkflowStarted | WorkflowForked)
-    state = cast("State", program.replay(program.initial(), events[:at]))
+    state = cast("RunState", program.replay(program.initial(), events[:at]))
     problem = fork_problem(routes, state)
     if problem:
-        later = cast("State", program.replay(program.initial(), events[:at]))
+        later = cast("RunState", program.replay(program.initial(), events[:at]))
         for each in events[at:]:
-            later = cast("State", program.replay(later, (each,)))
+            later = cast("RunState", program.replay(later, (each,)))
             if not fork_problem(routes, later):
                 problem = f"{problem}; the next point is {each.sequence}"
                 break
     origin = given.origin if isinstance(given, WorkflowForked) else ""
-    now = cast("State", program.replay(program.initial(), events)) if header.paused_at else None
+    now = cast("RunState", program.replay(program.initial(), events)) if header.paused_at else None
     paused = paused_problem(now) if now else ""
     closed = desk.registry.library.closed(header.tenant, header.definition, header.definition_version)
     return _Point(header, graph, state, given.input, closed or problem, paused, origin, is_closed=bool(closed))
 
 
-def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPreview:
+def fork_preview(desk: CallContext, reader: TenantReader, run: InstanceId, at: int) -> ForkPreview:
     """What would become of a fork, as far as the run that it comes from tells."""
     point = _point(desk, reader, run, at)
     begun = [step.node for step in under_way(point.state)]
@@ -121,11 +121,11 @@ def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPr
     calls = [
         RepeatedCall(step=name, handler=op.work.handler, is_under_way=is_begun)
         for name, is_begun in again
-        if isinstance(op := ops[name], Task) and not (not is_begun and (name, True) in again)
+        if isinstance(op := ops[name], TaskOp) and not (not is_begun and (name, True) in again)
     ]
     tokens = {**point.state.tokens, **point.state.parked}
     waiting = {node.id for node, _ in nodes if node.execution == "wait"}
-    people, children = named(Human), named(Call)
+    people, children = named(HumanOp), named(CallOp)
     repeated = {step.retry_of for step in under_way(point.state)} | {token.retry_of for token in tokens.values()}
     return ForkPreview(
         at=at,
@@ -140,7 +140,7 @@ def fork_preview(desk: Desk, reader: Reader, run: InstanceId, at: int) -> ForkPr
     )
 
 
-def _decided(desk: Desk, routes: GraphIndex, state: State) -> list[str]:
+def _decided(desk: CallContext, routes: GraphIndex, state: RunState) -> list[str]:
     """The steps that people have decided, themselves or in runs that they called."""
     calls = calls_passed(routes, state)
     asking = (
@@ -149,16 +149,16 @@ def _decided(desk: Desk, routes: GraphIndex, state: State) -> list[str]:
     return list(dict.fromkeys((*approvals_passed(routes, state), *asking)))
 
 
-def _unapproved(desk: Desk, reader: Reader, point: _Point, at: int) -> int:
+def _unapproved(desk: CallContext, reader: TenantReader, point: _Point, at: int) -> int:
     """The last point up to this one at which nobody had decided anything that the run has left behind."""
     routes = GraphIndex(point.graph, desk.payload_limit)
     if not _decided(desk, routes, point.state):
         return at
     header = point.header
     program = desk.registry.get(header.tenant, header.definition, header.definition_version)
-    state, found = cast("State", program.initial()), at
+    state, found = cast("RunState", program.initial()), at
     for each in reader.events(header.id)[:at]:
-        state = cast("State", program.replay(state, (each,)))
+        state = cast("RunState", program.replay(state, (each,)))
         if _decided(desk, routes, state):
             break
         if not fork_problem(routes, state):
@@ -166,7 +166,7 @@ def _unapproved(desk: Desk, reader: Reader, point: _Point, at: int) -> int:
     return found
 
 
-def forked(desk: Desk, run: InstanceId, *, at: int, reason: str, patch: Data, key: str) -> InstanceId:
+def forked(desk: CallContext, run: InstanceId, *, at: int, reason: str, patch: Data, key: str) -> InstanceId:
     """Start a run where another one was. With other data it begins before the first approval, unless the actor may go past those."""
     may_override = desk.looked_up().request.actor.may(OVERRIDE)
     with desk.reader.look() as reader:
@@ -199,6 +199,6 @@ def forked(desk: Desk, run: InstanceId, *, at: int, reason: str, patch: Data, ke
     return reply.result()
 
 
-def _born(outcome: Outcome) -> InstanceId:
+def _born(outcome: CommandOutcome) -> InstanceId:
     assert outcome.instance is not None, "a start that was accepted has an instance"
     return outcome.instance

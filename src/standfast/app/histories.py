@@ -16,15 +16,15 @@ from standfast.app.masking import Mask
 from standfast.app.visibility import said
 from standfast.app.words import words_of
 from standfast.app.workflow_views import HistoryEntry
-from standfast.authoring.words import Known
+from standfast.authoring.words import StepFacts
 from standfast.kernel.actor import Actor
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
-from standfast.machine.graphs.graph import Graph, Human, Task
+from standfast.machine.graphs.graph import Graph, HumanOp, TaskOp
 from standfast.machine.runs.nodes import kind_of
 from standfast.store.findings import StepName
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 
 _STRETCH = 100
 """Events before a page that are read at once."""
@@ -70,7 +70,7 @@ class _Fact(NamedTuple):
         return self.event.type in _STARTS or bool(self.data.get("node"))
 
 
-class Teller:
+class HistoryRenderer:
     """Tells events one after the other to somebody: of documents only what is for their eyes."""
 
     def __init__(self, program: Program, graph: Graph | None, actor: Actor, mask: Mask | None = None) -> None:
@@ -91,7 +91,7 @@ class Teller:
         """Steps that wait for an operator."""
         self._is_paused = False
 
-    def page(self, reader: Reader, instance: InstanceId, *, after: int, limit: int | None) -> list[HistoryEntry]:
+    def page(self, reader: TenantReader, instance: InstanceId, *, after: int, limit: int | None) -> list[HistoryEntry]:
         """A page of the history of a run, told as if all before it had been told too."""
         facts = [self._fact(event) for event in reader.events(instance, after=after, limit=limit)]
         if after > 0 and facts:
@@ -107,7 +107,7 @@ class Teller:
                 self._undone[number] = compensates
                 self._names[compensates] = node
 
-    def _before(self, reader: Reader, instance: InstanceId, page: Sequence[_Fact], after: int) -> list[_Fact]:
+    def _before(self, reader: TenantReader, instance: InstanceId, page: Sequence[_Fact], after: int) -> list[_Fact]:
         """What happened to the steps of a page before it, and if need be, whether the run waited for an operator."""
         steps, must_know_pause = self._unexplained(page)
         before: list[_Fact] = []
@@ -137,7 +137,7 @@ class Teller:
     def _has_past(self, fact: _Fact, step: int) -> bool:
         """Whether it matters what happened to a step: how often its handler was called, or that it gave up."""
         node = None if self._graph is None else self._graph.nodes.get(self._names.get(step, ""))
-        is_called = node is None or isinstance(node.op, Task) or step in self._undone
+        is_called = node is None or isinstance(node.op, TaskOp) or step in self._undone
         return is_called or fact.event.type == "step_failed"
 
     def _fact(self, event: StoredEvent) -> _Fact:
@@ -184,10 +184,10 @@ class Teller:
         self, type_: str, number: int | None, data: Mapping[str, object], *, is_undoing: bool, calls: int
     ) -> str:
         node = None if self._graph is None else self._graph.nodes.get(self._names.get(number or 0, ""))
-        known = Known(
+        known = StepFacts(
             outcome=str(data.get("outcome", "")),
             reason=str(data.get("reason", "")),
-            is_human=node is not None and isinstance(node.op, Human),
+            is_human=node is not None and isinstance(node.op, HumanOp),
             is_waiting=node is not None and bool(kind_of(node).wait_kind),
             is_paused=self._is_paused,
             is_dead=number in self._dead,

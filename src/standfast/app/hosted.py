@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.document_views import EditCheck
 from standfast.app.document_writing import may_do, objection
-from standfast.app.documents import Found
+from standfast.app.documents import FoundDocument
 from standfast.app.visibility import refuse_masks
 from standfast.errors import ForbiddenError, PayloadError, RejectedError
 from standfast.kernel.decision import NOT_ALLOWED, Rejection
@@ -37,7 +37,7 @@ def made_elsewhere(command: Mutate) -> Mutate:
     return msgspec.structs.replace(command, changes=command.payload)
 
 
-def checked_edit(desk: Desk, known: Found, command: Mutate) -> EditCheck:
+def checked_edit(desk: CallContext, known: FoundDocument, command: Mutate) -> EditCheck:
     """Whether an edit would be taken as things stand; ForbiddenError if the caller may not make one."""
     version = known.document.version
     window = (
@@ -58,7 +58,7 @@ def checked_edit(desk: Desk, known: Found, command: Mutate) -> EditCheck:
     return EditCheck(is_allowed=False, version=version, window=window, code=refusal.code, why=refusal.message)
 
 
-def _is_barred(desk: Desk, known: Found, command: Mutate) -> bool:
+def _is_barred(desk: CallContext, known: FoundDocument, command: Mutate) -> bool:
     """Whether somebody may not edit a document at all, whatever they change, and so is told nothing about it."""
     bare = objection(desk, known, msgspec.structs.replace(command, payload={}, changes={}))
     if bare is None or bare.code != NOT_ALLOWED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from standfast.app.blueprint_refusals import BlueprintRefusal, refused
-from standfast.app.desk import Desk, checked_key
+from standfast.app.desk import CallContext, checked_key
 from standfast.authoring.document import start_problem
 from standfast.errors import NotFoundError, RejectedError
 from standfast.machine.machine import GraphMachine
@@ -11,7 +11,7 @@ from standfast.machine.runs.refusals import Refusal
 from standfast.store.blueprints import InForce
 
 
-def workflow_of(desk: Desk, type_: str) -> tuple[str, str]:
+def workflow_of(desk: CallContext, type_: str) -> tuple[str, str]:
     """The workflow of a type, which has its name, and its newest version: the newest in use, or else the newest that is archived."""
     name = checked_key(type_, "type")
     program = desk.registry.library.known(desk.tenant, name)
@@ -21,7 +21,7 @@ def workflow_of(desk: Desk, type_: str) -> tuple[str, str]:
     return name, program.definition_version
 
 
-def workflow_in_force(desk: Desk, type_: str) -> tuple[str, str]:
+def active_workflow(desk: CallContext, type_: str) -> tuple[str, str]:
     """The workflow that a new document of a type begins with: what was published last of a contract or a body, or was registered by code.
 
     It is looked up each time: what is archived in one process begins in none.
@@ -44,7 +44,7 @@ def workflow_in_force(desk: Desk, type_: str) -> tuple[str, str]:
     return name, workflow
 
 
-def check_in_use(desk: Desk, name: str, workflow: str) -> None:
+def check_in_use(desk: CallContext, name: str, workflow: str) -> None:
     """RejectedError if a workflow is out of use, so that documents neither begin with it nor are moved to it. One that another has replaced is in use."""
     _check_open(desk, name, workflow)
     found = desk.reader.in_force(name)
@@ -63,7 +63,7 @@ def _check_kept(name: str, found: InForce) -> None:
         raise refused(BlueprintRefusal.WORKFLOW_ARCHIVED, told)
 
 
-def _check_open(desk: Desk, name: str, workflow: str = "") -> None:
+def _check_open(desk: CallContext, name: str, workflow: str = "") -> None:
     """RejectedError if somebody has archived the workflow as a definition, or, without one, if all workflows of the type are archived."""
     library = desk.registry.library
     closed = library.set_aside(desk.tenant, name, workflow) if workflow else library.closed(desk.tenant, name)
@@ -71,7 +71,7 @@ def _check_open(desk: Desk, name: str, workflow: str = "") -> None:
         raise RejectedError(reason=Refusal.ARCHIVED.value, message=closed)
 
 
-def _in_use(desk: Desk, name: str, found: InForce) -> str:
+def _in_use(desk: CallContext, name: str, found: InForce) -> str:
     """The workflow that stands in for one that is taken out of use: the one before it, of the same owner."""
     workflow = desk.reader.stand_in(name, found)
     if not workflow:

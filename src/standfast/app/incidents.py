@@ -11,13 +11,13 @@ from standfast.people.watching import WatchedDirectory
 from standfast.runtime.context import EngineContext
 from standfast.runtime.loops.incidents import hung_calls
 from standfast.runtime.work.unreadable import Unread, unread_words
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 
 _MOST = 1000
 
 
 def incidents_in(
-    parts: Parts, shared: EngineContext, *, now: datetime, moment: datetime | None
+    parts: StoreParts, shared: EngineContext, *, now: datetime, moment: datetime | None
 ) -> Iterator[IncidentInfo]:
     """What has waited for too long."""
     workers = {each.id: each.name for each in parts.workers().live(moment)}
@@ -62,7 +62,7 @@ def directory_incidents(directory: Directory) -> list[IncidentInfo]:
     return [IncidentInfo(kind="directory_unreachable", told=told, remedy=remedy, since=silence.since)]
 
 
-def _unread(parts: Parts, shared: EngineContext, moment: datetime | None) -> Iterator[IncidentInfo]:
+def _unread(parts: StoreParts, shared: EngineContext, moment: datetime | None) -> Iterator[IncidentInfo]:
     """Work whose words this process does not know although it has the code of their language."""
     handlers = sorted({name for each in parts.workers().live(moment) for name in each.handlers})
     spoken = {each.language for each in shared.languages.commands()}

@@ -12,7 +12,7 @@ from standfast.authoring.process.compiler import ARGUMENTS, RESPONSE_HEADERS, op
 from standfast.authoring.process.format import OWN_INVOKERS
 from standfast.errors import ConfigurationError
 from standfast.kernel.vocabulary import name_flaw
-from standfast.outbound.addresses import Allowance
+from standfast.outbound.addresses import AddressAllowance
 from standfast.outbound.http import Outbound
 from standfast.outbound.invokers import Invocation, Invoker, checked_invoker, installed_invoker
 from standfast.outbound.secrets import Lent
@@ -33,7 +33,7 @@ class Invocations:
         handlers: NamedHandlers,
         given: Mapping[str, Invoker] | None,
     ) -> None:
-        self.outbound = Outbound(Allowance.of(settings.outbound_allow))
+        self.outbound = Outbound(AddressAllowance.of(settings.outbound_allow))
         """The engine's way to other systems."""
         self.lent = Lent.of(settings.webhook_secrets)
         """What requests of workflows may be signed with."""

@@ -14,7 +14,7 @@ import msgspec
 
 from standfast.app.accompanying import step_call
 from standfast.app.engine import Engine
-from standfast.runtime.companions import CallFacts, Companion
+from standfast.runtime.companions import CallFacts, Interceptor
 
 __all__ = ["JsonFormatter", "log_json", "tell_whose"]
 
@@ -62,7 +62,7 @@ def _telling(value: object) -> object:
         return f"<a {type(value).__name__} that cannot be shown>"
 
 
-class _Calls(Companion):
+class _Calls(Interceptor):
     """Has the records of a call say whose it is."""
 
     def call(self, facts: CallFacts) -> _Call:

@@ -8,15 +8,15 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from standfast.app.desk import Desk, checked_key
+from standfast.app.desk import CallContext, checked_key
 from standfast.app.rights import permit
 from standfast.errors import NotFoundError
 from standfast.kernel.decision import NOT_ALLOWED, Rejection
 from standfast.kernel.ids import InstanceId
 from standfast.runtime.commit.cache import CachedInstance
-from standfast.runtime.commit.submissions import Outcome, receipt_key
-from standfast.store.reading import Reader
-from standfast.store.shapes import Address, Header, InstanceQuery
+from standfast.runtime.commit.submissions import CommandOutcome, receipt_key
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import Address, InstanceHeader, InstanceQuery
 
 S = TypeVar("S")
 V = TypeVar("V")
@@ -26,11 +26,11 @@ DELETED = "deleted"
 _PAGE = 500
 
 
-class Kept(Generic[S]):
+class NamedInstances(Generic[S]):
     """Schedules, batches: what is kept under an id, which is a name of its partition."""
 
     def __init__(
-        self, desk: Desk, word: str, kind: type[S], query: InstanceQuery, *, managers: Sequence[str] = ()
+        self, desk: CallContext, word: str, kind: type[S], query: InstanceQuery, *, managers: Sequence[str] = ()
     ) -> None:
         self._desk = desk
         self._managers = managers
@@ -54,7 +54,7 @@ class Kept(Generic[S]):
 
     def send(
         self, name: str, command: object, command_id: str = "", *, may_create: bool = False, comment: str = ""
-    ) -> Outcome:
+    ) -> CommandOutcome:
         """Have a command carried out; what came of it, or of the same one before."""
         address = self._address(name)
         receipt = receipt_key(address, checked_key(command_id, "command id", may_be_empty=True))
@@ -63,19 +63,19 @@ class Kept(Generic[S]):
             address, command, _as_it_is, receipt=receipt, may_create=may_create, comment=comment
         ).result()
 
-    def found(self, name: str) -> tuple[Header, S]:
+    def found(self, name: str) -> tuple[InstanceHeader, S]:
         """One that is there; NotFoundError if not."""
         with self._desk.reader.look() as reader:
             return self.read(reader, name)
 
-    def read(self, reader: Reader, name: str) -> tuple[Header, S]:
+    def read(self, reader: TenantReader, name: str) -> tuple[InstanceHeader, S]:
         """The same, as of the moment of other questions."""
         return self._shown(name, self._desk.folded(reader, self._address(name)))
 
     def _address(self, name: str) -> Address:
         return self._desk.address(self._query.definition, name)
 
-    def _shown(self, name: str, tracked: CachedInstance | None) -> tuple[Header, S]:
+    def _shown(self, name: str, tracked: CachedInstance | None) -> tuple[InstanceHeader, S]:
         if tracked is None or tracked.header.reason == DELETED:
             raise NotFoundError(self._word, name)
         assert isinstance(tracked.state, self._kind)
@@ -83,8 +83,8 @@ class Kept(Generic[S]):
 
     def listed(
         self,
-        reader: Reader,
-        show: Callable[[Header, S], V],
+        reader: TenantReader,
+        show: Callable[[InstanceHeader, S], V],
         *,
         before: InstanceId | None,
         limit: int,
@@ -94,7 +94,7 @@ class Kept(Generic[S]):
         states = ((each, self._desk.folded(reader, self._desk.address(instance=each.id))) for each in found)
         return [show(*self._shown(header.key, tracked)) for header, tracked in states]
 
-    def pages(self, reader: Reader, before: InstanceId | None, limit: int) -> Iterator[list[Header]]:
+    def pages(self, reader: TenantReader, before: InstanceId | None, limit: int) -> Iterator[list[InstanceHeader]]:
         """The rows of those that are there behind one of them, the newest first, as many at a time as are wanted."""
         size = min(limit, _PAGE)
         while True:
@@ -105,5 +105,5 @@ class Kept(Generic[S]):
             before = page[-1].id
 
 
-def _as_it_is(outcome: Outcome) -> Outcome:
+def _as_it_is(outcome: CommandOutcome) -> CommandOutcome:
     return outcome

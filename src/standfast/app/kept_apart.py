@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from standfast.app.authorities import open_people
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.task_reads import inboxes, tasks_of
 from standfast.app.task_views import HumanTask, TaskCounts, listed_task
 from standfast.app.workflow_reads import folded_workflow, graph_of
@@ -21,19 +21,19 @@ from standfast.kernel.facts import PersonFact, person_fact
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE, StoredPerson
 from standfast.kernel.records import TASKS, StoredTask
-from standfast.machine.graphs.graph import Graph, Human
+from standfast.machine.graphs.graph import Graph, HumanOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs.candidates import givers_of, name_refusal, question_of
 from standfast.machine.runs.entitlement import given_lapse
 from standfast.machine.runs.errands import Person
 from standfast.machine.runs.lateness import is_over
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.people.authority import Authority
 from standfast.runtime.commit.cache import CachedInstance
 from standfast.runtime.pauses import holds_timers
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader
 from standfast.store.tasks import ListedTask, TaskQuery
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ MOST_COUNTED = 1000
 """Questions of somebody that are looked at one by one in order to count them."""
 
 
-class Told:
+class DirectoryAnswers:
     """What a directory of the host has said of people for one list, and whom it is still to be asked about."""
 
     def __init__(self) -> None:
@@ -49,9 +49,9 @@ class Told:
         self.missing: set[str] = set()
 
 
-def looked(desk: Desk, question: Callable[[Reader, Told], T]) -> T:
+def looked(desk: CallContext, question: Callable[[TenantReader, DirectoryAnswers], T]) -> T:
     """Ask the database what depends on people. A directory of the host is asked about them while no question of the database is open."""
-    told = Told()
+    told = DirectoryAnswers()
     while True:
         with desk.reader.look() as reader:
             found = question(reader, told)
@@ -62,13 +62,13 @@ def looked(desk: Desk, question: Callable[[Reader, Told], T]) -> T:
 
 
 def open_to(
-    desk: Desk,
-    reader: Reader,
+    desk: CallContext,
+    reader: TenantReader,
     queries: Sequence[TaskQuery],
     after: HumanTask | None,
     *,
     authority: Authority,
-    told: Told,
+    told: DirectoryAnswers,
 ) -> list[HumanTask]:
     """A page of the open questions that one of these asks for, without those that the actor of the desk may not decide."""
     found, limit, inbox = list[HumanTask](), queries[0].limit, _Inbox(desk, reader, authority, told)
@@ -81,14 +81,19 @@ def open_to(
 
 
 def open_in(
-    desk: Desk, reader: Reader, instances: Sequence[InstanceId], *, authority: Authority, told: Told
+    desk: CallContext,
+    reader: TenantReader,
+    instances: Sequence[InstanceId],
+    *,
+    authority: Authority,
+    told: DirectoryAnswers,
 ) -> list[InstanceId]:
     """Those of some runs in which a question waits that asks the actor of the desk, and that they may decide."""
     found = set(_Inbox(desk, reader, authority, told).asking(instances))
     return [each for each in instances if each in found]
 
 
-def counted(desk: Desk, reader: Reader, authority: Authority, told: Told) -> TaskCounts:
+def counted(desk: CallContext, reader: TenantReader, authority: Authority, told: DirectoryAnswers) -> TaskCounts:
     """How many questions are in each inbox of somebody; beyond a bound as the database counts them."""
     now = desk.service.shared.clock.now()
     people = inboxes(authority)
@@ -118,7 +123,7 @@ def counted(desk: Desk, reader: Reader, authority: Authority, told: Told) -> Tas
 class _Inbox:
     """Looks at the questions of one page."""
 
-    def __init__(self, desk: Desk, reader: Reader, authority: Authority, told: Told) -> None:
+    def __init__(self, desk: CallContext, reader: TenantReader, authority: Authority, told: DirectoryAnswers) -> None:
         self._told = told
         self._desk = desk
         self._reader = reader
@@ -148,7 +153,7 @@ class _Inbox:
         ]
         return (each.instance for each in self.decidable([each for each in listed if each is not None]))
 
-    def _listed(self, header: Header, task: StoredTask, people: Sequence[StoredPerson]) -> HumanTask | None:
+    def _listed(self, header: InstanceHeader, task: StoredTask, people: Sequence[StoredPerson]) -> HumanTask | None:
         """A question as it is in the actor's list; None if it asks others alone."""
         mine = {(each.kind, each.name) for each in inboxes(self._authority, header.definition)}
         seats = [each.stands_for for each in people if (each.kind, each.name) in mine]
@@ -159,10 +164,10 @@ class _Inbox:
         )
         return listed_task(listed, self._authority.actor)
 
-    def _is_barred(self, header: Header, task: HumanTask, *, is_touched: bool) -> bool:
+    def _is_barred(self, header: InstanceHeader, task: HumanTask, *, is_touched: bool) -> bool:
         try:
             node = graph_of(self._desk, header).nodes.get(task.name)
-            if node is None or not isinstance(node.op, Human):
+            if node is None or not isinstance(node.op, HumanOp):
                 return False
             op, is_apart = node.op, _is_apart(graph_of(self._desk, header), task.name)
             may_keep_out = is_touched or is_apart or not op.self_approval or self._acts_for_others(task)
@@ -176,7 +181,9 @@ class _Inbox:
         except (DefinitionError, UnknownEventError):
             return False
 
-    def _is_kept_out(self, header: Header, task: HumanTask, op: Human, *, is_apart: bool, is_touched: bool) -> bool:
+    def _is_kept_out(
+        self, header: InstanceHeader, task: HumanTask, op: HumanOp, *, is_apart: bool, is_touched: bool
+    ) -> bool:
         """Whether the run is the actor's own matter, or that of all for whom they would decide; or they have decided what is to be another's."""
         acts_for_others = self._acts_for_others(task)
         given = list(self._reader.rows(TASK_DECISIONS, header.id)) if is_apart or acts_for_others else []
@@ -223,12 +230,12 @@ class _Inbox:
         own = next((each for each in seats if each.person.kind == "user" and each.person.name in names), None)
         return bool(name_refusal(routes, state, step, names | givers_of(own)))
 
-    def _is_held(self, header: Header) -> bool:
+    def _is_held(self, header: InstanceHeader) -> bool:
         """Whether timers of a run may not have fired although they are due: it is paused, or its definition, its tenant or everything is."""
         standing = self._desk.service.standing
         return header.status == "paused" or bool(standing.pauses and holds_timers(standing.over(header)))
 
-    def _is_over(self, header: Header, task: HumanTask) -> bool:
+    def _is_over(self, header: InstanceHeader, task: HumanTask) -> bool:
         """Whether nobody can decide it any more, because its time is over while the run is held up."""
         tracked, now = folded_workflow(self._desk, self._reader, header.id), self._desk.service.shared.clock.now()
         pending = self._desk.service.standing.due(header, tracked.program.language, tracked.timers, now)
@@ -236,7 +243,7 @@ class _Inbox:
         step = state.open.get(task.step_number)
         return step is not None and is_over(routes, state, step, now, pending=pending)
 
-    def _is_anothers(self, task: HumanTask, op: Human) -> bool:
+    def _is_anothers(self, task: HumanTask, op: HumanOp) -> bool:
         """Whether those who are asked have to decide themselves, and the actor only stands in for them."""
         authority = self._authority
         if op.delegable or not (authority.stands_in_for or authority.actor.on_behalf_of):
@@ -245,7 +252,7 @@ class _Inbox:
             return True
         return not authority.is_asked(open_people(self._reader, task.instance, task.step_number))
 
-    def _is_not_lent(self, header: Header, task: HumanTask) -> bool:
+    def _is_not_lent(self, header: InstanceHeader, task: HumanTask) -> bool:
         """Whether it asks by name, or by another role, for whom the actor stands in as holder of one role."""
         authority = self._authority
         if not any(each.role for each in authority.stands_in_for):
@@ -253,7 +260,7 @@ class _Inbox:
         people = open_people(self._reader, task.instance, task.step_number)
         return not authority.is_one_of(people, definition=header.definition)
 
-    def _has_lapsed(self, header: Header, task: HumanTask, op: Human) -> bool:
+    def _has_lapsed(self, header: InstanceHeader, task: HumanTask, op: HumanOp) -> bool:
         """Whether the actor was asked as holder of a role, or in the place of others, and that is over: for them, or for whom they would decide."""
         authority = self._authority
         if not (_asks_roles(op) or task.stands_for) or (task.role and task.role in authority.actor.roles):
@@ -275,26 +282,26 @@ class _Inbox:
             for each in own
         )
 
-    def _folded(self, instance: InstanceId) -> tuple[GraphIndex, State]:
+    def _folded(self, instance: InstanceId) -> tuple[GraphIndex, RunState]:
         return _known_of(folded_workflow(self._desk, self._reader, instance))
 
 
-def _known_of(tracked: CachedInstance) -> tuple[GraphIndex, State]:
+def _known_of(tracked: CachedInstance) -> tuple[GraphIndex, RunState]:
     state, machine = tracked.state, tracked.program.decider
-    assert isinstance(state, State)
+    assert isinstance(state, RunState)
     assert isinstance(machine, GraphMachine)
     return machine.routes_of(state), state
 
 
 def _is_apart(graph: Graph, name: str) -> bool:
     """Whether somebody may not decide a step because of another one that they have decided."""
-    people = ((each, node.op) for each, node in graph.nodes.items() if isinstance(node.op, Human))
+    people = ((each, node.op) for each, node in graph.nodes.items() if isinstance(node.op, HumanOp))
     return any(
         op.distinct_approvers or name in op.distinct_from or (each == name and op.distinct_from) for each, op in people
     )
 
 
-def _asks_roles(op: Human) -> bool:
+def _asks_roles(op: HumanOp) -> bool:
     return bool(op.role or op.chain) or any(each.by == "role" for each in op.all_asks)
 
 
@@ -308,7 +315,7 @@ def _is_over(known: Callable[[str], PersonFact | None], person: Person, roles: f
     return found is not None and person.role not in found.roles
 
 
-def _known(desk: Desk, header: Header, told: Told, name: str) -> PersonFact | None:
+def _known(desk: CallContext, header: InstanceHeader, told: DirectoryAnswers, name: str) -> PersonFact | None:
     """What the directory has of a person; None if it has nobody, or is the host's and has still to be asked."""
     found = told.people.get(name) or desk.facts(header).get(person_fact(name)).value
     assert isinstance(found, PersonFact)

@@ -10,7 +10,7 @@ from hashlib import sha256
 import msgspec
 
 from standfast.kernel.records import DeadLetterSource
-from standfast.store.shapes import DeadLetter
+from standfast.store.shapes import DeadLetterRecord
 
 _VARYING = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+|'[^']*'|\"[^\"]*\"", re.IGNORECASE)
 """What differs between errors that have the same cause: numbers, ids, quoted values."""
@@ -42,14 +42,14 @@ class LetterGroups(msgspec.Struct, frozen=True, kw_only=True):
     """Whether all letters were looked at; of very many only the oldest are."""
 
 
-def fingerprint(letter: DeadLetter) -> str:
+def fingerprint(letter: DeadLetterRecord) -> str:
     """The same for letters that say the same."""
     said = _VARYING.sub("#", letter.error)
     text = f"{letter.source}\x1f{letter.definition}\x1f{letter.name}\x1f{letter.reason}\x1f{said}"
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def grouped(letters: Iterable[DeadLetter]) -> list[LetterGroup]:
+def grouped(letters: Iterable[DeadLetterRecord]) -> list[LetterGroup]:
     """Letters in groups, oldest letters first given; the largest group first."""
     found: dict[str, LetterGroup] = {}
     for letter in letters:

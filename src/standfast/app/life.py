@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 
-from standfast.app.readers import Readers
-from standfast.app.waiters import Endings
+from standfast.app.readers import ReaderPool
+from standfast.app.waiters import CompletionWaiters
 from standfast.errors import StoppedError
-from standfast.runtime.loop import Turns
-from standfast.runtime.service import Service
-from standfast.runtime.workplace import Runtime
+from standfast.runtime.loop import IsolatedTasks
+from standfast.runtime.service import Dispatcher
+from standfast.runtime.workplace import WorkerProcess
 
 _log = logging.getLogger("standfast")
 
@@ -26,15 +26,15 @@ _LAST_WORDS_SECONDS = 2.0
 """How long the last commits may take, and the answers that callers wait for, when the time to stop is over."""
 
 
-class Life:
+class EngineLifecycle:
     """Starts and stops the parts of one engine."""
 
     def __init__(
         self,
-        service: Service,
-        runtime: Runtime,
-        endings: Endings,
-        readers: Sequence[Readers],
+        service: Dispatcher,
+        runtime: WorkerProcess,
+        endings: CompletionWaiters,
+        readers: Sequence[ReaderPool],
         *,
         leave: Callable[[], None],
     ) -> None:
@@ -114,7 +114,7 @@ class Life:
             if self._is_starting or self._is_ending:  # By this very thread, which a signal has interrupted.
                 return
             self._is_ending = True
-            deadline, turns = time.monotonic() + limit.total_seconds(), Turns()
+            deadline, turns = time.monotonic() + limit.total_seconds(), IsolatedTasks()
             if self._runtime.is_begun:
                 turns.take(lambda: self._runtime.stop(limit), None)
             turns.take(lambda: self._service.stop(_until(deadline)), None)

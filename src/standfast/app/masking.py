@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.visibility import hidden_from, is_for
 from standfast.errors import StandfastError
 from standfast.kernel.actor import Actor
@@ -71,7 +71,7 @@ class Mask(NamedTuple):
         return MASKED if value is not None else None
 
 
-def mask_for(desk: Desk, kind: str, definition: str, version: str = "") -> Mask | None:
+def mask_for(desk: CallContext, kind: str, definition: str, version: str = "") -> Mask | None:
     """What to hide of a run from the actor of a desk: by the version that it began with, and by the newest one, which it may follow by now."""
     actor = desk.request.actor
     if kind != DOCUMENTS or actor.kind == "system" or desk.registry.is_decider(definition):

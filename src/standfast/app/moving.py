@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from standfast.app.desk import Desk, nothing
+from standfast.app.desk import CallContext, nothing
 from standfast.app.document_views import DocumentMove, DocumentMoves
 from standfast.errors import RejectedError
 from standfast.kernel.decision import Rejection
@@ -13,15 +13,15 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs.document_commands import SwitchWorkflow
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.machine.runs.switching import live_nodes
 from standfast.runtime.commit.cache import CachedInstance
-from standfast.store.shapes import Header, InstanceQuery
+from standfast.store.shapes import InstanceHeader, InstanceQuery
 
 _OPEN: Final = ("running", "paused")
 
 
-class Asked(NamedTuple):
+class MigrationRequest(NamedTuple):
     """Which documents are to follow which version."""
 
     type: str
@@ -32,10 +32,10 @@ class Asked(NamedTuple):
     is_dry: bool
 
 
-class Moving:
+class DocumentMigration:
     """Moves documents of one tenant."""
 
-    def __init__(self, desk: Desk, asked: Asked) -> None:
+    def __init__(self, desk: CallContext, asked: MigrationRequest) -> None:
         self._desk = desk
         self._asked = asked
 
@@ -46,7 +46,7 @@ class Moving:
         items = [self._moved(each) for each in self._found(headers)]
         return DocumentMoves(items=items, next=headers[-1].id if len(headers) == limit else None)
 
-    def _found(self, headers: list[Header]) -> Iterator[CachedInstance]:
+    def _found(self, headers: list[InstanceHeader]) -> Iterator[CachedInstance]:
         """Those of them that are meant and follow the version."""
         for header in headers:
             if self._asked.documents and header.key not in self._asked.documents:
@@ -58,7 +58,7 @@ class Moving:
 
     def _moved(self, tracked: CachedInstance) -> DocumentMove:
         header, state = tracked.header, tracked.state
-        assert isinstance(state, State)
+        assert isinstance(state, RunState)
         assert state.document is not None
         places, status = live_nodes(state), state.document.status
         problem = self._judged(tracked, state) if self._asked.is_dry else self._carried_out(header)
@@ -74,7 +74,7 @@ class Moving:
             problem=problem,
         )
 
-    def _judged(self, tracked: CachedInstance, state: State) -> str:
+    def _judged(self, tracked: CachedInstance, state: RunState) -> str:
         """Why it could not; the state is a copy of this call's own."""
         header = tracked.header
         moment = Moment(
@@ -91,7 +91,7 @@ class Moving:
         answer = tracked.program.decider.decide(state, self._asked.command, moment)
         return answer.message if isinstance(answer, Rejection) else ""
 
-    def _carried_out(self, header: Header) -> str:
+    def _carried_out(self, header: InstanceHeader) -> str:
         command = self._asked.command
         address = self._desk.address(instance=header.id)
         try:
@@ -103,6 +103,6 @@ class Moving:
 
 def _followed(tracked: CachedInstance) -> str:
     state = tracked.state
-    if not isinstance(state, State) or state.document is None:
+    if not isinstance(state, RunState) or state.document is None:
         return ""
     return tracked.header.definition_version if state.workflow is None else state.workflow.version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from standfast.app.office import Office
+from standfast.app.office import ApproverService
 from standfast.app.registry import Registry
 from standfast.outbound.http import Outbound
 from standfast.outbound.secrets import secret_of
@@ -13,12 +13,12 @@ from standfast.people.notices.deliveries import EMAIL, Deliveries
 from standfast.people.notices.in_app import InApp
 from standfast.people.notices.log import Log
 from standfast.people.notices.mail import Mail, Tls
-from standfast.runtime.service import Service
+from standfast.runtime.service import Dispatcher
 from standfast.runtime.settings import Settings
 from standfast.store.notifications import NewNotification
 
 
-def deliveries_of(service: Service, office: Office, outbound: Outbound, registry: Registry) -> Deliveries:
+def deliveries_of(service: Dispatcher, office: ApproverService, outbound: Outbound, registry: Registry) -> Deliveries:
     """All channels that need nothing but the settings; where people are reached, the directory tells."""
     clock, settings, directory = service.shared.clock, service.shared.settings, office.directory
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from standfast.errors import ConfigurationError
 from standfast.people.chains import Chain, chain_of
 from standfast.people.directory import Directory
-from standfast.people.finding import Finder, Sources
+from standfast.people.finding import ApproverResolver, Sources
 from standfast.people.resolvers import Resolvers
 from standfast.people.tables import TableDirectory
 from standfast.people.watching import WatchedDirectory
-from standfast.runtime.service import Service
+from standfast.runtime.service import Dispatcher
 
 
-class Office:
+class ApproverService:
     """What one engine needs to find people."""
 
-    def __init__(self, service: Service, directory: Directory | None) -> None:
+    def __init__(self, service: Dispatcher, directory: Directory | None) -> None:
         given: object = directory  # What a caller without types gave.
         if given is not None and not isinstance(given, Directory):
             raise ConfigurationError(
@@ -27,7 +27,7 @@ class Office:
             shared = service.shared
             self.directory = WatchedDirectory(self.directory, shared.clock.now, shared.settings.people_timeout)
         self.resolvers = Resolvers()
-        self.finder = Finder(
+        self.finder = ApproverResolver(
             Sources(
                 directory=self.directory,
                 resolvers=self.resolvers,

@@ -289,7 +289,7 @@ def shown(row: object, view: type[V]) -> V:
     return view(**{name: getattr(row, name) for name in view.__struct_fields__})
 
 
-def dead_letter(letter: shapes.DeadLetter, codec: Codec) -> DeadLetter:
+def dead_letter(letter: shapes.DeadLetterRecord, codec: Codec) -> DeadLetter:
     """A stored letter, with what it worked on in plain words."""
     fields = {name: getattr(letter, name) for name in DeadLetter.__struct_fields__ if name != "payload"}
     is_step = letter.source in {"step", "compensation"}

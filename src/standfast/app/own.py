@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from standfast.app.alerting import Alerting
 from standfast.app.batching import Batching
-from standfast.app.desk import Desk
-from standfast.app.elsewhere import Elsewhere
-from standfast.app.errands import Errands
+from standfast.app.desk import CallContext
+from standfast.app.elsewhere import DocumentActions
+from standfast.app.errands import BuiltinHandlers
 from standfast.app.handling import NamedHandlers
-from standfast.app.publications import Publications
+from standfast.app.publications import EventRouter
 from standfast.app.rates import WorkflowRate
 from standfast.app.registry import Registry
 from standfast.app.scheduling import Scheduling
@@ -24,7 +24,7 @@ from standfast.people.notices.deliveries import Deliveries
 from standfast.runtime.loops.incidents import IncidentLook
 
 
-def add_own(registry: Registry) -> None:
+def register_builtin_deciders(registry: Registry) -> None:
     """Make them known."""
     registry.add(PublicationDecider(), is_own=True)
     registry.add(ScheduleDecider(), is_own=True)
@@ -32,17 +32,19 @@ def add_own(registry: Registry) -> None:
     registry.add(AlertDecider(), is_own=True)
 
 
-def serve_own(desk: Desk, errands: Errands, deliveries: Deliveries, incidents: IncidentLook) -> None:
+def serve_builtin_deciders(
+    desk: CallContext, errands: BuiltinHandlers, deliveries: Deliveries, incidents: IncidentLook
+) -> None:
     """Have done what they ask for, and operators told of what is found."""
     settings, clock = desk.service.shared.settings, desk.service.shared.clock
     desk.registry.rate = None if settings.workflow_rate is None else WorkflowRate(settings.workflow_rate, clock.now)
     incidents.alert = Alerting(desk, errands, deliveries).tell
-    for kind in (Publications, Scheduling, Batching):
+    for kind in (EventRouter, Scheduling, Batching):
         kind(desk, errands)
-    desk.service.shared.handlers.register(ELSEWHERE.handler, Elsewhere(desk).run, joins=True)
+    desk.service.shared.handlers.register(ELSEWHERE.handler, DocumentActions(desk).run, joins=True)
 
 
-def serve_webhooks(webhooks: Webhooks, errands: Errands, named: NamedHandlers) -> None:
+def serve_webhooks(webhooks: Webhooks, errands: BuiltinHandlers, named: NamedHandlers) -> None:
     """Have the requests made that steps ask for."""
     errands.add(Post, webhooks.run)
     named.add(WEBHOOK, webhooks.call)

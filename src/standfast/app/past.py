@@ -7,14 +7,14 @@ from typing import cast
 
 import msgspec
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.words import words_of
 from standfast.app.workflow_reads import begun, workflow_row
 from standfast.errors import NotFoundError, PayloadError, ReplayError
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
-from standfast.machine.runs.state import State
-from standfast.store.reading import Reader
+from standfast.machine.runs.state import RunState
+from standfast.store.reading import TenantReader
 from standfast.store.shapes import Address
 
 
@@ -41,14 +41,14 @@ class PastState(msgspec.Struct, frozen=True, kw_only=True):
     """What it had come to; null if it had not ended well."""
 
 
-def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
+def state_at(desk: CallContext, reader: TenantReader, run: InstanceId, at: int) -> PastState:
     """A run as it was after the event with this sequence."""
     header = workflow_row(reader, run)
     if not 1 <= at <= header.version:
         raise NotFoundError("event of a history", at, hint=f"the history of {run} has the events 1 to {header.version}")
     program = desk.registry.get(header.tenant, header.definition, header.definition_version)
     (event,) = reader.events(header.id, after=at - 1, limit=1)
-    state = cast("State", _folded(reader, program, desk.address(instance=run), at))
+    state = cast("RunState", _folded(reader, program, desk.address(instance=run), at))
     status = program.status(state)
     has_begun = bool(begun(reader, [header])) if at == header.version else header.begun and _had_begun(state)
     # What a document held is told by its versions, each field to those whose eyes it is for.
@@ -68,13 +68,13 @@ def state_at(desk: Desk, reader: Reader, run: InstanceId, at: int) -> PastState:
     )
 
 
-def _had_begun(state: State) -> bool:
+def _had_begun(state: RunState) -> bool:
     """Whether anybody had worked on it, or it waited: a call that nobody had taken yet is no work."""
     is_waiting = any(each.effect is None for each in state.open.values())
     return bool(is_waiting or state.executed or state.dead or state.frozen or state.is_terminal)
 
 
-def _folded(reader: Reader, program: Program, address: Address, at: int) -> object:
+def _folded(reader: TenantReader, program: Program, address: Address, at: int) -> object:
     """The state after an event. The newest snapshot is the only one that is kept: what is older is folded from the beginning."""
     loaded = reader.load(address)
     assert loaded is not None, "its row was read"

@@ -8,7 +8,7 @@ from typing import Final, Literal, cast, get_args
 import msgspec
 
 from standfast.errors import PayloadError
-from standfast.machine.graphs.graph import ANY_OUTCOME, ERROR, Graph, Human, Node, Task
+from standfast.machine.graphs.graph import ANY_OUTCOME, ERROR, Graph, HumanOp, Node, TaskOp
 from standfast.machine.runs.nodes import kind_of
 from standfast.machine.runs.process_rows import step_named
 from standfast.machine.runs.resume_points import step_name
@@ -69,7 +69,7 @@ def _points(graph: Graph) -> Iterator[PausePoint]:
 
 
 def _trigger(graph: Graph, node: Node) -> PauseTrigger | None:
-    if isinstance(node.op, Task):
+    if isinstance(node.op, TaskOp):
         return "manual" if _waits_for_operator(graph, node) else None
     return _TRIGGERS.get(kind_of(node).wait_kind)
 
@@ -81,9 +81,9 @@ def _waits_for_operator(graph: Graph, node: Node) -> bool:
 
 
 def _behavior(node: Node) -> ResumptionBehavior:
-    if isinstance(node.op, Task):
+    if isinstance(node.op, TaskOp):
         return "repeat"
-    is_decided = isinstance(node.op, Human) or kind_of(node).wait_kind in {"state", "rest"}
+    is_decided = isinstance(node.op, HumanOp) or kind_of(node).wait_kind in {"state", "rest"}
     return "branch_on_decision" if is_decided else "continue"
 
 

@@ -13,11 +13,11 @@ from standfast.app.operator_views import Hold
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.records import ResumeTrigger
 from standfast.machine import remedies as m
-from standfast.machine.graphs.graph import Graph, Human, Node, WaitEvent, WaitEvents, WaitTimer
-from standfast.machine.remedies import Trials
+from standfast.machine.graphs.graph import Graph, HumanOp, Node, WaitEventOp, WaitEventsOp, WaitTimerOp
+from standfast.machine.remedies import OperationTrials
 from standfast.machine.runs.candidates import question_of
 from standfast.machine.runs.law import OVERRIDE, REPAIR, RESUME
-from standfast.machine.runs.state import State, Step
+from standfast.machine.runs.state import RunState, StepState
 from standfast.machine.runs.task_times import can_go_higher
 from standfast.machine.runs.tasks import ADD_APPROVER, ESCALATE, REASSIGN
 from standfast.store import resuming
@@ -76,7 +76,7 @@ class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
     whoever started the run, escalate a question without it, unless that ends it."""
 
 
-def resume_request(stored: resuming.ResumeRequest) -> ResumeRequest:
+def resume_request(stored: resuming.ResumeRequestRecord) -> ResumeRequest:
     """A stored request."""
     return ResumeRequest(
         id=stored.id,
@@ -92,20 +92,20 @@ def resume_request(stored: resuming.ResumeRequest) -> ResumeRequest:
     )
 
 
-def brought(requests: Sequence[resuming.ResumeRequest]) -> dict[str, object]:
+def brought(requests: Sequence[resuming.ResumeRequestRecord]) -> dict[str, object]:
     """What the last resume brought along that brought anything: data, a decision or an event."""
     given = [each.trigger_data for each in requests if each.executed_at is not None and each.trigger_data is not None]
     return cast("dict[str, object]", msgspec.json.decode(given[-1])) if given else {}
 
 
-def last_attempt(requests: Sequence[resuming.ResumeRequest]) -> tuple[datetime | None, str]:
+def last_attempt(requests: Sequence[resuming.ResumeRequestRecord]) -> tuple[datetime | None, str]:
     """When it was last tried to let a run go on, and why that failed; empty if it did not."""
     tried = [each for each in requests if each.outcome != "open"]
     return (tried[-1].executed_at or tried[-1].requested_at, tried[-1].error_message) if tried else (None, "")
 
 
 def resume_options(
-    instance: InstanceId, trials: Trials, graph: Graph, holds: Sequence[Hold], *, letters: Container[int]
+    instance: InstanceId, trials: OperationTrials, graph: Graph, holds: Sequence[Hold], *, letters: Container[int]
 ) -> list[ResumeOption]:
     """What can be done to bring a run on, and by whom, pauses of wider scopes first; empty if nothing can. Each would be accepted now.
 
@@ -123,7 +123,7 @@ def resume_options(
     ]
 
 
-def is_stuck(state: State) -> bool:
+def is_stuck(state: RunState) -> bool:
     """Whether a compensation of the run has given up, and the undoing stands there."""
     halted = state.rollback or state.dropped
     return halted is not None and halted.stuck is not None
@@ -132,7 +132,7 @@ def is_stuck(state: State) -> bool:
 class _Options:
     """The options of one run."""
 
-    def __init__(self, instance: InstanceId, trials: Trials, graph: Graph, letters: Container[int]) -> None:
+    def __init__(self, instance: InstanceId, trials: OperationTrials, graph: Graph, letters: Container[int]) -> None:
         self._instance = instance
         self._letters = letters
         self._trials = trials
@@ -143,7 +143,7 @@ class _Options:
         """What gave up, and the whole run."""
         trials = self._trials
         for step in self._state.dead.values():
-            if trials.tried(m.Remedy(operation="retry", step=step.number)):
+            if trials.tried(m.AcceptedOperation(operation="retry", step=step.number)):
                 yield self._option("requeue", step.number, step.node, capability=REPAIR)
         undoing = m.about_undoing(trials)
         for each in undoing:
@@ -151,7 +151,7 @@ class _Options:
                 node = self._state.executed[each.step].node
                 yield self._option("retry_compensation", each.step, node, capability=REPAIR)
         is_halted = any(each.operation == "resume" for each in undoing)
-        if is_halted or (self._state.status == "paused" and trials.tried(m.Remedy(operation="resume"))):
+        if is_halted or (self._state.status == "paused" and trials.tried(m.AcceptedOperation(operation="resume"))):
             yield ResumeOption(action="resume", capability=RESUME)
         if names := tuple(each.name for each in m.transitions(trials)):
             yield ResumeOption(action="transition", choices=names)
@@ -162,11 +162,11 @@ class _Options:
             node = self._graph.nodes[step.node]
             if step.of is not None:
                 continue
-            if isinstance(node.op, Human):
+            if isinstance(node.op, HumanOp):
                 yield from self._about_question(step, node, node.op)
-            elif isinstance(node.op, WaitEvent) and m.about_wait(self._trials, step):
+            elif isinstance(node.op, WaitEventOp) and m.about_wait(self._trials, step):
                 yield self._option("signal", step.number, step.node, choices=(node.op.signal,), capability=_named(node))
-            elif isinstance(node.op, WaitEvents) and not self._trials.is_over(step):
+            elif isinstance(node.op, WaitEventsOp) and not self._trials.is_over(step):
                 events = tuple(each.event for each in node.op.events if each.title not in (step.came or {}))
                 yield self._option("publish", step.number, step.node, choices=events, capability=_named(node))
 
@@ -174,11 +174,11 @@ class _Options:
         """Rules that wait count as paused, so somebody can resume them; past a question that is to `override` it."""
         steps = self._state.open.values() if self._graph.kind == "rules" and self._state.status == "running" else ()
         for step in steps:
-            waits = isinstance(self._graph.nodes[step.node].op, WaitEvents | WaitTimer)
+            waits = isinstance(self._graph.nodes[step.node].op, WaitEventsOp | WaitTimerOp)
             if waits and m.past_wait(self._trials, step):
                 yield self._option("resume", step.number, step.node, capability=RESUME)
 
-    def _about_question(self, step: Step, node: Node, op: Human) -> Iterator[ResumeOption]:
+    def _about_question(self, step: StepState, node: Node, op: HumanOp) -> Iterator[ResumeOption]:
         number, role = step.number, op.role
         question = question_of(self._trials.routes, self._state, step)
         found = m.about_question(self._trials, step)

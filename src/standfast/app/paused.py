@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.operator_views import Hold, PauseInfo
 from standfast.app.references import checked_decider, checked_definition
 from standfast.errors import ForbiddenError, NotFoundError, PayloadError
 from standfast.kernel.actor import RequestContext
 from standfast.kernel.decider import Decider
 from standfast.kernel.decision import NOT_ALLOWED
-from standfast.machine.graphs.graph import Call, Human, Node, Notice
-from standfast.machine.runs.state import State
+from standfast.machine.graphs.graph import CallOp, HumanOp, Node, NotificationOp
+from standfast.machine.runs.state import RunState
 from standfast.runtime.commit.limits import check_key
 from standfast.runtime.pauses import holds_call
 from standfast.runtime.work.gate import step_of
 from standfast.store.findings import ArchivedVersion, PublishedDefinition
-from standfast.store.pauses import ALL_TENANTS, HeldCount, Pause, Scope
-from standfast.store.shapes import Header, InstanceQuery
+from standfast.store.pauses import ALL_TENANTS, HeldCount, PauseRecord, PauseScope
+from standfast.store.shapes import InstanceHeader, InstanceQuery
 from standfast.store.walking import SETTLED
 
 
@@ -49,7 +49,7 @@ def named(definition: object, version: str | int) -> tuple[str, str]:
     return name, str(version)
 
 
-def check_known(desk: Desk, scope: Scope) -> None:
+def check_known(desk: CallContext, scope: PauseScope) -> None:
     """NotFoundError if there is nothing by these names: a pause of a misspelt name would hold nothing, and nobody would notice."""
     if not scope.definition:
         return
@@ -72,7 +72,7 @@ def check_known(desk: Desk, scope: Scope) -> None:
         _check_step(desk, scope, chosen)
 
 
-def _check_step(desk: Desk, scope: Scope, versions: Sequence[str]) -> None:
+def _check_step(desk: CallContext, scope: PauseScope, versions: Sequence[str]) -> None:
     tenant = desk.tenant if scope.tenant == ALL_TENANTS else scope.tenant
     graphs = [desk.registry.library.graph(tenant, scope.definition, each) for each in versions]
     nodes = [node for graph in graphs for node in graph.nodes.values()]
@@ -86,24 +86,24 @@ def _check_step(desk: Desk, scope: Scope, versions: Sequence[str]) -> None:
 
 def _is_held(node: Node) -> bool:
     """Whether a pause of a step holds what it does: a call, that which undoes it included. A run that it starts is of another definition."""
-    is_calling = node.op.call is not None or node.compensation is not None or isinstance(node.op, Notice)
-    return is_calling and not isinstance(node.op, Call)
+    is_calling = node.op.call is not None or node.compensation is not None or isinstance(node.op, NotificationOp)
+    return is_calling and not isinstance(node.op, CallOp)
 
 
 def _unheld(node: Node) -> str:
     """Why a pause of a step would hold nothing, and what to pause instead."""
-    if isinstance(node.op, Call):
+    if isinstance(node.op, CallOp):
         other = node.op.definition
         return f"{node.id!r} starts a run of {other!r}, which no pause of a step holds: pause {other!r}, whose runs do nothing then"
     does = (
         "asks people, whose answers are taken"
-        if isinstance(node.op, Human)
+        if isinstance(node.op, HumanOp)
         else f"is a {node.op.word}, which calls nothing"
     )
     return f"a pause of {node.id!r} would hold nothing: it {does}; pause the step behind it that calls something, or the definition"
 
 
-def _is_decider(desk: Desk, scope: Scope) -> bool:
+def _is_decider(desk: CallContext, scope: PauseScope) -> bool:
     """Whether the code here has such a decider, or instances of one are stored that the code elsewhere has."""
     if desk.registry.is_decider(scope.definition):
         return True
@@ -114,10 +114,10 @@ def _is_decider(desk: Desk, scope: Scope) -> bool:
 class Paused:
     """The pauses as they are now, and what they hold."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
-    def standing(self) -> list[Pause]:
+    def standing(self) -> list[PauseRecord]:
         """Those that hold work back, oldest first."""
         found = self._desk.service.survey(lambda parts: parts.pauses().standing())
         return [each for each in found if each.stands]
@@ -127,7 +127,7 @@ class Paused:
         """Looked up once, because each held row is counted."""
         return self._desk.service.survey(lambda parts: parts.pauses().counts())
 
-    def one(self, number: int, may_see: Callable[[Pause], bool]) -> PauseInfo:
+    def one(self, number: int, may_see: Callable[[PauseRecord], bool]) -> PauseInfo:
         """A pause by its number; NotFoundError if there is none that the caller may see."""
         found = self._desk.service.survey(lambda parts: parts.pauses().get(number))
         if found is None or not may_see(found):
@@ -135,7 +135,7 @@ class Paused:
         whose = ALL_TENANTS if self._desk.request.actor.kind == "system" else self._desk.tenant
         return self.shown(found, whose)
 
-    def shown(self, pause: Pause, tenant: str = ALL_TENANTS) -> PauseInfo:
+    def shown(self, pause: PauseRecord, tenant: str = ALL_TENANTS) -> PauseInfo:
         """A pause as callers see it; what it holds of a tenant, or of all."""
         counts = [each for each in self._counts if _is_about(pause, each) and tenant in {each.tenant, ALL_TENANTS}]
         scope = pause.scope
@@ -162,7 +162,7 @@ class Paused:
             is_settled=pause.walks >= SETTLED,
         )
 
-    def _of_step(self, pause: Pause, tenant: str) -> int:
+    def _of_step(self, pause: PauseRecord, tenant: str) -> int:
         """Which step an effect is of stands in its data alone, so each is looked at."""
         scope = pause.scope
         whose = scope.tenant if tenant == ALL_TENANTS else tenant
@@ -175,11 +175,11 @@ class Paused:
         )
 
 
-def _is_about(pause: Pause, count: HeldCount) -> bool:
+def _is_about(pause: PauseRecord, count: HeldCount) -> bool:
     return pause.covers(count.tenant, count.definition, count.version)
 
 
-def holds_on(desk: Desk, header: Header, state: State) -> list[Hold]:
+def holds_on(desk: CallContext, header: InstanceHeader, state: RunState) -> list[Hold]:
     """The pauses that hold up a run, as far as this process knows: those of all of it, and those of a step that it is at."""
     service = desk.service
     if not service.has_threads:
@@ -201,7 +201,7 @@ def holds_on(desk: Desk, header: Header, state: State) -> list[Hold]:
     ]
 
 
-def may_end(desk: Desk, hold: Hold) -> bool:
+def may_end(desk: CallContext, hold: Hold) -> bool:
     """Whether somebody of the calls' tenant can end a pause: one of all tenants is the engine's own."""
     pauses = {each.id: each for each in desk.service.standing.known}
     is_of_all = hold.pause in pauses and pauses[hold.pause].scope.tenant == ALL_TENANTS

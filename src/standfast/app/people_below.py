@@ -15,7 +15,7 @@ from standfast.kernel.program import Program
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs.descendants import Asked, asked_from, asked_in, asked_now, say_in
 from standfast.machine.runs.passed import Called
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.runtime.commit.cache import CachedInstance, folded
 from standfast.store.facts import FactLook
 from standfast.store.shapes import Address
@@ -49,7 +49,7 @@ class PeopleBelow:
             if found is None:  # Nobody knows whom it asked, so it counts as if it had.
                 return f"those of {run}, which is deleted"
             state, decider = found.state, found.program.decider
-            if not isinstance(state, State) or not isinstance(decider, GraphMachine):
+            if not isinstance(state, RunState) or not isinstance(decider, GraphMachine):
                 return ""
             told = say_in(decider.routes_of(state).graph) or next(self._asked_by(found.program), "")
             if told:
@@ -59,7 +59,7 @@ class PeopleBelow:
 
     def _questions(self, found: CachedInstance, run: str, *, is_open: bool) -> Iterator[str]:
         state, decider = found.state, found.program.decider
-        if not isinstance(state, State) or not isinstance(decider, GraphMachine) or state.status == "completed":
+        if not isinstance(state, RunState) or not isinstance(decider, GraphMachine) or state.status == "completed":
             return
         routes = decider.routes_of(state)
         is_over = state.is_terminal or state.rollback is not None

@@ -8,18 +8,18 @@ import msgspec
 
 from standfast.app.blueprint_refusals import RUN_AS, permit
 from standfast.app.blueprint_views import BodyVersion
-from standfast.app.blueprints import Shelf, body_of, contract_of, draft_of, is_stale
+from standfast.app.blueprints import Catalog, body_of, contract_of, draft_of, is_stale
 from standfast.app.bodies import played
-from standfast.app.desk import Desk, checked_key
+from standfast.app.desk import CallContext, checked_key
 from standfast.app.documents import found
-from standfast.app.in_force import workflow_in_force
+from standfast.app.in_force import active_workflow
 from standfast.app.publishing import Compiled, Publisher
 from standfast.app.service_accounts import account_problems
 from standfast.app.step_handlers import plain_data
 from standfast.app.suppositions import player_of, supposed, terms_of
 from standfast.app.visibility import check_all_seen, visible
 from standfast.authoring.document import Body, dry_run, generate_envelope, graph_of
-from standfast.authoring.document.body_format import Action
+from standfast.authoring.document.body_format import ActionNode
 from standfast.authoring.document.graph import graph_findings
 from standfast.authoring.document.ids import local_name
 from standfast.authoring.document.scenarios import failures
@@ -31,12 +31,12 @@ from standfast.machine.runs.document_commands import CreateDocument
 from standfast.store.blueprints import StoredBlueprint
 
 
-class Press:
+class Release:
     """Makes of drafts what documents go through."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
-        self.shelf = Shelf(desk)
+        self.shelf = Catalog(desk)
         self._publisher = Publisher(desk, desk.tenant)
 
     def publish(self, row: StoredBlueprint, *, revision: int | None, replaces: int | None, comment: str) -> BodyVersion:
@@ -97,7 +97,7 @@ class Press:
             node.run_as
             for patch in body.slots.values()
             for node in patch.nodes or ()
-            if isinstance(node, Action) and node.run_as != "actor"
+            if isinstance(node, ActionNode) and node.run_as != "actor"
         }
         if names:
             what = f"publish steps that act as {', '.join(sorted(names))}"
@@ -148,7 +148,7 @@ class Press:
             row = self.shelf.draft_row(checked_key(draft, "id of a draft"))
             body = body_of(row)
             return graph_of(self.shelf.compiled(self.shelf.envelope_for(body), body))
-        name, version = workflow_in_force(self._desk, type_)
+        name, version = active_workflow(self._desk, type_)
         program = self._desk.registry.library.program(self._desk.tenant, name, version)
         assert program is not None
         assert isinstance(program.decider, GraphMachine)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from standfast.app.process_views import ProcessChoice
 from standfast.errors import ExpressionError
 from standfast.kernel.actor import Actor
-from standfast.machine.graphs.graph import Edge, Human
+from standfast.machine.graphs.graph import Edge, HumanOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.candidates import decision_by, question_of
 from standfast.machine.runs.entitlement import apart_refusal, unclaimed_refusal
-from standfast.machine.runs.namespaces import Asked, namespaces_of
-from standfast.machine.runs.state import ROOT, Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.namespaces import ScopeQuery, namespaces_of
+from standfast.machine.runs.state import ROOT, StepState
+from standfast.machine.runs.turn import DecisionBuilder
 
 
-def choices_of(turn: Turn, step: Step) -> list[ProcessChoice]:
+def choices_of(turn: DecisionBuilder, step: StepState) -> list[ProcessChoice]:
     """The events of an open step, for the actor of a moment, who is one of those who are asked."""
     routes, state, moment = turn.routes, turn.state, turn.moment
     node, actor = routes.node(step.node), moment.actor
-    assert isinstance(node.op, Human)
+    assert isinstance(node.op, HumanOp)
     labels = node.metadata.get("labels")
     names = labels if isinstance(labels, dict) else {}
-    asked = namespaces_of(routes.graph.kind).values(Asked(moment, state, node.id, state.tokens[ROOT].data))
+    asked = namespaces_of(routes.graph.kind).values(ScopeQuery(moment, state, node.id, state.tokens[ROOT].data))
     kept_out = _kept_out(turn, step)
     choices = []
     for event in node.op.outcomes:
@@ -32,7 +32,7 @@ def choices_of(turn: Turn, step: Step) -> list[ProcessChoice]:
     return choices
 
 
-def _kept_out(turn: Turn, step: Step) -> str:
+def _kept_out(turn: DecisionBuilder, step: StepState) -> str:
     """Why an actor who is asked cannot decide, whatever the event: they have done so, somebody else has claimed it, or it takes another person."""
     given = decision_by(question_of(turn.routes, turn.state, step), turn.moment.actor)
     if given is not None:

@@ -10,9 +10,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.process_views import ProcessDescriptor, ProcessEvent, ProcessInstance
-from standfast.app.sequels import followed
+from standfast.app.sequels import and_then
 from standfast.machine.runs.answers import LAST_ERROR
 from standfast.machine.runs.law import READ
 from standfast.runtime.replies import Reply
@@ -23,7 +23,7 @@ _TOLD: Final = "This step could not be completed. Operators can see the reason a
 Shown = TypeVar("Shown")
 
 
-def for_caller(desk: Desk, reply: Reply[Shown], neutral_of: Callable[[Shown], Shown]) -> Reply[Shown]:
+def for_caller(desk: CallContext, reply: Reply[Shown], neutral_of: Callable[[Shown], Shown]) -> Reply[Shown]:
     """Gives the caller what a reply brings: without the texts of errors, unless the caller may look at runs."""
 
     def show(found: Shown) -> Reply[Shown]:
@@ -34,7 +34,7 @@ def for_caller(desk: Desk, reply: Reply[Shown], neutral_of: Callable[[Shown], Sh
             return Reply.of(neutral)
         return desk.consult(lambda: found if desk.looked_up().request.actor.may(READ) else neutral)
 
-    return followed(reply, show, desk.reply())
+    return and_then(reply, show, desk.reply())
 
 
 def tells_of_error(found: ProcessInstance) -> bool:

@@ -10,7 +10,7 @@ from standfast.app.process_views import Category, ProcessEvent
 from standfast.kernel.actor import SYSTEM
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.program import Program
-from standfast.machine.graphs.graph import Graph, Human, Task
+from standfast.machine.graphs.graph import Graph, HumanOp, TaskOp
 from standfast.machine.graphs.kinds.kind import NodeOp
 from standfast.machine.runs import events as e
 from standfast.machine.runs.process_rows import step_named
@@ -37,7 +37,7 @@ def _ends(stored: StoredEvent, event: e.TaskDecided, following: Sequence[tuple[S
     )
 
 
-class Trail:
+class ProcessHistory:
     """Tells the events of one instance, one after the other."""
 
     def __init__(self, graph: Graph, begun: Mapping[int, str] | None = None) -> None:
@@ -70,11 +70,13 @@ class Trail:
                 ):  # A notification; of others that take no time nothing is told.
                     yield from entered
                     yield self._entry(stored, "step_completed", actor=SYSTEM.id, place=1)
-            case e.StepCompleted(step=number) if not self._is(number, Human) and self._is_step(number) and not event.by:
+            case e.StepCompleted(step=number) if (
+                not self._is(number, HumanOp) and self._is_step(number) and not event.by
+            ):
                 yield self._entry(stored, "step_completed", actor=SYSTEM.id)
             case e.StepFailed(reason="") | e.StepPaused():
                 yield self._entry(stored, "step_failed", {"error": event.error}, actor=SYSTEM.id)
-            case e.NotificationFailed(step=number) if self._is(number, Task):
+            case e.NotificationFailed(step=number) if self._is(number, TaskOp):
                 told = self._entry(stored, "step_failed", {"error": event.error}, actor=SYSTEM.id)
                 yield msgspec.structs.replace(told, step_id=step_named(self._graph, self._nodes[number]))
             case e.TimedOut():
@@ -101,7 +103,7 @@ class Trail:
         match event:
             case e.TaskDecided():
                 yield self._answer(stored, event)
-            case e.StepAnswered(step=number) if self._is(number, Human):
+            case e.StepAnswered(step=number) if self._is(number, HumanOp):
                 yield self._entry(stored, "step_completed", for_=event.on_behalf_of)
                 yield self._result(stored, event)
             case e.DecisionWithdrawn():

@@ -9,10 +9,10 @@ from typing import Final, cast
 import msgspec
 
 from standfast.app.authorities import DeciderOf
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.process_choices import choices_of
 from standfast.app.process_errors import STEP_FAILED
-from standfast.app.process_trails import Trail
+from standfast.app.process_trails import ProcessHistory
 from standfast.app.process_views import (
     ProcessDescriptor,
     ProcessEvent,
@@ -32,7 +32,7 @@ from standfast.kernel.moment import Moment
 from standfast.kernel.people_records import TASK_PEOPLE
 from standfast.kernel.process_records import PROCESSES
 from standfast.kernel.program import Program
-from standfast.machine.graphs.graph import End, Graph, Human, Node, Task
+from standfast.machine.graphs.graph import EndOp, Graph, HumanOp, Node, TaskOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs.advancing import is_undecided
@@ -42,11 +42,11 @@ from standfast.machine.runs.nodes import kind_of
 from standfast.machine.runs.process_rows import CHAIN_LIMIT, current_step, gathered, shown, step_named
 from standfast.machine.runs.question import Question
 from standfast.machine.runs.refusals import Refusal
-from standfast.machine.runs.state import State, Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import RunState, StepState
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.runtime.commit.facts import VouchedFacts
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader
 
 KIND: Final = "process"
 
@@ -118,10 +118,10 @@ def in_process_words(error: BaseException) -> BaseException:
     return error if code is None else RejectedError(reason=code, message=message)
 
 
-class Known:
+class KnownProcess:
     """An instance as it stands, for as long as it is looked at."""
 
-    def __init__(self, header: Header, state: State, program: Program, reader: Reader) -> None:
+    def __init__(self, header: InstanceHeader, state: RunState, program: Program, reader: TenantReader) -> None:
         self.header = header
         self.state = state
         self.program = program
@@ -154,7 +154,7 @@ class Known:
         return self.header.commits
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> StepState | None:
         """The step that it is at, if that is open."""
         return next(iter(self.state.open.values()), None)
 
@@ -174,7 +174,7 @@ class Known:
         return self.is_active or is_undecided(self.state)
 
 
-def known(desk: Desk, reader: Reader, identity: InstanceId) -> Known:
+def known(desk: CallContext, reader: TenantReader, identity: InstanceId) -> KnownProcess:
     """An instance of the caller's tenant and partition; NotFoundError if there is none, whoever else may have one."""
     missing = NotFoundError("process instance", identity)
     try:
@@ -184,7 +184,7 @@ def known(desk: Desk, reader: Reader, identity: InstanceId) -> Known:
     header = tracked.header
     if header.kind != KIND or not is_within_partition(desk, header):
         raise missing
-    return Known(header, cast("State", tracked.state), tracked.program, reader)
+    return KnownProcess(header, cast("RunState", tracked.state), tracked.program, reader)
 
 
 def missing_if_absent(error: BaseException, identity: InstanceId) -> BaseException:
@@ -193,26 +193,26 @@ def missing_if_absent(error: BaseException, identity: InstanceId) -> BaseExcepti
     return NotFoundError("process instance", identity) if is_unseen or isinstance(error, NotFoundError) else error
 
 
-def is_within_partition(desk: Desk, header: Header) -> bool:
+def is_within_partition(desk: CallContext, header: InstanceHeader) -> bool:
     """Whether an instance belongs to the partition of the request; the engine's own calls see all of them."""
     request = desk.request
     return header.partition == request.partition or (request.actor.kind == "system" and not request.partition)
 
 
-def instance_of(found: Known) -> ProcessInstance:
+def instance_of(found: KnownProcess) -> ProcessInstance:
     """An instance as its callers see it."""
     data = gathered(found.state)
     return _instance(found.header, found.state, found.graph, found.input if data is None else data)
 
 
-def instance_in_hand(header: Header, program: Program, state: State) -> ProcessInstance | None:
+def instance_in_hand(header: InstanceHeader, program: Program, state: RunState) -> ProcessInstance | None:
     """An instance as a commit has it in hand; None if only its history tells what it holds. Nothing of it changes with the state."""
     assert isinstance(program.decider, GraphMachine)
     data = gathered(state)
     return None if data is None else _instance(header, state, program.decider.graph, msgspec.to_builtins(data))
 
 
-def _instance(header: Header, state: State, graph: Graph, data: dict[str, object]) -> ProcessInstance:
+def _instance(header: InstanceHeader, state: RunState, graph: Graph, data: dict[str, object]) -> ProcessInstance:
     return ProcessInstance(
         id=header.id,
         workflow_id=header.definition,
@@ -233,7 +233,7 @@ def _instance(header: Header, state: State, graph: Graph, data: dict[str, object
     )
 
 
-def summaries_of(desk: Desk, reader: Reader, headers: Sequence[Header]) -> list[ProcessSummary]:
+def summaries_of(desk: CallContext, reader: TenantReader, headers: Sequence[InstanceHeader]) -> list[ProcessSummary]:
     """Instances in a list."""
     rows = {each.instance: each.current_step for each in reader.rows_of(PROCESSES, [header.id for header in headers])}
     for header in headers:
@@ -243,7 +243,7 @@ def summaries_of(desk: Desk, reader: Reader, headers: Sequence[Header]) -> list[
     return [_summary(desk, header, rows[header.id]) for header in headers]
 
 
-def _summary(desk: Desk, header: Header, at: str) -> ProcessSummary:
+def _summary(desk: CallContext, header: InstanceHeader, at: str) -> ProcessSummary:
     program = desk.registry.library.program(header.tenant, header.definition, header.definition_version)
     graph = program.decider.graph if program is not None and isinstance(program.decider, GraphMachine) else None
     node = None if graph is None else graph.nodes.get(at)
@@ -263,19 +263,19 @@ def _summary(desk: Desk, header: Header, at: str) -> ProcessSummary:
     )
 
 
-def status_of(header: Header) -> str:
+def status_of(header: InstanceHeader) -> str:
     """Where an instance stands, in the words of the specification."""
     return words_of(KIND).instance_status(header.status, header.reason, has_begun=True)
 
 
-def check_resuming(desk: Desk, found: Known) -> None:
+def check_resuming(desk: CallContext, found: KnownProcess) -> None:
     """ForbiddenError unless the caller may let an instance go on."""
     barred = resume_refusal(found.graph, desk.looked_up().request.actor)
     if barred is not None:
         raise ForbiddenError(reason=barred.code, message=barred.message)
 
 
-def check_stopping(desk: Desk, found: Known) -> None:
+def check_stopping(desk: CallContext, found: KnownProcess) -> None:
     """ForbiddenError unless the caller may end an instance."""
     barred = stop_refusal(found.graph, desk.looked_up().request.actor)
     if barred is not None:
@@ -285,18 +285,18 @@ def check_stopping(desk: Desk, found: Known) -> None:
 # -- what a caller can do
 
 
-def trail_of(found: Known) -> list[ProcessEvent]:
+def trail_of(found: KnownProcess) -> list[ProcessEvent]:
     """The trail, what happens to the instance itself included."""
-    return Trail(found.graph).told(found.program, found.events())
+    return ProcessHistory(found.graph).told(found.program, found.events())
 
 
-def _latest(found: Known) -> list[ProcessEvent]:
+def _latest(found: KnownProcess) -> list[ProcessEvent]:
     """The end of the trail about steps, with the beginning of the open step, however long the history is."""
     after, step = max(0, found.header.version - _LATEST_EVENTS), found.step
     if after == 0:
         return _about_steps(trail_of(found))
     known = {each.number: each.node for each in (*found.state.open.values(), *found.state.dead.values())}
-    told = _about_steps(Trail(found.graph, known).told(found.program, found.events(after=after)))
+    told = _about_steps(ProcessHistory(found.graph, known).told(found.program, found.events(after=after)))
     is_told = step is None or any(_begins(each, step_named(found.graph, step.node)) for each in told)
     return told if is_told else _about_steps(trail_of(found))
 
@@ -309,7 +309,7 @@ def _begins(entry: ProcessEvent, step: str) -> bool:
     return entry.event == "step_entered" and entry.step_id == step
 
 
-def relied_on_at(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) -> set[str]:
+def relied_on_at(desk: CallContext, reader: TenantReader, found: KnownProcess, decider: DeciderOf) -> set[str]:
     """Those about whom a directory of the host has to be asked, in order to tell what the caller can do."""
     step = found.step
     if step is None or not desk.directory.changes_unseen:
@@ -321,7 +321,12 @@ def relied_on_at(desk: Desk, reader: Reader, found: Known, decider: DeciderOf) -
 
 
 def descriptor_of(
-    desk: Desk, reader: Reader, found: Known, decider: DeciderOf, *, people: Sequence[PersonFact] = ()
+    desk: CallContext,
+    reader: TenantReader,
+    found: KnownProcess,
+    decider: DeciderOf,
+    *,
+    people: Sequence[PersonFact] = (),
 ) -> ProcessDescriptor:
     """What a front end shows to the caller, who would decide as somebody; `people` is what a directory of the host has said of others."""
     instance, graph = instance_of(found), found.graph
@@ -329,8 +334,8 @@ def descriptor_of(
     actor = desk.looked_up().request.actor if step is None else decider(reader, found.header, step.number)
     trail = _latest(found)
     # The call that follows from an answer is of the same step, and asks nobody any more.
-    is_asking = step is not None and isinstance(found.routes.node(step.node).op, Human)
-    turn = Turn(found.routes, found.state, _moment(desk, found, actor, people), kind_of)
+    is_asking = step is not None and isinstance(found.routes.node(step.node).op, HumanOp)
+    turn = DecisionBuilder(found.routes, found.state, _moment(desk, found, actor, people), kind_of)
     barred = decider_refusal(turn, step) if step is not None and is_asking else None
     is_open = is_asking and found.is_open
     may_choose = is_open and barred is None
@@ -343,7 +348,7 @@ def descriptor_of(
             title=_text(node.metadata.get("title")) or node.id,
             description=_text(node.metadata.get("description")),
             entered_at=entered[-1] if entered else None,
-            form=node.op.form if may_choose and isinstance(node.op, Human) else None,
+            form=node.op.form if may_choose and isinstance(node.op, HumanOp) else None,
         ),
         choices=choices_of(turn, step) if step is not None and may_choose else [],
         waiting_for=_waiting_for(reader, found, step) if step is not None and is_open else [],
@@ -352,7 +357,7 @@ def descriptor_of(
     )
 
 
-def _moment(desk: Desk, found: Known, actor: Actor, people: Sequence[PersonFact]) -> Moment:
+def _moment(desk: CallContext, found: KnownProcess, actor: Actor, people: Sequence[PersonFact]) -> Moment:
     """The moment at which somebody would advance an instance."""
     header = found.header
     return Moment(
@@ -366,7 +371,7 @@ def _moment(desk: Desk, found: Known, actor: Actor, people: Sequence[PersonFact]
     )
 
 
-def _waiting_for(reader: Reader, found: Known, step: Step) -> list[str]:
+def _waiting_for(reader: TenantReader, found: KnownProcess, step: StepState) -> list[str]:
     rows = [each for each in reader.rows(TASK_PEOPLE, found.header.id) if each.number == step.number and each.is_open]
     return [f"role:{each.name}" if each.kind == "role" else each.name for each in rows]
 
@@ -375,9 +380,9 @@ def _type(node: Node) -> StepType:
     named = node.metadata.get("type")
     if named in {"action", "approval", "notification"}:
         return named
-    if isinstance(node.op, Task):
+    if isinstance(node.op, TaskOp):
         return "system"
-    return "terminal" if isinstance(node.op, End) else "wait"
+    return "terminal" if isinstance(node.op, EndOp) else "wait"
 
 
 def _text(given: object) -> str:

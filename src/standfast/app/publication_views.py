@@ -11,10 +11,10 @@ import msgspec
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.publications import StoredPublication
 from standfast.machine.publications import PublicationState
-from standfast.machine.runs.published import Published
-from standfast.store.shapes import Header
+from standfast.machine.runs.published import PublishedMessage
+from standfast.store.shapes import InstanceHeader
 
-_decode = msgspec.json.Decoder(Published).decode
+_decode = msgspec.json.Decoder(PublishedMessage).decode
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ def kept_event(row: StoredPublication) -> PublishedEvent:
     return _event(_decode(row.data), row.instance, row.published_at)
 
 
-def published_event(header: Header, state: PublicationState) -> PublishedEvent:
+def published_event(header: InstanceHeader, state: PublicationState) -> PublishedEvent:
     """An event from its state."""
     assert state.published is not None
     taken = state.taken_by
@@ -62,7 +62,7 @@ def published_event(header: Header, state: PublicationState) -> PublishedEvent:
     )
 
 
-def _event(published: Published, instance: InstanceId, at: datetime) -> PublishedEvent:
+def _event(published: PublishedMessage, instance: InstanceId, at: datetime) -> PublishedEvent:
     return PublishedEvent(
         id=published.id,
         event=published.event,

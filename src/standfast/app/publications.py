@@ -7,9 +7,9 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.app.calls.start import started
-from standfast.app.desk import Desk
-from standfast.app.errands import Errands
+from standfast.app.calls.start import start_run
+from standfast.app.desk import CallContext
+from standfast.app.errands import BuiltinHandlers
 from standfast.errors import ExpressionError, RejectedError, StandfastError
 from standfast.expressions import Expression
 from standfast.kernel.actor import SYSTEM, RequestContext
@@ -17,26 +17,26 @@ from standfast.kernel.canonical import canonical_hash
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.publications import StoredPublication
 from standfast.kernel.vocabulary import LONGEST_NAME
-from standfast.machine.graphs.graph import Graph, Trigger
+from standfast.machine.graphs.graph import EventTrigger, Graph
 from standfast.machine.graphs.index import EVENT, names_of
 from standfast.machine.publications import RouteEvent, RouteOn, SeekEvent
 from standfast.machine.runs.commands import TakeEvents
 from standfast.machine.runs.errands import FindEvents, Sought
-from standfast.machine.runs.published import PUBLICATION, Published, Waiter
-from standfast.runtime.commit.submissions import Outcome
+from standfast.machine.runs.published import PUBLICATION, PublishedMessage, Waiter
+from standfast.runtime.commit.submissions import CommandOutcome
 from standfast.runtime.handlers import EffectContext
 from standfast.store.publications import Subscriber
 
 PAGE = 200
 """Those who wait, or events, that are looked at together."""
 
-_decode = msgspec.json.Decoder(Published).decode
+_decode = msgspec.json.Decoder(PublishedMessage).decode
 
 
-class Publications:
+class EventRouter:
     """Does the errands that are about published events."""
 
-    def __init__(self, desk: Desk, errands: Errands) -> None:
+    def __init__(self, desk: CallContext, errands: BuiltinHandlers) -> None:
         self._desk = desk
         errands.add(RouteEvent, self.route)
         errands.add(FindEvents, self.find)
@@ -61,12 +61,12 @@ class Publications:
             failures=failures,
         )
 
-    def _start(self, desk: Desk, published: Published) -> tuple[list[str], list[str]]:
+    def _start(self, desk: CallContext, published: PublishedMessage) -> tuple[list[str], list[str]]:
         """Start what the event triggers. It may be asked for again: the id of the event makes each start happen once."""
         runs, failures = list[str](), list[str]()
         for graph, number, trigger in self._triggered(desk, published):
             try:
-                run = started(
+                run = start_run(
                     desk,
                     graph.name,
                     _input(trigger, published),
@@ -84,7 +84,7 @@ class Publications:
                 runs.append(str(run.id))
         return runs, failures
 
-    def _triggered(self, desk: Desk, published: Published) -> Iterator[tuple[Graph, int, Trigger]]:
+    def _triggered(self, desk: CallContext, published: PublishedMessage) -> Iterator[tuple[Graph, int, EventTrigger]]:
         for graph in desk.registry.library.triggered(desk.tenant, published.event):
             matching = (each for each in graph.triggers if each.event == published.event)
             for number, trigger in enumerate(matching):
@@ -104,7 +104,7 @@ class Publications:
             self._desk.acting(RequestContext(tenant=context.tenant, actor=SYSTEM, trace=context.trace)),
         )
         waiter = Waiter(instance=str(context.instance), definition=context.decider, step=errand.step, is_seeker=True)
-        found = dict[str, Published]()
+        found = dict[str, PublishedMessage]()
         for sought in errand.sought:
             match = None if sought.match is None else Expression.from_data(sought.match)
             wanted = list[StoredPublication]()
@@ -123,7 +123,7 @@ class Publications:
                 next((each for each in wanted[start:] + wanted[:start] if self._seek(anywhere, each, waiter)), None)
         return TakeEvents(step=errand.step, events=list(found.values())) if found else None
 
-    def _kept(self, desk: Desk, sought: Sought) -> Iterator[StoredPublication]:
+    def _kept(self, desk: CallContext, sought: Sought) -> Iterator[StoredPublication]:
         now, last = desk.service.shared.clock.now(), None
         while True:
             page = desk.reader.kept_for(sought.event, sought.key, now=now, after=last, limit=PAGE)
@@ -132,7 +132,7 @@ class Publications:
                 return
             last = page[-1].place
 
-    def _seek(self, desk: Desk, event: StoredPublication, waiter: Waiter, *, only_free: bool = False) -> bool:
+    def _seek(self, desk: CallContext, event: StoredPublication, waiter: Waiter, *, only_free: bool = False) -> bool:
         """Ask an event for one taker to offer itself; False if it is over, or if others want it and only a free one is asked for."""
         address = desk.address(PUBLICATION, instance=event.instance)
         try:
@@ -146,7 +146,7 @@ class Publications:
             return False  # It was forgotten since.
         return True
 
-    def _acting(self, context: EffectContext, published: Published | None) -> Desk:
+    def _acting(self, context: EffectContext, published: PublishedMessage | None) -> CallContext:
         """Where the calls are made: for the tenant and the partition of the event, and on behalf of whoever published it."""
         actor = SYSTEM if published is None else published.actor
         return self._desk.acting(
@@ -154,7 +154,7 @@ class Publications:
         )
 
 
-def _noted(_outcome: Outcome) -> None:
+def _noted(_outcome: CommandOutcome) -> None:
     """It is queued; it will offer itself."""
 
 
@@ -166,7 +166,7 @@ def _subscriber(waiter: Waiter, place: int) -> Subscriber:
     return Subscriber(InstanceId(UUID(waiter.instance)), waiter.step, place, waiter.definition)
 
 
-def _holds(match: Expression | None, errand: FindEvents, event: Published) -> bool:
+def _holds(match: Expression | None, errand: FindEvents, event: PublishedMessage) -> bool:
     try:
         return match is None or match.holds({**names_of(errand.data), **errand.names, EVENT: event.payload})
     except ExpressionError:
@@ -176,19 +176,19 @@ def _holds(match: Expression | None, errand: FindEvents, event: Published) -> bo
 # -- triggers
 
 
-def _start_key(published: Published, number: int) -> str:
+def _start_key(published: PublishedMessage, number: int) -> str:
     """What makes a start happen once; another trigger of the same workflow is another start. An id may be as long as a key is."""
     key = f"{published.id}#{number}" if number else published.id
     whole = f"{PUBLICATION}:{key}"
     return whole if len(whole.encode()) <= LONGEST_NAME else f"{PUBLICATION}:{canonical_hash(key)}"
 
 
-def _named(published: Published) -> dict[str, object]:
+def _named(published: PublishedMessage) -> dict[str, object]:
     """What the expressions of a trigger can read."""
     return {EVENT: published.payload, "key": published.key}
 
 
-def _counts(trigger: Trigger, published: Published) -> bool:
+def _counts(trigger: EventTrigger, published: PublishedMessage) -> bool:
     """Whether an event starts a run; a question that cannot be answered is answered by no."""
     try:
         return trigger.when is None or Expression.from_data(trigger.when).holds(_named(published))
@@ -196,14 +196,14 @@ def _counts(trigger: Trigger, published: Published) -> bool:
         return False
 
 
-def _key(trigger: Trigger, published: Published) -> str:
+def _key(trigger: EventTrigger, published: PublishedMessage) -> str:
     if trigger.key is None:
         return ""
     value = Expression.from_data(trigger.key).evaluate(_named(published))
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value  # type: ignore[return-value]
 
 
-def _input(trigger: Trigger, published: Published) -> object:
+def _input(trigger: EventTrigger, published: PublishedMessage) -> object:
     if trigger.input is not None:
         return {
             name: Expression.from_data(stored).evaluate(_named(published)) for name, stored in trigger.input.items()

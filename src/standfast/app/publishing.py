@@ -15,18 +15,18 @@ from msgspec.structs import replace
 
 from standfast.app.blueprint_refusals import BlueprintRefusal, refused
 from standfast.app.blueprint_views import drafters_of
-from standfast.app.blueprints import Written, content_of
-from standfast.app.desk import Desk
+from standfast.app.blueprints import WrittenBody, content_of
+from standfast.app.desk import CallContext
 from standfast.authoring.document import Contract, Effective, Envelope, effective_data, graph_of
 from standfast.authoring.document.contract_loading import content_hash
 from standfast.errors import ConfigurationError, DefinitionError, Diagnostic, ForbiddenError, RejectedError
 from standfast.kernel.canonical import canonical_bytes
 from standfast.kernel.changes import Change
 from standfast.machine.graphs.compiler import graph_bytes, read_graph
-from standfast.machine.graphs.graph import IR_VERSION, Call, Graph
+from standfast.machine.graphs.graph import IR_VERSION, CallOp, Graph
 from standfast.machine.runs.law import start_refusal
 from standfast.store.blueprints import BlueprintChange, StoredBlueprint
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 from standfast.store.shapes import SHARED_TENANT, StoredDefinition
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class Compiled(NamedTuple):
 class Publisher:
     """Writes the blueprints of one owner: a tenant, or all of them."""
 
-    def __init__(self, desk: Desk, owner: str) -> None:
+    def __init__(self, desk: CallContext, owner: str) -> None:
         self._desk = desk
         self._owner = owner
         self._now = desk.service.shared.clock.now()
@@ -61,13 +61,13 @@ class Publisher:
 
     # -- drafts
 
-    def begin(self, written: Written, *, replaces: int, comment: str) -> StoredBlueprint:
+    def begin(self, written: WrittenBody, *, replaces: int, comment: str) -> StoredBlueprint:
         """A new draft."""
         row = self.drafted(written, replaces=replaces, comment=comment)
         self._change(row.type, lambda unit: unit.add(row), self._told(row, "begin", reason=comment))
         return row
 
-    def drafted(self, written: Written, *, replaces: int, comment: str) -> StoredBlueprint:
+    def drafted(self, written: WrittenBody, *, replaces: int, comment: str) -> StoredBlueprint:
         """The row of a draft that is not written yet."""
         actor, now, body = self._actor.id, self._now, written.body
         return StoredBlueprint(
@@ -91,7 +91,7 @@ class Publisher:
             updated_at=now,
         )
 
-    def save(self, row: StoredBlueprint, written: Written, *, comment: str) -> StoredBlueprint:
+    def save(self, row: StoredBlueprint, written: WrittenBody, *, comment: str) -> StoredBlueprint:
         """The next revision of a draft."""
         saved = replace(
             row,
@@ -309,7 +309,7 @@ class Publisher:
         library = self._desk.registry.library
         library.check_calls(self._owner, graph)
         for node in graph.nodes.values():
-            if not isinstance(node.op, Call):
+            if not isinstance(node.op, CallOp):
                 continue
             called = library.graph(self._owner, node.op.definition, node.op.version)
             if called.document is not None:
@@ -379,7 +379,7 @@ class Publisher:
     def _change(
         self, type_: str, work: Callable[[BlueprintChange], T], told: Change | Callable[[T], Change | None]
     ) -> T:
-        def change(parts: Parts) -> T:
+        def change(parts: StoreParts) -> T:
             with parts.blueprints().changing(self._owner, type_) as unit:
                 return work(unit)
 

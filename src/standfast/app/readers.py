@@ -18,7 +18,7 @@ Refuse = Callable[[BaseException], None]
 """Tells whoever waits that there will be no answer."""
 
 
-class Readers:
+class ReaderPool:
     """Answers questions, a few at a time. A question is answered once: by a thread, or, when the engine stops, with an error."""
 
     def __init__(self, most: int, *, limit: float, name: str = "reader threads", spare: int = 0) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from standfast.app.operator_views import Hold
-from standfast.app.remedies import Remedy, Told, remedies
+from standfast.app.remedies import Remedy, RemedyText, remedies
 from standfast.app.standing import trouble
 from standfast.app.unmatched import unawaited, unmatched
 from standfast.app.untold import untold
@@ -22,30 +22,30 @@ from standfast.kernel.program import Program
 from standfast.kernel.records import STEPS, SUBSCRIPTIONS, TASKS, StoredStep, StoredTask
 from standfast.kernel.settling import settled
 from standfast.machine import remedies as m
-from standfast.machine.graphs.graph import Graph, Node, Rest, WaitEvent, WaitEvents
-from standfast.machine.graphs.graph import State as StateNode
-from standfast.machine.remedies import Trials
+from standfast.machine.graphs.graph import Graph, Node, RestOp, WaitEventOp, WaitEventsOp
+from standfast.machine.graphs.graph import StateOp as StateNode
+from standfast.machine.remedies import OperationTrials
 from standfast.machine.runs.asking import NO_APPROVER
 from standfast.machine.runs.errands import NOTICE_HANDLER
 from standfast.machine.runs.forking import paused_problem
 from standfast.machine.runs.nodes import kind_of
 from standfast.machine.runs.pauses import REQUESTED
 from standfast.machine.runs.repair import OF_A_STEP
-from standfast.machine.runs.state import State, Step
+from standfast.machine.runs.state import RunState, StepState
 from standfast.machine.runs.timers import step_timer
 from standfast.runtime.commit.work_rows import options_of
 from standfast.runtime.mishaps import RECALLED
 from standfast.runtime.settings import Settings
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 from standfast.store.shapes import (
-    DeadLetter,
-    Header,
+    DeadLetterRecord,
+    InstanceHeader,
     Maintenance,
     StoredEffect,
     StoredMessage,
     StoredTimer,
     Word,
-    WorkerInfo,
+    WorkerRecord,
 )
 
 ReasonKind = Literal[
@@ -111,7 +111,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """What would bring the step on: who is asked, the name of a signal or an event, the id of a child."""
 
 
-class Why(msgspec.Struct, frozen=True, kw_only=True):
+class RunExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a run does not move, or that it does."""
 
     instance: InstanceId
@@ -130,15 +130,15 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
 class Circumstances(NamedTuple):
     """What is known of a run and of the world around it."""
 
-    header: Header
-    state: State
+    header: InstanceHeader
+    state: RunState
     graph: Graph
     program: Program
     now: datetime
-    workers: Sequence[WorkerInfo]
+    workers: Sequence[WorkerRecord]
     """Those that are alive."""
     maintenance: Maintenance
-    trials: Trials
+    trials: OperationTrials
     """Tells which operations it would accept."""
     words: Collection[Word]
     """The commands that this process can read."""
@@ -149,7 +149,7 @@ class Circumstances(NamedTuple):
     """Why the directory of the host cannot be asked; empty if it can."""
 
 
-def why(reader: Reader, found: Circumstances) -> Why:
+def why(reader: TenantReader, found: Circumstances) -> RunExplanation:
     """Why a run does not move; `reader` must answer as of the moment that the circumstances are of."""
     header = found.header
     reasons = list(_Look(reader, found).reasons())
@@ -160,7 +160,7 @@ def why(reader: Reader, found: Circumstances) -> Why:
     is_moving = bool(kinds & moving) and not kinds & {"maintenance"}
     lost = list(untold(reader, found.program, header.id))
     told = "; ".join([*(each.words for each in (*reasons, *incident)), *lost])
-    return Why(
+    return RunExplanation(
         instance=header.id,
         status=header.status,
         is_moving=is_moving,
@@ -171,7 +171,7 @@ def why(reader: Reader, found: Circumstances) -> Why:
     )
 
 
-def unreadable(header: Header, error: str) -> Why:
+def unreadable(header: InstanceHeader, error: str) -> RunExplanation:
     """Of a run whose history or definition this code cannot read: nothing that is asked of it here is carried out."""
     reason = Reason(
         kind="unreadable",
@@ -179,7 +179,7 @@ def unreadable(header: Header, error: str) -> Why:
         remedy="start a worker with the code that wrote it; what waits for it moves to the dead letters if there is none",
         since=header.updated_at,
     )
-    return Why(
+    return RunExplanation(
         instance=header.id,
         status=header.status,
         is_moving=False,
@@ -189,8 +189,8 @@ def unreadable(header: Header, error: str) -> Why:
     )
 
 
-def _incident(header: Header, found: list[m.Remedy]) -> Reason:
-    ends = Told(found).of_run()
+def _incident(header: InstanceHeader, found: list[m.AcceptedOperation]) -> Reason:
+    ends = RemedyText(found).of_run()
     return Reason(
         kind="incident",
         words=f"it has not ended, and nothing can ever wake it: it has stood still since {header.updated_at}",
@@ -207,7 +207,7 @@ def _incident(header: Header, found: list[m.Remedy]) -> Reason:
 class _Look:
     """One look at a run."""
 
-    def __init__(self, reader: Reader, found: Circumstances) -> None:
+    def __init__(self, reader: TenantReader, found: Circumstances) -> None:
         self._found = found
         self._reader = reader
         instance = found.header.id
@@ -217,7 +217,7 @@ class _Look:
         self._timers: dict[str, StoredTimer] = {timer.key: timer for timer in timers}
         self._rows: dict[int, StoredStep] = {row.number: row for row in reader.rows(STEPS, instance)}
         self._tasks: dict[int, StoredTask] = {row.number: row for row in reader.rows(TASKS, instance)}
-        self._letters: Sequence[DeadLetter] = reader.dead_letters(instance=instance, limit=_MOST)
+        self._letters: Sequence[DeadLetterRecord] = reader.dead_letters(instance=instance, limit=_MOST)
         self._messages: Sequence[StoredMessage] = reader.messages(instance, limit=_MOST)
         self._trials = found.trials
 
@@ -276,7 +276,7 @@ class _Look:
             if not step.has_failed or self._found.state.pause is None:
                 continue
             found = m.about_failed(self._trials, step)
-            instead = Told(found).of_step()
+            instead = RemedyText(found).of_step()
             yield Reason(
                 kind="dead_letter",
                 words=f"{step.node!r} gave up meanwhile: {step.error}; what follows from that follows when the run is resumed",
@@ -307,11 +307,11 @@ class _Look:
             )
         if state.status == "paused" and state.reason not in OF_A_STEP:
             by, since, found = self._paused_by(), self._paused_at(), m.about_run(self._trials)
-            told = Told(found).of_run()
+            told = RemedyText(found).of_run()
             if state.reason == NO_APPROVER:
                 asked = [each for step in self._undecidable() for each in m.about_question(self._trials, step)]
                 found = [*asked, *found]
-                told = Told(found).of_question()
+                told = RemedyText(found).of_question()
             yield Reason(
                 kind="paused",
                 words=f"it has been paused by {by!r} since {since} ({state.reason}): {trouble(state)}",
@@ -321,7 +321,7 @@ class _Look:
                 since=since,
             )
 
-    def _undecidable(self) -> Iterator[Step]:
+    def _undecidable(self) -> Iterator[StepState]:
         """The questions that nobody can decide."""
         state = self._found.state
         return (state.open[number] for number, each in state.questions.items() if each.trouble and number in state.open)
@@ -358,7 +358,7 @@ class _Look:
                 step_number=letter.number if is_step else None,
             )
 
-    def _about(self, letter: DeadLetter) -> tuple[str, list[m.Remedy]]:
+    def _about(self, letter: DeadLetterRecord) -> tuple[str, list[m.AcceptedOperation]]:
         """What can be done about something that gave up."""
         match letter.source:
             case "step":
@@ -366,7 +366,7 @@ class _Look:
                 found = [] if step is None else [*m.about_failed(self._trials, step), *m.instead(self._trials)]
                 lacks = step is not None and self._trials.lacks(step)
                 can_fork = not paused_problem(self._found.state)
-                return Told(found, is_process=self._is_process, lacks=lacks, can_fork=can_fork).of_step(), found
+                return RemedyText(found, is_process=self._is_process, lacks=lacks, can_fork=can_fork).of_step(), found
             case "compensation":
                 halted = self._found.state.rollback or self._found.state.dropped
                 is_stuck = halted is not None and halted.stuck == letter.number
@@ -380,7 +380,7 @@ class _Look:
             case _:
                 return f"{_REQUEUE}, {_DISCARD}", []
 
-    def _undone_elsewhere(self, letter: DeadLetter) -> str:
+    def _undone_elsewhere(self, letter: DeadLetterRecord) -> str:
         executed = self._found.state.executed.get(letter.number)
         child = "" if executed is None else executed.child
         return (
@@ -435,7 +435,7 @@ class _Look:
 
     # -- calls
 
-    def _call(self, step: Step) -> Iterator[Reason]:
+    def _call(self, step: StepState) -> Iterator[Reason]:
         """What a step that calls a handler waits for; without an effect something in the inbox or among the dead letters tells."""
         effect = self._calls.get(step.number)
         if effect is None:
@@ -449,7 +449,9 @@ class _Look:
         else:
             yield self._unclaimed(name, effect, about)
 
-    def _in_hand(self, name: str, effect: StoredEffect, about: dict[str, object], step: Step | None = None) -> Reason:
+    def _in_hand(
+        self, name: str, effect: StoredEffect, about: dict[str, object], step: StepState | None = None
+    ) -> Reason:
         worker = self._worker(effect.owner)
         since = effect.claimed_at or effect.created_at
         if worker is None:
@@ -474,7 +476,7 @@ class _Look:
             return _reason(about, kind="hung", words=words, remedy=remedy, since=since, worker=worker.name)
         return _reason(about, kind="running", words=words, remedy=remedy, since=since, worker=worker.name)
 
-    def _put_off(self, name: str, step: Step, effect: StoredEffect, about: dict[str, object]) -> Reason:
+    def _put_off(self, name: str, step: StepState, effect: StoredEffect, about: dict[str, object]) -> Reason:
         row = self._rows.get(step.number)
         until, error = effect.parked_until, "" if row is None else row.error
         if step.attempt > 1:
@@ -514,12 +516,12 @@ class _Look:
                 self._in_hand(name, effect, about) if effect.owner is not None else self._unclaimed(name, effect, about)
             )
 
-    def _worker(self, owner: WorkerId | None) -> WorkerInfo | None:
+    def _worker(self, owner: WorkerId | None) -> WorkerRecord | None:
         return next((each for each in self._found.workers if each.id == owner), None)
 
     # -- waits
 
-    def _wait(self, step: Step) -> Iterator[Reason]:
+    def _wait(self, step: StepState) -> Iterator[Reason]:
         """What the world has to bring. A time that is over, and a child that is gone, wake nobody, so they are no reason."""
         node = self._found.graph.nodes[step.node]
         row = self._rows.get(step.number)
@@ -528,7 +530,7 @@ class _Look:
         until = None if timer is None else timer.due_at
         about: dict[str, object] = {"step": step.node, "step_number": step.number, "since": since, "until": until}
         ending = f" and at most until {until}" if until is not None else ""
-        if isinstance(node.op, StateNode | Rest):
+        if isinstance(node.op, StateNode | RestOp):
             yield self._transition(about, ending)
             return
         match kind_of(node).wait_kind:
@@ -551,7 +553,7 @@ class _Look:
                     words = f"{step.node!r} waits for people to be told since {since}{ending}"
                     now = "skip goes on without that" if found else ""
                     yield _reason(about, kind="notice", words=words, remedy=now, remedies=remedies(found))
-            case _ if isinstance(node.op, WaitEvents):
+            case _ if isinstance(node.op, WaitEventsOp):
                 yield self._event(step, about, ending)
             case _:
                 yield self._signal(node, step, about, ending)
@@ -571,22 +573,22 @@ class _Look:
         about = {**about, "waits_for": ", ".join(names), "remedies": remedies(found)}
         return _reason(about, kind="transition", words=words, remedy=told)
 
-    def _signal(self, node: Node, step: Step, about: dict[str, object], ending: str) -> Reason:
-        name = node.op.signal if isinstance(node.op, WaitEvent) else node.op.detail
+    def _signal(self, node: Node, step: StepState, about: dict[str, object], ending: str) -> Reason:
+        name = node.op.signal if isinstance(node.op, WaitEventOp) else node.op.detail
         others = unawaited(self._found.graph, self._found.state.signals)
         words = f"{node.id!r} waits for the signal {name!r} since {about['since']}{ending}{others}"
         found = m.about_wait(self._trials, step)
         told = f"signal({name!r}) brings it on" if found else ""
         return _reason(about, kind="signal", words=words, remedy=told, remedies=remedies(found), waits_for=name)
 
-    def _event(self, step: Step, about: dict[str, object], ending: str) -> Reason:
+    def _event(self, step: StepState, about: dict[str, object], ending: str) -> Reason:
         """The events that have not come yet, as they are published."""
         rows = [each for each in self._reader.rows(SUBSCRIPTIONS, self._found.header.id) if each.number == step.number]
         named = [repr(each.signal) + (f" for {each.correlation!r}" if each.correlation else "") for each in rows]
         what = f"the event {named[0]}" if len(named) == 1 else f"the events {', '.join(named)}"
         calls = [f"publish({', '.join(repr(each) for each in (row.signal, row.correlation) if each)})" for row in rows]
         op, data = self._found.graph.nodes[step.node].op, self._found.state.tokens[step.token].data
-        assert isinstance(op, WaitEvents)
+        assert isinstance(op, WaitEventsOp)
         others = "".join(f"; {each}" for each in unmatched(self._reader, op, rows, data=data, now=self._found.now))
         return _reason(
             about,
@@ -597,7 +599,7 @@ class _Look:
             waits_for=", ".join(dict.fromkeys(each.signal for each in rows)),
         )
 
-    def _person(self, step: Step, about: dict[str, object], ending: str) -> Reason:
+    def _person(self, step: StepState, about: dict[str, object], ending: str) -> Reason:
         task, instance = self._tasks.get(step.number), self._found.header.id
         asked = [each for each in self._reader.rows(TASK_PEOPLE, instance) if each.number == step.number]
         waited = [(each.kind, each.name) for each in asked if each.is_open]
@@ -620,7 +622,7 @@ class _Look:
         calls = "processes.advance or tasks.decide" if is_advanced else "tasks.decide"
         if question is not None and question.trouble:
             words = f"{words}; {question.trouble}"
-            told = Told(found).of_question()
+            told = RemedyText(found).of_question()
         else:
             told = f"{calls} answers it" if found else ""
         if self._found.silence:

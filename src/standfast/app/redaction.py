@@ -13,13 +13,13 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.app.desk import Desk, checked_key, checked_some
+from standfast.app.desk import CallContext, checked_key, checked_some
 from standfast.app.invariants.evidence import Evidence
 from standfast.app.invariants.looks import differences
 from standfast.app.invariants.patrol import evidences, findings, program_of
-from standfast.app.invariants.rules import Found
-from standfast.app.invariants.walk import Walk
-from standfast.app.veils import CONTENT, Veil
+from standfast.app.invariants.rules import InvariantBreach
+from standfast.app.invariants.walk import HistoryReplay
+from standfast.app.veils import CONTENT, Redactor
 from standfast.errors import ConflictError, ForbiddenError, NotFoundError, PayloadError
 from standfast.kernel.decision import NOT_ALLOWED
 from standfast.kernel.document_records import StoredDocument
@@ -29,16 +29,16 @@ from standfast.kernel.program import Program
 from standfast.kernel.rows import writing_of
 from standfast.kernel.sealing import leaf_of
 from standfast.machine.graphs.audiences import readers_of
-from standfast.machine.graphs.graph import Rest
-from standfast.machine.graphs.graph import State as StateNode
+from standfast.machine.graphs.graph import RestOp
+from standfast.machine.graphs.graph import StateOp as StateNode
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs.events import ChildStarted, DocumentRedacted
 from standfast.machine.runs.fields import holds_any
 from standfast.machine.runs.patches import fingerprint
-from standfast.store.port import LostRaceError, Parts, Unit
-from standfast.store.reading import Reader
+from standfast.store.port import LostRaceError, StoreParts, Transaction
+from standfast.store.reading import TenantReader
 from standfast.store.rewriting import Rewritten
-from standfast.store.shapes import Change
+from standfast.store.shapes import InstanceChange
 
 Data = dict[str, object]
 
@@ -68,19 +68,19 @@ class _Plan(msgspec.Struct, frozen=True):
     """What is written."""
 
     evidence: Evidence
-    veil: Veil
+    veil: Redactor
     events: Sequence[Rewritten]
     redacted: StoredEvent
-    walk: Walk
+    walk: HistoryReplay
     """The history as it will be."""
 
 
-def check_redactor(desk: Desk) -> None:
+def check_redactor(desk: CallContext) -> None:
     """ForbiddenError unless whoever calls may redact."""
     _check_redactor(desk.looked_up())
 
 
-def _check_redactor(desk: Desk) -> None:
+def _check_redactor(desk: CallContext) -> None:
     actor = desk.request.actor
     if not actor.may(REDACT):
         told = f"{actor.id!r} may not take values out of documents: that takes the capability {REDACT!r}"
@@ -95,7 +95,7 @@ def checked_fields(given: Sequence[str] | None) -> list[str]:
     return [checked_key(each, "field") for each in given]
 
 
-def redacted(desk: Desk, row: StoredDocument, asked: Sequence[str], reason: str) -> Redaction:
+def redacted(desk: CallContext, row: StoredDocument, asked: Sequence[str], reason: str) -> Redaction:
     """Put hashes in the place of all values that fields of a document have or had, and of those that it amends or that took its place.
 
     All of them are one transaction: an amendment goes on with the values of the one before.
@@ -113,7 +113,7 @@ def redacted(desk: Desk, row: StoredDocument, asked: Sequence[str], reason: str)
             )
     own, _ = known[row.instance]
     fields = _fields(program_of(desk, own.header), own, asked)
-    veil = Veil(fields, secrets.token_bytes(32))
+    veil = Redactor(fields, secrets.token_bytes(32))
     contents = {each.header.id: _contents(program_of(desk, each.header), each.events) for each, _ in known.values()}
     for content in (each for some in contents.values() for each in some):
         veil.learn(content)
@@ -134,7 +134,7 @@ def redacted(desk: Desk, row: StoredDocument, asked: Sequence[str], reason: str)
     )
 
 
-def _chain(desk: Desk, row: StoredDocument) -> list[StoredDocument]:
+def _chain(desk: CallContext, row: StoredDocument) -> list[StoredDocument]:
     """A document with those that it amends, and those that took its place, in the order in which they were."""
     with desk.reader.look() as reader:
         partition = next((each.partition for each in reader.headers([row.instance])), "")
@@ -154,7 +154,7 @@ def _chain(desk: Desk, row: StoredDocument) -> list[StoredDocument]:
     return [*before, *after[1:]]
 
 
-def _started(desk: Desk, known: Sequence[Evidence]) -> list[Evidence]:
+def _started(desk: CallContext, known: Sequence[Evidence]) -> list[Evidence]:
     """What is stored of the runs that calls started, and of those that they started in turn; those that are gone are left out."""
     found: list[Evidence] = []
     while names := [name for each in known for name in _children(program_of(desk, each.header), each.events)]:
@@ -171,11 +171,11 @@ def _children(program: Program, events: Sequence[StoredEvent]) -> Iterator[Insta
             yield InstanceId(UUID(said.child))
 
 
-def _evidences(desk: Desk, chain: Sequence[StoredDocument]) -> Iterator[tuple[Evidence, Reader]]:
+def _evidences(desk: CallContext, chain: Sequence[StoredDocument]) -> Iterator[tuple[Evidence, TenantReader]]:
     return evidences(desk, [each.instance for each in chain])
 
 
-def _found(desk: Desk, evidence: Evidence, reader: Reader) -> Iterator[Found]:
+def _found(desk: CallContext, evidence: Evidence, reader: TenantReader) -> Iterator[InvariantBreach]:
     return findings(desk, evidence, reader, set())
 
 
@@ -195,7 +195,9 @@ def _fields(program: Program, evidence: Evidence, asked: Sequence[str]) -> list[
     return sorted(readers_of(known, asked))
 
 
-def _planned(desk: Desk, evidence: Evidence, veil: Veil, contents: Sequence[Data], *, reason: str) -> _Plan | None:
+def _planned(
+    desk: CallContext, evidence: Evidence, veil: Redactor, contents: Sequence[Data], *, reason: str
+) -> _Plan | None:
     """What to write of one document; None if nothing of it says a value."""
     program = program_of(desk, evidence.header)
     if veil.is_empty:
@@ -217,24 +219,24 @@ def _planned(desk: Desk, evidence: Evidence, veil: Veil, contents: Sequence[Data
         if old is not new
     }
     event = _told(desk, evidence, program, fields=sorted(veil.fields), hashes=hashes, reason=reason)
-    walk = Walk(program, [*history, event])
+    walk = HistoryReplay(program, [*history, event])
     if walk.found or not walk.is_whole:
         told = "; ".join(each.told for each in walk.found[:3])
         raise ConflictError(f"what would be left does not hold together, so that nothing is redacted: {told}")
     return _Plan(evidence, veil, events, event, walk)
 
 
-def _check_rest(desk: Desk, evidence: Evidence, program: Program) -> None:
+def _check_rest(desk: CallContext, evidence: Evidence, program: Program) -> None:
     """ConflictError while something is under way: people decide on what they see, and work, messages and dead letters have copies of their own."""
     assert isinstance(program.decider, GraphMachine)
-    header, state = evidence.header, Walk(program, evidence.events).state
+    header, state = evidence.header, HistoryReplay(program, evidence.events).state
     routes = program.decider.routes_of(state)
     what = f"the document {header.key!r}" if state.document is not None else f"{header.definition!r}, which it called,"
     letters = desk.reader.dead_letters(instance=header.id, limit=_MOST_TOLD)
     if letters:
         names = ", ".join(f"dead letter {each.id}" for each in letters)
         raise ConflictError(f"{what} has values in {names}; requeue or discard these, then redact it")
-    busy = [step.node for step in state.open.values() if not isinstance(routes.node(step.node).op, StateNode | Rest)]
+    busy = [step.node for step in state.open.values() if not isinstance(routes.node(step.node).op, StateNode | RestOp)]
     if busy or evidence.effects or desk.reader.messages(header.id, limit=1):
         told = ", ".join(busy) or "work that is not done"
         raise ConflictError(f"{what} is under way ({told}); redact it when it rests, or withdraw or discard it first")
@@ -255,7 +257,7 @@ def _contents(program: Program, events: Sequence[StoredEvent]) -> list[Data]:
     return found
 
 
-def _veiled(desk: Desk, evidence: Evidence, veil: Veil, contents: Sequence[Data]) -> list[Rewritten]:
+def _veiled(desk: CallContext, evidence: Evidence, veil: Redactor, contents: Sequence[Data]) -> list[Rewritten]:
     """The events that say something else with the values hidden."""
     codec, written = desk.registry.codec, iter(contents)
     found = []
@@ -273,7 +275,7 @@ def _veiled(desk: Desk, evidence: Evidence, veil: Veil, contents: Sequence[Data]
 
 
 def _told(
-    desk: Desk,
+    desk: CallContext,
     evidence: Evidence,
     program: Program,
     *,
@@ -300,7 +302,7 @@ def _told(
     )
 
 
-def _carry_out(desk: Desk, parts: Parts, plans: Sequence[_Plan]) -> None:
+def _carry_out(desk: CallContext, parts: StoreParts, plans: Sequence[_Plan]) -> None:
     """Rewrite all documents in one transaction, in one order for all who do so."""
     ordered = sorted(plans, key=lambda plan: plan.evidence.header.id)
     try:
@@ -315,10 +317,10 @@ def _carry_out(desk: Desk, parts: Parts, plans: Sequence[_Plan]) -> None:
         raise ConflictError(f"{names} went on while it was looked at; try again") from error
 
 
-def _rewrite(unit: Unit, plan: _Plan) -> None:
+def _rewrite(unit: Transaction, plan: _Plan) -> None:
     header, event = plan.evidence.header, plan.redacted
     new = msgspec.structs.replace(header, version=event.sequence, commits=header.commits + 1, updated_at=event.at)
-    change = Change(header=new, expected=header.version, events=[event])
+    change = InstanceChange(header=new, expected=header.version, events=[event])
     kinds = list({each.kind: None for each in differences(plan.evidence, plan.walk)})
     told = [
         each._replace(records=[r for r in each.records if writing_of(type(r)).kind in kinds])

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from standfast.app.charters import Charters
+from standfast.app.charters import OrganisationSettings
 from standfast.app.definitions import Library, unknown_hint
 from standfast.app.rates import WorkflowRate
 from standfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
@@ -15,7 +15,7 @@ from standfast.kernel.codecs import Codec
 from standfast.kernel.decider import Decider
 from standfast.kernel.program import Program
 from standfast.kernel.retry import RetryPolicy
-from standfast.kernel.vocabulary import SYSTEM_PREFIX, Vocabulary
+from standfast.kernel.vocabulary import SYSTEM_PREFIX, MessageTypeSet
 from standfast.machine.graphs.graph import Graph
 from standfast.machine.machine import GRAPH_LANGUAGE
 from standfast.store.shapes import SHARED_TENANT, Word
@@ -39,7 +39,7 @@ class Registry:
         self.handled: set[str] = set()
         """Deciders that were registered with their handler, which has their name."""
         self.library = Library(codec, limit=limit, retry=retry)
-        self.charters = Charters()
+        self.charters = OrganisationSettings()
         """What organisations say about their documents."""
         self.rate: WorkflowRate | None = None
         """How much tenants may ask of workflows; None means that nobody counts."""
@@ -140,5 +140,5 @@ def shared_handler(workflow: str, handler: str) -> ConfigurationError:
     )
 
 
-def _words(program: Program, vocabulary: Vocabulary) -> tuple[Word, ...]:
+def _words(program: Program, vocabulary: MessageTypeSet) -> tuple[Word, ...]:
     return tuple(Word(program.language, *each) for each in sorted(vocabulary.readable()))

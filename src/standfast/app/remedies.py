@@ -56,7 +56,7 @@ _CALLS: Final[dict[m.Operation, _Call]] = {
 }
 
 
-def remedies(found: Sequence[m.Remedy]) -> list[Remedy]:
+def remedies(found: Sequence[m.AcceptedOperation]) -> list[Remedy]:
     """The calls that these operations are done by."""
     return [
         Remedy(
@@ -70,11 +70,16 @@ def remedies(found: Sequence[m.Remedy]) -> list[Remedy]:
     ]
 
 
-class Told:
+class RemedyText:
     """Operations in words."""
 
     def __init__(
-        self, found: Sequence[m.Remedy], *, is_process: bool = False, lacks: bool = False, can_fork: bool = True
+        self,
+        found: Sequence[m.AcceptedOperation],
+        *,
+        is_process: bool = False,
+        lacks: bool = False,
+        can_fork: bool = True,
     ) -> None:
         self._found = found
         self._lacks = lacks
@@ -103,7 +108,7 @@ class Told:
         ways += ["resume looks again"] if self._all("resume") else []
         return "; ".join(filter(None, [*ways, self._end("the run")]))
 
-    def _all(self, operation: m.Operation) -> list[m.Remedy]:
+    def _all(self, operation: m.Operation) -> list[m.AcceptedOperation]:
         return [each for each in self._found if each.operation == operation]
 
     def _step(self) -> str:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import cast
 
-from standfast.app.desk import Desk, nothing
+from standfast.app.desk import CallContext, nothing
 from standfast.app.references import StepLike, checked_step, described
 from standfast.app.workflow_reads import graph_of, workflow_row
 from standfast.app.workflow_views import calls_of
 from standfast.errors import PayloadError, RejectedError
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.records import STEPS
-from standfast.machine.graphs.graph import SavePoint
+from standfast.machine.graphs.graph import SavePointOp
 from standfast.machine.runs import repair_commands as r
 from standfast.machine.runs.events import StepCompleted
 from standfast.machine.runs.refusals import Refusal
-from standfast.machine.runs.state import ROOT, Data, State
+from standfast.machine.runs.state import ROOT, Data, RunState
 from standfast.runtime.replies import Reply
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header, StoredEffect
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader, StoredEffect
 
 
 def step_number(given: StepLike | int, run: InstanceId) -> int:
@@ -31,12 +31,12 @@ def step_number(given: StepLike | int, run: InstanceId) -> int:
     return number
 
 
-def repaired(desk: Desk, run: InstanceId, command: r.Repair) -> Reply[None]:
+def repaired(desk: CallContext, run: InstanceId, command: r.Repair) -> Reply[None]:
     """Have a run decide about a repair."""
     return desk.command(desk.address(instance=run), command, nothing, comment=command.reason, may_create=False)
 
 
-def retried(desk: Desk, run: InstanceId, command: r.RetryStep) -> None:
+def retried(desk: CallContext, run: InstanceId, command: r.RetryStep) -> None:
     """Have a step called now, unless a worker has it in hand."""
     call = _call(desk, run, command.step)
     if call is not None and call.owner is not None:
@@ -46,7 +46,7 @@ def retried(desk: Desk, run: InstanceId, command: r.RetryStep) -> None:
     repaired(desk, run, command).result()
 
 
-def reenqueued(desk: Desk, run: InstanceId, command: r.ReenqueueStep) -> None:
+def reenqueued(desk: CallContext, run: InstanceId, command: r.ReenqueueStep) -> None:
     """Have a step called by somebody else, unless the worker that has it in hand is alive."""
     call = _call(desk, run, command.step)
     worker = "" if call is None or call.owner is None else _live(desk, call)
@@ -55,14 +55,14 @@ def reenqueued(desk: Desk, run: InstanceId, command: r.ReenqueueStep) -> None:
     repaired(desk, run, command).result()
 
 
-def _call(desk: Desk, run: InstanceId, step: int) -> StoredEffect | None:
+def _call(desk: CallContext, run: InstanceId, step: int) -> StoredEffect | None:
     with desk.reader.look() as reader:
         workflow_row(reader, run)
         effects, _ = reader.work(run)
     return calls_of(effects, desk.registry.library.speaker).get(step)
 
 
-def _live(desk: Desk, call: StoredEffect) -> str:
+def _live(desk: CallContext, call: StoredEffect) -> str:
     """The name of the worker that has a call in hand; empty if it is not alive."""
     moment = desk.service.shared.clock.judge()
     workers = desk.service.survey(lambda parts: parts.workers().live(moment))
@@ -75,7 +75,7 @@ def _still_running(call: StoredEffect, worker: str, remedy: str) -> RejectedErro
     return RejectedError(reason=Refusal.STILL_RUNNING.value, message=message)
 
 
-def moved_back(desk: Desk, run: InstanceId, save_point: str, reason: str) -> None:
+def moved_back(desk: CallContext, run: InstanceId, save_point: str, reason: str) -> None:
     """Have a run undo what it did behind a save point; what its data was then is in its history."""
     with desk.reader.look() as reader:
         header = workflow_row(reader, run)
@@ -85,19 +85,19 @@ def moved_back(desk: Desk, run: InstanceId, save_point: str, reason: str) -> Non
     repaired(desk, run, command).result()
 
 
-def _passed(desk: Desk, reader: Reader, header: Header, name: str) -> int:
+def _passed(desk: CallContext, reader: TenantReader, header: InstanceHeader, name: str) -> int:
     """The last step by which a save point was passed on the main way; 0 if it never was."""
     nodes = graph_of(desk, header).nodes
     found = [
         row.number
         for row in reader.rows(STEPS, header.id)
         if row.kind == "forward" and row.token == ROOT and row.status == "completed"
-        if isinstance(nodes[row.node].op, SavePoint) and name in {"", row.node}
+        if isinstance(nodes[row.node].op, SavePointOp) and name in {"", row.node}
     ]
     return found[-1] if found else 0
 
 
-def _data_behind(desk: Desk, reader: Reader, header: Header, number: int) -> Data | None:
+def _data_behind(desk: CallContext, reader: TenantReader, header: InstanceHeader, number: int) -> Data | None:
     """The data of the first token when it had passed a step; None if that was before this history began, in the run that it was forked from."""
     program = desk.registry.get(header.tenant, header.definition, header.definition_version)
     state = program.initial()
@@ -105,6 +105,6 @@ def _data_behind(desk: Desk, reader: Reader, header: Header, number: int) -> Dat
         state = program.replay(state, (stored,))
         event = None if stored.is_system else program.decode(stored)
         if isinstance(event, StepCompleted) and event.step == number:
-            token = cast("State", state).token(ROOT)
+            token = cast("RunState", state).token(ROOT)
             return None if token is None else token.data
     return None

@@ -12,7 +12,7 @@ import msgspec
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.people_records import StoredDecision, StoredPerson
 from standfast.kernel.records import StoredStep, StoredTask
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 
 _OPEN = frozenset({"pending", "running"})
 _REST = "rest"
@@ -79,10 +79,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there are more runs in the period than were counted: these are the newest."""
 
 
-class Facts(NamedTuple):
+class ReportFacts(NamedTuple):
     """The rows of some runs."""
 
-    headers: Sequence[Header]
+    headers: Sequence[InstanceHeader]
     steps: Sequence[StoredStep]
     tasks: Sequence[StoredTask]
     decisions: Sequence[StoredDecision]
@@ -102,7 +102,7 @@ class Tally:
         self._asked = Counter[str]()
         self._reworked: set[InstanceId] = set()
 
-    def add(self, facts: Facts) -> None:
+    def add(self, facts: ReportFacts) -> None:
         """Count some runs."""
         self.runs += len(facts.headers)
         rests = {each.instance: each.opened_at for each in reversed(facts.steps) if each.wait_kind == _REST}
@@ -123,7 +123,7 @@ class Tally:
         else:
             self._took[step.node].append(_seconds(step.moved_at - step.opened_at))
 
-    def _add_answers(self, facts: Facts) -> None:
+    def _add_answers(self, facts: ReportFacts) -> None:
         asked_at = {(each.instance, each.number): each.opened_at for each in facts.tasks}
         for each in facts.decisions:
             begun = asked_at.get((each.instance, each.number))

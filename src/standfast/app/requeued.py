@@ -8,33 +8,33 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.kernel.decider import TERMINAL
 from standfast.kernel.history import TIMER_REQUEUED
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.records import STEPS, StoredStep
-from standfast.machine.batches.words import Item, Outcome
-from standfast.store.reading import Reader
-from standfast.store.shapes import DeadLetter, Header, StoredMessage
+from standfast.machine.batches.words import Item, ItemOutcome
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import DeadLetterRecord, InstanceHeader, StoredMessage
 
 GONE = "it is not there any more"
 STILL = "it waits for an operator still"
 _PAGE = 1000
 
 
-def mark_of(message: StoredMessage | DeadLetter) -> str:
+def mark_of(message: StoredMessage | DeadLetterRecord) -> str:
     """What tells a message from others to the same target."""
     told = f"{message.type}\0{message.version}\0{message.command_id}\0".encode()
     return hashlib.sha256(told + message.data).hexdigest()
 
 
-def newest_letter(reader: Reader, letter: DeadLetter) -> int:
+def newest_letter(reader: TenantReader, letter: DeadLetterRecord) -> int:
     """The newest letter of a message to where this one goes: what gives up again comes behind it."""
     found = _letters(reader, letter.instance, letter.definition, letter.key, after=letter.id)
     return max((each.id for each in found), default=letter.id)
 
 
-def put_back(desk: Desk, item: Item) -> Outcome:
+def put_back(desk: CallContext, item: Item) -> ItemOutcome:
     """Whether what gave up was done since, or gave up again."""
     if item.source == "inbox":
         return _told(item, *_message(desk, item))
@@ -49,14 +49,14 @@ def put_back(desk: Desk, item: Item) -> Outcome:
         return _told(item, *judge(reader, found[0], item, letters))
 
 
-def _told(item: Item, status: str, detail: str = "") -> Outcome:
-    return Outcome(number=item.number, status=status, detail=detail)  # type: ignore[arg-type]
+def _told(item: Item, status: str, detail: str = "") -> ItemOutcome:
+    return ItemOutcome(number=item.number, status=status, detail=detail)  # type: ignore[arg-type]
 
 
 # -- steps and effects
 
 
-def _work(reader: Reader, header: Header, item: Item, letters: list[DeadLetter]) -> tuple[str, str]:
+def _work(reader: TenantReader, header: InstanceHeader, item: Item, letters: list[DeadLetterRecord]) -> tuple[str, str]:
     calls = {each.number for each in _calls(reader, header, item)} if item.source == "step" else {item.number_of}
     again = [each for each in letters if (each.source, each.name) == (item.source, item.name) and each.number in calls]
     if again:
@@ -70,7 +70,7 @@ def _work(reader: Reader, header: Header, item: Item, letters: list[DeadLetter])
     return "accepted", "it was put back to work and is not done yet"
 
 
-def _is_finished(reader: Reader, header: Header, item: Item) -> bool:
+def _is_finished(reader: TenantReader, header: InstanceHeader, item: Item) -> bool:
     if item.source == "step":
         return any(each.status == "completed" for each in _calls(reader, header, item))
     if item.source == "compensation":
@@ -80,7 +80,7 @@ def _is_finished(reader: Reader, header: Header, item: Item) -> bool:
     return all(each.number != item.number_of for each in effects)
 
 
-def _calls(reader: Reader, header: Header, item: Item) -> list[StoredStep]:
+def _calls(reader: TenantReader, header: InstanceHeader, item: Item) -> list[StoredStep]:
     """What became of a step that was called again: it is another one of the same node and token, behind the one that gave up."""
     rows = reader.rows(STEPS, header.id)
     behind = [each for each in rows if each.number > item.number_of]
@@ -90,7 +90,9 @@ def _calls(reader: Reader, header: Header, item: Item) -> list[StoredStep]:
 # -- timers
 
 
-def _timer(reader: Reader, header: Header, item: Item, letters: list[DeadLetter]) -> tuple[str, str]:
+def _timer(
+    reader: TenantReader, header: InstanceHeader, item: Item, letters: list[DeadLetterRecord]
+) -> tuple[str, str]:
     """A timer keeps its key and number, and the history says that it was put back: one that its instance had no use for never was."""
     _, waiting = reader.work(header.id)
     if any((each.key, each.number) == (item.name, item.number_of) for each in waiting):
@@ -103,7 +105,7 @@ def _timer(reader: Reader, header: Header, item: Item, letters: list[DeadLetter]
     return "done", ""
 
 
-def _was_put_back(reader: Reader, header: Header, item: Item) -> bool:
+def _was_put_back(reader: TenantReader, header: InstanceHeader, item: Item) -> bool:
     after, told = item.behind, {"key": item.name}
     while True:
         page = reader.events(header.id, after=after, limit=_PAGE)
@@ -117,7 +119,7 @@ def _was_put_back(reader: Reader, header: Header, item: Item) -> bool:
 # -- messages
 
 
-def _message(desk: Desk, item: Item) -> tuple[str, str]:
+def _message(desk: CallContext, item: Item) -> tuple[str, str]:
     """A message that is neither waiting nor among the dead letters was decided: what is refused gives up.
 
     What waits is looked at first, and the letters by another question: it goes from the one to the other.
@@ -133,7 +135,9 @@ def _message(desk: Desk, item: Item) -> tuple[str, str]:
     return ("failed", f"it gave up again: {again[-1].error}") if again else ("done", "")
 
 
-def _letters(reader: Reader, run: InstanceId | None, definition: str, key: str, *, after: int) -> Iterator[DeadLetter]:
+def _letters(
+    reader: TenantReader, run: InstanceId | None, definition: str, key: str, *, after: int
+) -> Iterator[DeadLetterRecord]:
     """The dead letters of messages to one target, behind a letter."""
     while True:
         page = reader.dead_letters(
@@ -145,7 +149,7 @@ def _letters(reader: Reader, run: InstanceId | None, definition: str, key: str, 
         after = page[-1].id
 
 
-def _waiting(desk: Desk, item: Item, run: InstanceId | None) -> list[StoredMessage]:
+def _waiting(desk: CallContext, item: Item, run: InstanceId | None) -> list[StoredMessage]:
     """What waits for the target of a message, which may be one that it is to begin."""
     if run is None:
         loaded = desk.reader.load(desk.address(item.definition, item.key))

@@ -9,13 +9,13 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.workflow_reads import KINDS
 from standfast.errors import PayloadError
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.records import STEPS, StoredStep
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader
 
 MOST_KEYS: Final = 10_000
 _BATCH: Final = 200
@@ -49,7 +49,7 @@ class _Key(NamedTuple):
     is_undoing: bool
 
 
-def sent(desk: Desk, keys: Sequence[str]) -> list[SentEffect]:
+def sent(desk: CallContext, keys: Sequence[str]) -> list[SentEffect]:
     """What became of effects that receivers have seen, in the order of the keys."""
     if not _are_keys(keys):
         raise PayloadError("keys are a list of idempotency keys, as receivers have kept them")
@@ -73,7 +73,7 @@ def _read(key: str) -> _Key | None:
     return None if match is None else _Key(key, InstanceId(UUID(match[1])), int(match[2]), bool(match[3]))
 
 
-def _judged(reader: Reader, keys: Sequence[_Key]) -> dict[str, SentEffect]:
+def _judged(reader: TenantReader, keys: Sequence[_Key]) -> dict[str, SentEffect]:
     names = list({each.instance for each in keys})
     headers = {each.id: each for each in reader.headers(names)}
     live = {(each.instance, each.number) for each in reader.effects_of(names)}
@@ -92,7 +92,7 @@ def _judged(reader: Reader, keys: Sequence[_Key]) -> dict[str, SentEffect]:
     return made
 
 
-def _of_step(key: _Key, header: Header, step: StoredStep | None) -> SentEffect:
+def _of_step(key: _Key, header: InstanceHeader, step: StoredStep | None) -> SentEffect:
     if step is None:
         told = "the run was not there yet at the restore point: when it comes there again it sends this key again, maybe with other content"
         return _told(key.text, "lost", told, header=header)
@@ -102,7 +102,7 @@ def _of_step(key: _Key, header: Header, step: StoredStep | None) -> SentEffect:
     return _told(key.text, "known", f"the step is {step.status}", header=header, step=step.node)
 
 
-def _of_effect(key: _Key, header: Header, *, is_live: bool) -> SentEffect:
+def _of_effect(key: _Key, header: InstanceHeader, *, is_live: bool) -> SentEffect:
     if key.number >= header.issued:
         told = "it was asked for after the restore point: another effect may be sent with this key"
         return _told(key.text, "lost", told, header=header)
@@ -119,7 +119,7 @@ def _told(
     told: str,
     *,
     instance: InstanceId | None = None,
-    header: Header | None = None,
+    header: InstanceHeader | None = None,
     step: str = "",
 ) -> SentEffect:
     return SentEffect(

@@ -11,21 +11,21 @@ from collections.abc import Callable
 
 from standfast.errors import StandfastError, StoreUnavailableError
 from standfast.kernel.ids import InstanceId
-from standfast.machine.runs.state import State
-from standfast.runtime.commit.batch import Batch
+from standfast.machine.runs.state import RunState
+from standfast.runtime.commit.batch import CommandBatch
 from standfast.runtime.commit.submissions import View
 from standfast.runtime.loop import Loop
-from standfast.runtime.service import Service
+from standfast.runtime.service import Dispatcher
 
 
 def is_at_rest(state: object) -> bool:
     """Whether a run does nothing by itself: it has ended, is paused, or waits for people, time or the world."""
-    if not isinstance(state, State) or state.status != "running":
+    if not isinstance(state, RunState) or state.status != "running":
         return True
     return all(step.effect is None for step in state.open.values())
 
 
-class Waiting:
+class IdleWait:
     """Somebody who waits for one instance to rest."""
 
     def __init__(
@@ -42,16 +42,16 @@ class Waiting:
         """Monotonic time from which on it is looked for in the database."""
 
 
-def _anybody(_: Waiting) -> bool:
+def _anybody(_: IdleWait) -> bool:
     return True
 
 
-class Rests:
+class IdleWaiters:
     """Who waits for which instance to rest."""
 
-    def __init__(self, service: Service, *, has_threads: bool) -> None:
+    def __init__(self, service: Dispatcher, *, has_threads: bool) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[int, list[Waiting]] = {}
+        self._waiting: dict[int, list[IdleWait]] = {}
         """By the numbers that ids are, which Python compares and hashes faster."""
         self._service = service
         self._pause = service.shared.settings.poll_interval.total_seconds()
@@ -64,7 +64,7 @@ class Rests:
         """The loop that looks, once somebody has waited."""
         return [self._loop] if self._loop is not None and self._is_started else []
 
-    def wait(self, instance: InstanceId, version: int, waiting: Waiting) -> None:
+    def wait(self, instance: InstanceId, version: int, waiting: IdleWait) -> None:
         """Have somebody called back once an instance rests that did not with so many events; at once in an engine without threads.
 
         As long as this process knows that it has no more, the commit that brings it to rest will tell.
@@ -93,7 +93,7 @@ class Rests:
         for number in list(self._waiting):
             self._bring(number)
 
-    def _hear(self, batch: Batch) -> None:
+    def _hear(self, batch: CommandBatch) -> None:
         if self._waiting:
             for draft in batch.written:
                 number = draft.header.id.int
@@ -118,7 +118,7 @@ class Rests:
             ends = [min(each.until, each.look_at) for waiting in self._waiting.values() for each in waiting]
         return max(0.0, min(ends) - time.monotonic()) if ends else 60.0
 
-    def _look(self, number: int, waiting: list[Waiting], now: float) -> None:
+    def _look(self, number: int, waiting: list[IdleWait], now: float) -> None:
         with self._lock:
             asked = list(waiting)  # Whoever comes after this may wait for what the instance does after the look.
         if _is_over(asked[0]):
@@ -127,11 +127,11 @@ class Rests:
         for each in asked:
             each.look_at = each.look_at if each.look_at > now else now + self._pause
 
-    def _bring(self, number: int, is_meant: Callable[[Waiting], bool] = _anybody) -> None:
+    def _bring(self, number: int, is_meant: Callable[[IdleWait], bool] = _anybody) -> None:
         for each in self._taken(number, is_meant):
             each.bring(None)
 
-    def _taken(self, number: int, is_meant: Callable[[Waiting], bool] = _anybody) -> list[Waiting]:
+    def _taken(self, number: int, is_meant: Callable[[IdleWait], bool] = _anybody) -> list[IdleWait]:
         """Those who wait for an instance and are meant, of whom nobody waits any more."""
         with self._lock:
             waiting = self._waiting.pop(number, [])
@@ -141,7 +141,7 @@ class Rests:
         return [each for each in waiting if each not in left]
 
 
-def _is_over(waiting: Waiting) -> bool:
+def _is_over(waiting: IdleWait) -> bool:
     try:
         return waiting.look()
     except StoreUnavailableError:

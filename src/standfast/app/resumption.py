@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import replace
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.pause_views import ResumeRequest, resume_request
 from standfast.app.rights import permit
 from standfast.app.step_handlers import plain
@@ -26,19 +26,19 @@ from standfast.machine.runs.law import OVERRIDE, RESUME, resume_refusal
 from standfast.machine.runs.nodes import kind_of
 from standfast.machine.runs.pauses import waited_for
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.state import State
-from standfast.machine.runs.turn import Turn
-from standfast.runtime.loops.resuming import Resumption, Told
+from standfast.machine.runs.state import RunState
+from standfast.machine.runs.turn import DecisionBuilder
+from standfast.runtime.loops.resuming import ResumeSubmission, Resumption
 from standfast.runtime.replies import Reply
 from standfast.store import resuming
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 
 _MILLISECOND = timedelta(milliseconds=1)
 _CLOCKS: tuple[str, ...] = get_args(PauseClock)
 _TRIGGERS: tuple[str, ...] = get_args(ResumeTrigger)
 
 
-def noting_refusal(desk: Desk, instance: InstanceId, command: ResumeWorkflow, told: Reply[None]) -> Reply[None]:
+def noting_refusal(desk: CallContext, instance: InstanceId, command: ResumeWorkflow, told: Reply[None]) -> Reply[None]:
     """The same answer; one that is a refusal is written down before it is given."""
     if desk.is_within:  # The caller's transaction is open, and the row would wait for it.
         return told
@@ -58,14 +58,14 @@ def noting_refusal(desk: Desk, instance: InstanceId, command: ResumeWorkflow, to
     return reply
 
 
-def _note(desk: Desk, instance: InstanceId, command: ResumeWorkflow, refusal: RejectedError) -> None:
+def _note(desk: CallContext, instance: InstanceId, command: ResumeWorkflow, refusal: RejectedError) -> None:
     """Write a refusal down, and raise it."""
     request = _stored(desk, instance, command, outcome="refused", error=str(refusal))
     desk.service.operate(lambda parts: parts.resumes().record(request), may_repeat=False)
     raise refusal
 
 
-def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> ResumeRequest:
+def requested(desk: CallContext, instance: InstanceId, command: ResumeWorkflow) -> ResumeRequest:
     """Write a request down that is to be carried out later. What would be refused for want of a right is refused now."""
     request = _stored(desk, instance, command, outcome="open")
     with desk.reader.look() as reader:
@@ -74,7 +74,7 @@ def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> Resu
         request = _meant(desk, reader, request)
         permit(_later_refusal(desk, reader, request))
 
-    def check(acting: Desk) -> None:
+    def check(acting: CallContext) -> None:
         permit(resume_refusal(graph, acting.request.actor))
 
     if not desk.operate(lambda parts: parts.resumes().record(request), may_repeat=False, check=check):
@@ -82,17 +82,19 @@ def requested(desk: Desk, instance: InstanceId, command: ResumeWorkflow) -> Resu
     return resume_request(request)
 
 
-def _meant(desk: Desk, reader: Reader, request: resuming.ResumeRequest) -> resuming.ResumeRequest:
+def _meant(
+    desk: CallContext, reader: TenantReader, request: resuming.ResumeRequestRecord
+) -> resuming.ResumeRequestRecord:
     """The request with what the run waits for now, which alone it is about."""
     tracked = folded_workflow(desk, reader, request.instance)
     decider, state = tracked.program.decider, tracked.state
     assert isinstance(decider, GraphMachine)
-    assert isinstance(state, State)
+    assert isinstance(state, RunState)
     moment = Moment(now=request.requested_at, instance=request.instance)
-    return replace(request, about=waited_for(Turn(decider.routes_of(state), state, moment, kind_of)))
+    return replace(request, about=waited_for(DecisionBuilder(decider.routes_of(state), state, moment, kind_of)))
 
 
-def _later_refusal(desk: Desk, reader: Reader, request: resuming.ResumeRequest) -> Rejection | None:
+def _later_refusal(desk: CallContext, reader: TenantReader, request: resuming.ResumeRequestRecord) -> Rejection | None:
     """Why the worker could not let the run go on, as it stands now, because somebody else has to decide first."""
     tracked, told = folded_workflow(desk, reader, request.instance), _requested(request)
     header, now = tracked.header, desk.service.shared.clock.now()
@@ -108,11 +110,11 @@ def _later_refusal(desk: Desk, reader: Reader, request: resuming.ResumeRequest) 
 
 
 def _stored(
-    desk: Desk, instance: InstanceId, command: ResumeWorkflow, *, outcome: str, error: str = ""
-) -> resuming.ResumeRequest:
+    desk: CallContext, instance: InstanceId, command: ResumeWorkflow, *, outcome: str, error: str = ""
+) -> resuming.ResumeRequestRecord:
     shared, actor = desk.service.shared, desk.request.actor
     now = shared.clock.now()
-    return resuming.ResumeRequest(
+    return resuming.ResumeRequestRecord(
         id=UUID(int=shared.chance.new_id(now).int),
         instance=instance,
         tenant=desk.tenant,
@@ -129,7 +131,7 @@ def _stored(
     )
 
 
-def _requested(request: resuming.ResumeRequest) -> Told:
+def _requested(request: resuming.ResumeRequestRecord) -> ResumeSubmission:
     """Whoever asked was allowed to, and must be when it is carried out: with the key, the roles and the rights that they came with, as far as these hold."""
     is_named = request.triggered_by_id != request.requested_by
     command = ResumeWorkflow(
@@ -143,17 +145,17 @@ def _requested(request: resuming.ResumeRequest) -> Told:
     kept = request_of(request.context)
     actor = kept.actor
     if actor.kind == "system":
-        return Told(command, replace(kept, tenant=request.tenant))
+        return ResumeSubmission(command, replace(kept, tenant=request.tenant))
     # It is the right to resume that they use, and no other that they came with.
     came = frozenset({RESUME}) if actor.may(RESUME) else frozenset[str]()
     actor = replace(actor, capabilities=came, on_behalf_of=request.on_behalf_of)
-    return Told(command, replace(kept, tenant=request.tenant, actor=actor, is_late=True))
+    return ResumeSubmission(command, replace(kept, tenant=request.tenant, actor=actor, is_late=True))
 
 
 RESUMPTION: Final = Resumption(
     requested=_requested,
-    decided=lambda: Told(ResumeWorkflow(trigger="approval"), OWN),
-    expired=lambda after: Told(ExpirePause(after_ms=after // _MILLISECOND), OWN),
+    decided=lambda: ResumeSubmission(ResumeWorkflow(trigger="approval"), OWN),
+    expired=lambda after: ResumeSubmission(ExpirePause(after_ms=after // _MILLISECOND), OWN),
     expiring="rules",
 )
 """What the worker says to runs that are to go on, or have been paused for too long."""

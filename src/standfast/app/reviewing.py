@@ -17,7 +17,7 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.app.desk import Desk, nothing
+from standfast.app.desk import CallContext, nothing
 from standfast.errors import StandfastError, StoppedError
 from standfast.kernel.actor import SYSTEM, RequestContext
 from standfast.kernel.decision import Decision
@@ -33,14 +33,14 @@ from standfast.machine.runs import commands as c
 from standfast.machine.runs.candidates import givers_of
 from standfast.machine.runs.errands import FindPeople
 from standfast.machine.runs.reviewing import asks_of, review_of
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.people.directory import Directory, Look
-from standfast.people.finding import Finder
+from standfast.people.finding import ApproverResolver
 from standfast.runtime.commit.cache import CachedInstance
 from standfast.runtime.handlers import Fail
 from standfast.runtime.replies import Reply
 from standfast.store.incidents import AskedName, Deputed
-from standfast.store.tasks import Asked, TaskQuery
+from standfast.store.tasks import AssigneeRecord, TaskQuery
 
 _log = logging.getLogger("standfast.housekeeping")
 
@@ -79,7 +79,7 @@ _Place = tuple[str, InstanceId, int, int]
 class TaskReview:
     """Judges open questions again. One thread asks for a round; the directory is asked on threads that it may keep waiting."""
 
-    def __init__(self, desk: Desk, finder: Finder) -> None:
+    def __init__(self, desk: CallContext, finder: ApproverResolver) -> None:
         self._desk = desk
         self._finder = finder
         self._directory: Directory = desk.directory
@@ -269,7 +269,7 @@ class TaskReview:
             left -= 1
         while self._work and left > 0:
             name, after = self._work.popleft()
-            query = TaskQuery(people=(Asked(name.kind, name.name),), after=after, limit=left)
+            query = TaskQuery(people=(AssigneeRecord(name.kind, name.name),), after=after, limit=left)
             found = self._of(name.tenant).reader.open_tasks(query)
             for each in found:
                 self._judge(name.tenant, each.task.instance, each.task.number)
@@ -292,7 +292,7 @@ class TaskReview:
             tracked = self._folded(tenant, instance)
             if tracked is None:
                 return
-            state = cast("State", tracked.state)
+            state = cast("RunState", tracked.state)
             if place is not None and number in state.questions:
                 seat = state.questions[number].seats[place.place - 1]
                 self._relied[place[:4]] = sorted({seat.person.name, *givers_of(seat), *seat.lent, *seat.lent.values()})
@@ -345,7 +345,7 @@ class TaskReview:
         desk = self._of(tenant)
         desk.command(desk.address(instance=instance), command, nothing, may_create=False, is_unasked=True)
 
-    def _of(self, tenant: str) -> Desk:
+    def _of(self, tenant: str) -> CallContext:
         return self._desk.acting(RequestContext(tenant=tenant, actor=SYSTEM))
 
 
@@ -356,7 +356,7 @@ class _Trial:
         assert isinstance(tracked.program.decider, GraphMachine)
         self.tracked = tracked
         self.machine: GraphMachine = tracked.program.decider
-        self.state = cast("State", tracked.state)
+        self.state = cast("RunState", tracked.state)
         self._program: Program = tracked.program
         header = tracked.header
         self._moment = Moment(
@@ -379,7 +379,7 @@ class _Trial:
         if not isinstance(answer, Decision):
             return None
         if keeps:
-            self.state = cast("State", answer.state)
+            self.state = cast("RunState", answer.state)
         return answer
 
 

@@ -10,10 +10,10 @@ import msgspec
 
 from standfast.authoring.document.formulas import leads_away
 from standfast.errors import DefinitionError, Diagnostic, ExpressionError, PayloadError
-from standfast.expressions import Expression, Options, Reason, Spelling, Type, parse
+from standfast.expressions import Expression, ExpressionErrorCode, ExpressionOptions, Spelling, Type, parse
 from standfast.expressions.tree import variables
 from standfast.kernel.settling import settled
-from standfast.machine.graphs.document import DocumentSpec, Field
+from standfast.machine.graphs.document import DocumentField, DocumentSpec
 from standfast.machine.graphs.document_checks import actions_of
 from standfast.machine.graphs.findings import some_findings
 from standfast.machine.graphs.kinds.rule import DocumentRule, Effect, rule_findings
@@ -23,7 +23,7 @@ Stored = dict[str, object]
 
 MOST_RULES: Final = 200
 """Of one type and organisation: each change is judged by all of them."""
-_OPTIONS: Final = Options(namespaces=frozenset({"entity", "actor", "org", "now"}))
+_OPTIONS: Final = ExpressionOptions(namespaces=frozenset({"entity", "actor", "org", "now"}))
 _SOME: Final = {
     "on": "it would never be judged",
     "to": "nobody would be told",
@@ -175,9 +175,12 @@ class _Reader:
         for each in variables(read.tree):
             if len(each.path) > _OF_FIELD and each.path[0] == "entity" and each.path[1] in self._refs:
                 raise ExpressionError(
-                    leads_away(each.path), reason=Reason.NOT_AN_OBJECT, source=read.source, position=each.at
+                    leads_away(each.path),
+                    reason=ExpressionErrorCode.NOT_AN_OBJECT,
+                    source=read.source,
+                    position=each.at,
                 )
 
 
-def _type(field: Field) -> Type:
+def _type(field: DocumentField) -> Type:
     return _PLAIN.get(field.type, Type("any"))

@@ -8,14 +8,14 @@ from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
-from standfast.app.desk import Desk, checked_id, checked_instant, checked_key, checked_text
+from standfast.app.desk import CallContext, checked_id, checked_instant, checked_key, checked_text
 from standfast.app.document_writing import spec_of
-from standfast.app.in_force import workflow_in_force
+from standfast.app.in_force import active_workflow
 from standfast.app.references import DefinitionLike, checked_definition
 from standfast.app.step_handlers import plain_data
 from standfast.app.visibility import refuse_masks
 from standfast.errors import ExpressionError, ForbiddenError, PayloadError, brief
-from standfast.expressions import Options, parse
+from standfast.expressions import ExpressionOptions, parse
 from standfast.kernel.decision import NOT_ALLOWED
 from standfast.kernel.retry import LONGEST_TIMEOUT
 from standfast.machine.graphs.document_checks import actions_of
@@ -23,14 +23,14 @@ from standfast.machine.schedules.plan import CatchUp, Overlap, Plan
 
 READABLE: Final = ("scheduled_at", "scheduled_on", "started_at", "schedule", "number")
 """What expressions of a schedule can read."""
-OPTIONS: Final = Options(namespaces=frozenset(READABLE))
+OPTIONS: Final = ExpressionOptions(namespaces=frozenset(READABLE))
 MOST_COMPUTED: Final = 50
 _LONGEST: Final = datetime.max.replace(tzinfo=UTC)
 
 Length = timedelta | float
 
 
-class Timing(NamedTuple):
+class ScheduleTiming(NamedTuple):
     """When a schedule starts its workflow, and what becomes of times that meet a run or were missed."""
 
     cron: str
@@ -46,10 +46,10 @@ class Timing(NamedTuple):
 
 
 def plan_of(
-    desk: Desk,
+    desk: CallContext,
     definition: DefinitionLike,
     input: object,  # noqa: A002 - the word that everybody uses for it
-    timing: Timing,
+    timing: ScheduleTiming,
     *,
     version: str | int,
     computed: Mapping[str, str] | None,
@@ -80,9 +80,9 @@ def plan_of(
     return plan
 
 
-def document_plan(desk: Desk, plan: Plan, name: str, *, overlap: Overlap | None, document_id: object) -> Plan:
+def document_plan(desk: CallContext, plan: Plan, name: str, *, overlap: Overlap | None, document_id: object) -> Plan:
     """The plan of a schedule that creates documents. Whoever puts it may create one; PayloadError says what has no meaning for them."""
-    type_, _ = workflow_in_force(desk, plan.workflow)
+    type_, _ = active_workflow(desk, plan.workflow)
     if plan.version:
         raise _unfit("a document begins with the workflow that is in force at its time; leave `version` out")
     check_overlap_of_documents(overlap)
@@ -98,7 +98,7 @@ def document_plan(desk: Desk, plan: Plan, name: str, *, overlap: Overlap | None,
     return msgspec.structs.replace(plan, is_document=True, overlap="allow_all", document_id=stored)
 
 
-def check_creator(desk: Desk, type_: str) -> None:
+def check_creator(desk: CallContext, type_: str) -> None:
     """ForbiddenError unless whoever calls may create documents of a type."""
     capability = actions_of(spec_of(desk, type_))["create"].capability
     if not desk.request.actor.may(capability):

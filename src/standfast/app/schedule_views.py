@@ -12,7 +12,7 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.schedule_records import FireStatus, StoredFire, Why
 from standfast.machine.schedules import words as w
 from standfast.machine.schedules.plan import CatchUp, Overlap
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 
 __all__ = ["CatchUp", "FireInfo", "Overlap", "PeriodInfo", "Schedule", "fire_of", "schedule_of"]
 
@@ -99,7 +99,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """The instance that it is stored as: the parent of its runs."""
 
 
-def schedule_of(header: Header, state: w.ScheduleState) -> Schedule:
+def schedule_of(header: InstanceHeader, state: w.ScheduleState) -> Schedule:
     """A schedule from its state."""
     plan = state.plan
     assert plan is not None

@@ -9,9 +9,9 @@ import msgspec
 
 from standfast.app.calls.documents import FutureDocuments
 from standfast.app.calls.schedules import check_starter
-from standfast.app.calls.start import Birth, started
-from standfast.app.desk import Desk, checked_id, nothing
-from standfast.app.errands import Errands
+from standfast.app.calls.start import ParentLink, start_run
+from standfast.app.desk import CallContext, checked_id, nothing
+from standfast.app.errands import BuiltinHandlers
 from standfast.app.schedule_plans import OPTIONS, READABLE, made_document_id
 from standfast.errors import ForbiddenError, RejectedError, StandfastError
 from standfast.expressions import Expression
@@ -22,7 +22,7 @@ from standfast.machine.runs.refusals import Refusal
 from standfast.machine.schedules.plan import Plan
 from standfast.machine.schedules.words import SCHEDULE, NoteStart, NoteStop, StartScheduled, StopScheduled
 from standfast.runtime.handlers import EffectContext
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 
 _FIRST = 10
 """Events at the beginning of a document among which it says that it was created."""
@@ -31,7 +31,7 @@ _FIRST = 10
 class Scheduling:
     """Does the errands of schedules."""
 
-    def __init__(self, desk: Desk, errands: Errands) -> None:
+    def __init__(self, desk: CallContext, errands: BuiltinHandlers) -> None:
         self._desk = desk
         errands.add(StartScheduled, self.start)
         errands.add(StopScheduled, self.stop)
@@ -50,7 +50,7 @@ class Scheduling:
             data = {**plan.input, **self._computed(asked)}
             if plan.is_document:
                 return self._create(desk, asked, data, told)
-            started(
+            start_run(
                 desk,
                 plan.workflow,
                 data,
@@ -59,7 +59,7 @@ class Scheduling:
                 idempotency_key="",
                 delay=0,
                 comment=told,
-                birth=Birth(InstanceId(UUID(asked.run)), context.instance, SCHEDULE, asked.number, asked.by),
+                birth=ParentLink(InstanceId(UUID(asked.run)), context.instance, SCHEDULE, asked.number, asked.by),
             ).result()
         except RejectedError as error:
             if error.reason != Refusal.ALREADY_STARTED.value:
@@ -70,9 +70,9 @@ class Scheduling:
             return NoteStart(id=asked.id, number=asked.number, error=str(error))
         return NoteStart(id=asked.id, number=asked.number)
 
-    def _check_asker(self, desk: Desk, plan: Plan) -> None:
+    def _check_asker(self, desk: CallContext, plan: Plan) -> None:
         """ForbiddenError unless whoever had a time started, or has a period made up for, may still do so."""
-        found: list[Desk] = []
+        found: list[CallContext] = []
         desk.operate(_nothing, check=found.append)
         check_starter(found[0], plan)
 
@@ -92,7 +92,7 @@ class Scheduling:
                 raise
         return told
 
-    def _create(self, desk: Desk, asked: StartScheduled, data: dict[str, object], told: str) -> NoteStart:
+    def _create(self, desk: CallContext, asked: StartScheduled, data: dict[str, object], told: str) -> NoteStart:
         """Create the document of a time; one that is there already is that of this very time if it says so."""
         type_, origin = asked.plan.workflow, f"schedule/{asked.id}#{asked.number}"
         key = self._document_id(asked)
@@ -135,11 +135,11 @@ class Scheduling:
         return dict(zip(READABLE, values, strict=True))
 
 
-def _nothing(_parts: Parts) -> None:
+def _nothing(_parts: StoreParts) -> None:
     """Nothing is written: whoever asked is looked at."""
 
 
-def _origin_of(desk: Desk, instance: InstanceId) -> str:
+def _origin_of(desk: CallContext, instance: InstanceId) -> str:
     """What has created a document, as its history tells it."""
     for event in desk.reader.events(instance, limit=_FIRST):
         if event.type == "document_created":

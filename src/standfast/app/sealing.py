@@ -8,7 +8,7 @@ from itertools import groupby
 
 import msgspec
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.rights import check_repairer
 from standfast.app.verification import Verification, verified
 from standfast.kernel.codecs import Codec
@@ -75,7 +75,7 @@ def flaws(events: Sequence[StoredEvent], seals: Sequence[StoredSeal], codec: Cod
             yield f"the first {seal.version} events are not those that {seal.sealed_by!r} sealed by seal {seal.number}"
 
 
-def sealed(desk: Desk, after: InstanceId | None, limit: int) -> SealedPage:
+def sealed(desk: CallContext, after: InstanceId | None, limit: int) -> SealedPage:
     """Seal instances behind one, newest first, as far as they have moved since they were sealed last."""
     count, checked, last = 0, 0, after
     while checked < limit:
@@ -89,7 +89,7 @@ def sealed(desk: Desk, after: InstanceId | None, limit: int) -> SealedPage:
     return SealedPage(sealed=count, checked=checked, next=str(last))
 
 
-def _seal(desk: Desk, versions: Mapping[InstanceId, int]) -> int:
+def _seal(desk: CallContext, versions: Mapping[InstanceId, int]) -> int:
     service, codec = desk.service, desk.registry.codec
     known = {each.instance: each.version for each in seals_of(desk, list(versions))}
     moved = [each for each, version in versions.items() if known.get(each, 0) < version]
@@ -104,19 +104,19 @@ def _seal(desk: Desk, versions: Mapping[InstanceId, int]) -> int:
     return len(made)
 
 
-def seals_of(desk: Desk, instances: Sequence[InstanceId]) -> list[StoredSeal]:
+def seals_of(desk: CallContext, instances: Sequence[InstanceId]) -> list[StoredSeal]:
     """The seals of these instances."""
     return desk.service.survey(lambda parts: parts.seals().of(desk.tenant, instances)) if instances else []
 
 
-def _histories(desk: Desk, instances: Sequence[InstanceId]) -> dict[InstanceId, list[StoredEvent]]:
+def _histories(desk: CallContext, instances: Sequence[InstanceId]) -> dict[InstanceId, list[StoredEvent]]:
     events = (
         sorted(desk.reader.histories(instances), key=lambda each: (each.instance, each.sequence)) if instances else []
     )
     return {instance: list(several) for instance, several in groupby(events, lambda each: each.instance)}
 
 
-def proved(desk: Desk, instance: InstanceId) -> Verification:
+def proved(desk: CallContext, instance: InstanceId) -> Verification:
     """What is stored of an instance held against its history, and that against its seals."""
     seals = seals_of(desk, [instance])
     with desk.reader.look() as reader:
@@ -125,7 +125,7 @@ def proved(desk: Desk, instance: InstanceId) -> Verification:
         return msgspec.structs.replace(found, differences=[*found.differences, *told])
 
 
-def examined(desk: Desk, after: int, limit: int) -> SealCheck:
+def examined(desk: CallContext, after: int, limit: int) -> SealCheck:
     """Look at seals behind a number: whether they are a chain, and whether what they are about is as it was."""
     first = max(0, after - 1)
     found = desk.service.survey(

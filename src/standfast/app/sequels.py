@@ -14,7 +14,7 @@ Sequel = Callable[[T], Reply[U]]
 Rescue = Callable[[BaseException], Reply[U]]
 
 
-def followed(first: Reply[T], then: Sequel[T, U], reply: Reply[U], *, rescue: Rescue[U] | None = None) -> Reply[U]:
+def and_then(first: Reply[T], then: Sequel[T, U], reply: Reply[U], *, rescue: Rescue[U] | None = None) -> Reply[U]:
     """Go on with the answer of a call, or with `rescue` if it failed; what comes of that goes into `reply`."""
 
     def go_on() -> None:

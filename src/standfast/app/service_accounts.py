@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.fact_source import services_in
-from standfast.authoring.document import Body, Problem
-from standfast.authoring.document.body_format import Action
+from standfast.authoring.document import Body, BodyDiagnostic
+from standfast.authoring.document.body_format import ActionNode
 from standfast.authoring.document.ids import prefix_of
 from standfast.authoring.document.node_checks import SERVICE
 from standfast.errors import Diagnostic
 from standfast.expressions.suggestions import suggestion
 
 
-def account_problems(desk: Desk, body: Body) -> tuple[list[Problem], list[Diagnostic]]:
+def account_problems(desk: CallContext, body: Body) -> tuple[list[BodyDiagnostic], list[Diagnostic]]:
     """Returns what is wrong with the accounts of a body, and what is odd about them; it asks the directory."""
     named = list(_named(body))
     if not named or desk.directory.is_known_empty(desk.tenant, desk.service.shared.clock.now()):
@@ -23,16 +23,16 @@ def account_problems(desk: Desk, body: Body) -> tuple[list[Problem], list[Diagno
         known = {each.id: each for each in rows.principals(sorted({account for *_, account in named}))}
         is_lacking = any(account not in known for *_, account in named)
         services = services_in(rows) if is_lacking else []
-    problems, warnings = list[Problem](), list[Diagnostic]()
+    problems, warnings = list[BodyDiagnostic](), list[Diagnostic]()
     for slot, node, account in named:
         found = known.get(account)
         if found is None and services:
             told = f"{node!r} runs as the service account {account!r}, which is not in the directory{suggestion(account, services)}"
             told += "; name one that is, or put it there with kind `service`"
-            problems.append(Problem("unknown_service_account", told, node, slot=slot, node=node))
+            problems.append(BodyDiagnostic("unknown_service_account", told, node, slot=slot, node=node))
         elif found is not None and found.kind != "service":
             told = f"{node!r} runs as the service account {account!r}, which the directory has as a person; name a service account"
-            problems.append(Problem("unknown_service_account", told, node, slot=slot, node=node))
+            problems.append(BodyDiagnostic("unknown_service_account", told, node, slot=slot, node=node))
         elif found is not None and not found.is_active:
             told = f"{node!r} runs as the service account {account!r}, which is deactivated: the step will be refused; activate the account, or name another"
             warnings.append(Diagnostic("inactive_service_account", told, node))
@@ -42,5 +42,5 @@ def account_problems(desk: Desk, body: Body) -> tuple[list[Problem], list[Diagno
 def _named(body: Body) -> Iterator[tuple[str, str, str]]:
     for slot, patch in body.slots.items():
         for node in patch.nodes or ():
-            if isinstance(node, Action) and node.run_as.startswith(SERVICE):
+            if isinstance(node, ActionNode) and node.run_as.startswith(SERVICE):
                 yield slot, f"{prefix_of(slot)}{node.id}", node.run_as.removeprefix(SERVICE).strip()

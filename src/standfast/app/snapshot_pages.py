@@ -8,11 +8,11 @@ from typing import cast
 
 import msgspec
 
-from standfast.app.desk import Desk
-from standfast.app.documents import Found, kept_version
+from standfast.app.desk import CallContext
+from standfast.app.documents import FoundDocument, kept_version
 from standfast.app.visibility import printed, unseen
 from standfast.machine.graphs.audiences import MASKED
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 
 Data = dict[str, object]
 _decode = msgspec.json.Decoder(dict[str, object]).decode
@@ -21,7 +21,7 @@ _DEEPEST = 20
 """Tables within tables; what lies deeper is shown as text."""
 
 
-def page_of(desk: Desk, reader: Reader, known: Found, number: int | None) -> str:
+def page_of(desk: CallContext, reader: TenantReader, known: FoundDocument, number: int | None) -> str:
     """One version, or the newest one; NotFoundError if the document never had it."""
     document = known.document
     row = kept_version(reader, known, document.version if number is None else number)

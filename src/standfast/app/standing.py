@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from standfast.machine.graphs.graph import Graph, Op, WaitEvent, WaitEvents
+from standfast.machine.graphs.graph import Graph, Op, WaitEventOp, WaitEventsOp
 from standfast.machine.runs.nodes import kind_of
 from standfast.machine.runs.pauses import APPROVED, DRIFTED
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 Work = Literal["here", "elsewhere", "nowhere", "driven"]
 """Where workers run: in this process, in others only, in none; or whoever holds the engine drives it."""
@@ -30,7 +30,7 @@ _WAITS = {
 }
 
 
-def trouble(state: State) -> str:
+def trouble(state: RunState) -> str:
     """Why a workflow waits for an operator, or has ended badly: which step, what it said, what to do; empty if it does neither."""
     if state.status == "paused":
         return _why_paused(state)
@@ -43,7 +43,7 @@ def trouble(state: State) -> str:
     return state.error if failed is None else _said(failed.node, "failed", state.error)
 
 
-def _why_paused(state: State) -> str:
+def _why_paused(state: RunState) -> str:
     if state.dead and state.pause is None:
         told = [_said(step.node, "gave up", step.error) for step in state.dead.values()]
         return f"{', and '.join(told)}; {_REQUEUE if state.document is None else _REQUEUE_OF_DOCUMENT}"
@@ -65,7 +65,7 @@ def _why_paused(state: State) -> str:
     return f"{state.error}; {remedy}"
 
 
-def _undoing(state: State) -> str:
+def _undoing(state: RunState) -> str:
     """What brings a rollback on that has halted: at the step itself, or at the child that it called."""
     return _CHILD if any(each.not_undone for each in state.executed.values()) else _RETRY
 
@@ -75,7 +75,7 @@ def _said(node: str, what: str, error: str) -> str:
     return error if error.startswith(repr(node)) else f"{node!r} {what}: {error}"
 
 
-def standing(state: State, graph: Graph, *, work: Work, held: str) -> str:
+def standing(state: RunState, graph: Graph, *, work: Work, held: str) -> str:
     """What a workflow that has not ended is at, or what keeps it. `held` says what holds up its work, maintenance mode or a pause."""
     if state.status == "paused":
         return f"{OPERATOR}: {trouble(state)}"
@@ -99,7 +99,7 @@ def _at(nodes: list[str], work: Work) -> str:
     return f"the work goes on{' in another process' if work == 'elsewhere' else ''}, at {names}"
 
 
-def _waits(state: State, graph: Graph) -> Iterator[str]:
+def _waits(state: RunState, graph: Graph) -> Iterator[str]:
     """What the world has to bring."""
     for step in state.open.values():
         if step.effect is None:
@@ -111,9 +111,9 @@ def _waits(state: State, graph: Graph) -> Iterator[str]:
 def _awaited(op: Op) -> str:
     """What a step waits for by name; empty if it has none."""
     match op:
-        case WaitEvent(signal=signal):
+        case WaitEventOp(signal=signal):
             return f"waits for the signal {signal!r}"
-        case WaitEvents():
+        case WaitEventsOp():
             return f"waits for the event {op.detail!r}" if len(op.events) == 1 else f"waits for events: {op.detail}"
         case _:
             return ""

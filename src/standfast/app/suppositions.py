@@ -9,12 +9,12 @@ from typing import Final
 from standfast.app.definitions import Library, check_names, patience_of
 from standfast.app.step_handlers import plain_data
 from standfast.app.words import words_of
-from standfast.authoring.rehearsal import DryRun, Script, Terms, dry_run
+from standfast.authoring.rehearsal import Assumptions, DryRun, SimulationTerms, dry_run
 from standfast.authoring.rehearsal.script import script_of
 from standfast.errors import PayloadError
 from standfast.kernel.actor import Actor
 from standfast.kernel.facts import Facts, SupposedFacts, archived_fact
-from standfast.machine.graphs.graph import Call, Graph
+from standfast.machine.graphs.graph import CallOp, Graph
 from standfast.machine.runs import commands as c
 from standfast.runtime.settings import Settings
 
@@ -22,7 +22,7 @@ LONGEST: Final = 2.0
 """Seconds that one dry run may keep a processor busy: whoever asks for it waits, and so do others."""
 
 
-def supposed(graph: Graph, given: Mapping[str, object], limit: int, name: Callable[[str], str] = str) -> Script:
+def supposed(graph: Graph, given: Mapping[str, object], limit: int, name: Callable[[str], str] = str) -> Assumptions:
     """What a caller supposes, by the names of a script."""
     said = {each: value for each, value in given.items() if value is not None}
     return script_of(graph, plain_data(said, "dry run", limit=limit), name=name)
@@ -33,10 +33,10 @@ def player_of(actor: Actor) -> Actor:
     return Actor(id=actor.id, roles=actor.roles, capabilities=frozenset({"*"}))
 
 
-def terms_of(limit: int) -> Terms:
+def terms_of(limit: int) -> SimulationTerms:
     """What a dry run is bound by: data as large as that of a run, and so much time of a processor from now on."""
     end = thread_time() + LONGEST
-    return Terms(limit=limit, is_late=lambda: thread_time() > end)
+    return SimulationTerms(limit=limit, is_late=lambda: thread_time() > end)
 
 
 def closed_calls(library: Library, tenant: str, graph: Graph) -> SupposedFacts:
@@ -44,7 +44,7 @@ def closed_calls(library: Library, tenant: str, graph: Graph) -> SupposedFacts:
     asked = {
         archived_fact(each.op.definition, each.op.version): (each.op.definition, each.op.version)
         for each in graph.nodes.values()
-        if isinstance(each.op, Call)
+        if isinstance(each.op, CallOp)
     }
     return SupposedFacts({fact: library.closed(tenant, *called) for fact, called in asked.items()})
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from standfast.app.blueprint_refusals import BlueprintRefusal, refused
 from standfast.app.blueprint_views import WorkflowSuspension
-from standfast.app.desk import Desk
-from standfast.app.kept import Kept
+from standfast.app.desk import CallContext
+from standfast.app.kept import NamedInstances
 from standfast.errors import NotFoundError
 from standfast.kernel.ids import InstanceId
 from standfast.machine.batches import words as w
@@ -29,12 +29,14 @@ _PAGE: Final = 500
 _TAKEN: Final = frozenset({"accepted", "done"})
 
 
-class Suspending:
+class SuspensionService:
     """Takes workflows of one tenant out of use, and puts them back."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
-        self._batches = Kept(desk, "batch", w.BatchState, InstanceQuery(definition=w.BATCH, kinds=(w.BATCH_KIND,)))
+        self._batches = NamedInstances(
+            desk, "batch", w.BatchState, InstanceQuery(definition=w.BATCH, kinds=(w.BATCH_KIND,))
+        )
 
     def suspend(self, type_: str, workflow: str, why: str) -> WorkflowSuspension:
         """Take one out of use first, so that no document begins with it any more; then pause those that have. Once more is once more for those that run."""

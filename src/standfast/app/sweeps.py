@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 
 from standfast.runtime.loops.due_work import MOST, DueWork
-from standfast.runtime.service import Service
-from standfast.store.port import Parts
+from standfast.runtime.service import Dispatcher
+from standfast.store.port import StoreParts
 
 
-def swept(service: Service) -> int:
+def fire_due_timers(service: Dispatcher) -> int:
     """Hand in all that is due, and wait until each of it is settled; how many there were."""
     settled = threading.Semaphore(0)
     begun: list[DueWork] = []
 
-    def sweep(parts: Parts) -> int:
+    def sweep(parts: StoreParts) -> int:
         due = DueWork(
             parts,
             service.shared,

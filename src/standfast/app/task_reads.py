@@ -9,7 +9,7 @@ from msgspec import structs
 
 from standfast.app import task_views as views
 from standfast.app.authorities import open_people
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.workflow_reads import graph_of, workflow_row
 from standfast.errors import NotFoundError, PayloadError
 from standfast.kernel.actor import Actor
@@ -23,11 +23,11 @@ from standfast.kernel.people_records import (
     StoredPerson,
 )
 from standfast.kernel.records import TASKS, StoredTask, TaskPlace
-from standfast.machine.graphs.graph import Human, Node
+from standfast.machine.graphs.graph import HumanOp, Node
 from standfast.people.authority import Authority
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header
-from standfast.store.tasks import Asked, DecisionPlace, ListedTask, TaskQuery
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader
+from standfast.store.tasks import AssigneeRecord, DecisionPlace, ListedTask, TaskQuery
 
 Part = Literal["all", "roles", "delegated"]
 """Which part of somebody's inbox is wanted: all of it, what asks their roles, or what is theirs in the place of others."""
@@ -41,22 +41,22 @@ def checked_part(mine: object) -> Part | None:
     raise PayloadError(f"`mine` is True, 'roles' or 'delegated', not {mine!r}")
 
 
-def inboxes(authority: Authority, definition: str = "", *, part: Part = "all") -> tuple[Asked, ...]:
+def inboxes(authority: Authority, definition: str = "", *, part: Part = "all") -> tuple[AssigneeRecord, ...]:
     """The inboxes that somebody looks into: their own, those of their roles, and those of whom they stand in for.
 
     Delegations that are about one definition only count if this is the one. Of one that is about a role the inbox of the giver is among them, for
     what asks them as holder of that role; `open_to` leaves out the rest.
     """
     actor = authority.actor
-    found: list[Asked] = []
+    found: list[AssigneeRecord] = []
     if part != "roles":
-        found.append(Asked("user", actor.on_behalf_of or actor.id, is_for_another=part == "delegated"))
+        found.append(AssigneeRecord("user", actor.on_behalf_of or actor.id, is_for_another=part == "delegated"))
     if part != "delegated":
-        found += [Asked("role", role) for role in sorted(actor.roles)]
+        found += [AssigneeRecord("role", role) for role in sorted(actor.roles)]
     for each in authority.stands_in_for if part != "roles" else ():
         if each.definition in {"", definition}:
-            found += [Asked("role", role) for role in sorted(each.roles) if each.role in {"", role}]
-            found += [Asked("user", each.id)] if not each.role or each.role in each.roles else []
+            found += [AssigneeRecord("role", role) for role in sorted(each.roles) if each.role in {"", role}]
+            found += [AssigneeRecord("user", each.id)] if not each.role or each.role in each.roles else []
     return tuple(dict.fromkeys(found))
 
 
@@ -69,13 +69,13 @@ def mine_of(authority: Authority, query: TaskQuery, part: Part) -> list[TaskQuer
 
 
 def tasks_of(
-    reader: Reader, queries: Sequence[TaskQuery], after: views.HumanTask | None, actor: Actor
+    reader: TenantReader, queries: Sequence[TaskQuery], after: views.HumanTask | None, actor: Actor
 ) -> list[views.HumanTask]:
     """A page of the open questions that one of these asks for, as somebody may see them."""
     return [views.listed_task(each, actor) for each in rows_of(reader, queries, after)]
 
 
-def rows_of(reader: Reader, queries: Sequence[TaskQuery], after: views.HumanTask | None) -> list[ListedTask]:
+def rows_of(reader: TenantReader, queries: Sequence[TaskQuery], after: views.HumanTask | None) -> list[ListedTask]:
     """The rows of such a page."""
     place = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
     found = [each for query in queries for each in reader.open_tasks(structs.replace(query, after=place))]
@@ -83,14 +83,16 @@ def rows_of(reader: Reader, queries: Sequence[TaskQuery], after: views.HumanTask
     return sorted(once.values(), key=_place)[: queries[0].limit]
 
 
-def told_for_whom(reader: Reader, authority: Authority, tasks: Sequence[views.HumanTask]) -> list[views.HumanTask]:
+def told_for_whom(
+    reader: TenantReader, authority: Authority, tasks: Sequence[views.HumanTask]
+) -> list[views.HumanTask]:
     """The questions in somebody's list, with those for whom they have them by a delegation in the directory."""
     if not authority.stands_in_for:
         return list(tasks)
     return [each if each.stands_for else _told_for_whom(reader, authority, each) for each in tasks]
 
 
-def _told_for_whom(reader: Reader, authority: Authority, task: views.HumanTask) -> views.HumanTask:
+def _told_for_whom(reader: TenantReader, authority: Authority, task: views.HumanTask) -> views.HumanTask:
     people = open_people(reader, task.instance, task.step_number)
     if authority.is_asked(people):
         return task
@@ -113,7 +115,7 @@ class FoundTask(NamedTuple):
     """A question with all rows that belong to it."""
 
     task: StoredTask
-    header: Header
+    header: InstanceHeader
     node: Node | None
     """The step of its definition; None if there is none any more."""
     people: list[StoredPerson]
@@ -121,7 +123,7 @@ class FoundTask(NamedTuple):
     comments: list[StoredComment]
 
 
-def found_task(desk: Desk, reader: Reader, instance: InstanceId, number: int) -> FoundTask:
+def found_task(desk: CallContext, reader: TenantReader, instance: InstanceId, number: int) -> FoundTask:
     """A question; NotFoundError if there is none."""
     header = workflow_row(reader, instance)
     task = next((each for each in reader.rows(TASKS, instance) if each.number == number), None)
@@ -139,7 +141,7 @@ def found_task(desk: Desk, reader: Reader, instance: InstanceId, number: int) ->
 
 def detailed(found: FoundTask, actor: Actor) -> views.TaskDetails:
     """A question as somebody may see it."""
-    op = found.node.op if found.node is not None and isinstance(found.node.op, Human) else Human(outcomes=())
+    op = found.node.op if found.node is not None and isinstance(found.node.op, HumanOp) else HumanOp(outcomes=())
     return views.task_details(
         found.task,
         found.header,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from standfast.app.authorities import authority_at
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.rights import check_reader
 from standfast.app.task_reads import FoundTask, inboxes
 from standfast.kernel.actor import Actor
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.runs.errands import Person
 from standfast.machine.runs.law import READ
 from standfast.machine.runs.tasks import ADD_APPROVER, ESCALATE, REASSIGN, WITHDRAW
 from standfast.people.authority import Authority
-from standfast.store.tasks import Asked
+from standfast.store.tasks import AssigneeRecord
 
 
-def may_see_all(desk: Desk) -> bool:
+def may_see_all(desk: CallContext) -> bool:
     """Whether the actor may look at all runs, or hand on the questions of all, so that nobody has to be looked up."""
     return _sees_all(desk.request.actor)
 
@@ -26,7 +26,7 @@ def _sees_all(actor: Actor) -> bool:
     return any(actor.may(each) for each in (READ, REASSIGN, ADD_APPROVER, WITHDRAW, ESCALATE))
 
 
-def onlooker(desk: Desk) -> Authority | None:
+def onlooker(desk: CallContext) -> Authority | None:
     """Who the actor is who wants to look at questions; None if they may look at all of them."""
     if may_see_all(desk):
         return None
@@ -34,15 +34,15 @@ def onlooker(desk: Desk) -> Authority | None:
     return None if _sees_all(found.actor) else found
 
 
-def check_list(desk: Desk, *, role: str | None, definition: str) -> None:
+def check_list(desk: CallContext, *, role: str | None, definition: str) -> None:
     """ForbiddenError unless the actor may list the questions to a role, which is theirs or that of somebody they stand in for, or to all."""
     authority = onlooker(desk)
-    if authority is None or (role is not None and Asked("role", role) in inboxes(authority, definition)):
+    if authority is None or (role is not None and AssigneeRecord("role", role) in inboxes(authority, definition)):
         return
     check_reader(desk, what="list the questions to others, other than with `mine` or `requested_by_me`")
 
 
-def check_question(desk: Desk, authority: Authority | None, found: FoundTask) -> None:
+def check_question(desk: CallContext, authority: Authority | None, found: FoundTask) -> None:
     """ForbiddenError unless a question is the actor's matter: asked of them or of anybody, decided by them, or of a run of theirs."""
     if authority is None or _is_for_anybody(authority, found):
         return
@@ -52,7 +52,7 @@ def check_question(desk: Desk, authority: Authority | None, found: FoundTask) ->
 
 def _is_for_anybody(authority: Authority, found: FoundTask) -> bool:
     node = found.node
-    if node is None or not isinstance(node.op, Human) or node.op.all_asks or node.op.chain:
+    if node is None or not isinstance(node.op, HumanOp) or node.op.all_asks or node.op.chain:
         return False
     return authority.actor.may(node.capability)
 

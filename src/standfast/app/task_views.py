@@ -14,7 +14,7 @@ from standfast.kernel.actor import Actor
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.people_records import StoredComment, StoredDecision, StoredPerson
 from standfast.kernel.records import GuardedTask, StoredTask
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 from standfast.store.tasks import ListedDecision, ListedTask
 
 _decode_guarded = msgspec.json.Decoder(GuardedTask).decode
@@ -162,7 +162,7 @@ class TaskCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Whether they are those of `list(mine=True)`. Beyond a thousand, questions are counted that four eyes keep the actor from."""
 
 
-def human_task(task: StoredTask, header: Header, actor: Actor) -> HumanTask:
+def human_task(task: StoredTask, header: InstanceHeader, actor: Actor) -> HumanTask:
     """A question of a run, as somebody may see it."""
     return HumanTask(**_told(task, actor, definition=header.definition, key=header.key))  # type: ignore[arg-type]
 
@@ -175,7 +175,7 @@ def listed_task(listed: ListedTask, actor: Actor) -> HumanTask:
 
 def task_details(
     task: StoredTask,
-    header: Header,
+    header: InstanceHeader,
     actor: Actor,
     *,
     outcomes: list[str],

@@ -7,8 +7,8 @@ from typing import cast, get_args
 
 from standfast.machine.graphs.graph import Kind
 from standfast.machine.runs.events import TimedOut
-from standfast.runtime.commit.draft import Draft
-from standfast.runtime.service import Service
+from standfast.runtime.commit.draft import InstanceDraft
+from standfast.runtime.service import Dispatcher
 from standfast.runtime.telemetry import StepTimedOut
 
 _log = logging.getLogger("standfast.timeouts")
@@ -18,12 +18,12 @@ _TYPE = "timeout"
 """By which name the event is stored."""
 
 
-def tell_of_timeouts(service: Service) -> None:
+def tell_of_timeouts(service: Dispatcher) -> None:
     """Have every timeout told, once it is committed."""
     service.hear_timer = lambda draft: _look_at(service, draft)
 
 
-def _look_at(service: Service, draft: Draft) -> None:
+def _look_at(service: Dispatcher, draft: InstanceDraft) -> None:
     header = draft.header
     for stored in draft.change.events:
         if stored.type != _TYPE or stored.is_system or header.kind not in _KINDS:

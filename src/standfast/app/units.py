@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from standfast.app.calls.deciders import Kind
 from standfast.app.calls.faces import FutureCalls
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.document_units import UnitDocuments
 from standfast.app.faces.blocking import Run
 from standfast.app.references import DefinitionLike, InstanceLike
@@ -26,7 +26,7 @@ class UnitOfWork:
     A refusal raises and leaves the transaction as it was. Handlers, timers and messages that follow begin once it is committed.
     """
 
-    def __init__(self, desk: Desk, connection: object) -> None:
+    def __init__(self, desk: CallContext, connection: object) -> None:
         self._inside = FutureCalls(desk.within(connection))
         self._outside = FutureCalls(desk)
         self._connection = connection

@@ -10,20 +10,20 @@ import msgspec
 from standfast.errors import ExpressionError
 from standfast.expressions import Expression
 from standfast.kernel.records import StoredSubscription
-from standfast.machine.graphs.graph import Graph, WaitEvent, WaitEvents
+from standfast.machine.graphs.graph import Graph, WaitEventOp, WaitEventsOp
 from standfast.machine.graphs.index import DATA, EVENT
-from standfast.machine.runs.published import Published
+from standfast.machine.runs.published import PublishedMessage
 from standfast.machine.runs.state import Data
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 
 _MOST = 100
 """How many events are looked at for each condition; older ones come first."""
 
-_decode = msgspec.json.Decoder(Published).decode
+_decode = msgspec.json.Decoder(PublishedMessage).decode
 
 
 def unmatched(
-    reader: Reader, op: WaitEvents, waits: Sequence[StoredSubscription], *, data: Data, now: datetime
+    reader: TenantReader, op: WaitEventsOp, waits: Sequence[StoredSubscription], *, data: Data, now: datetime
 ) -> list[str]:
     """How many of the events that are kept do not fulfil a condition, in words, with what its last look failed on."""
     found = []
@@ -43,7 +43,7 @@ def unmatched(
 
 def unawaited(graph: Graph, signals: Collection[str]) -> str:
     """The signals that are kept for a run although no step of its workflow ever waits for them, in words."""
-    awaited = {node.op.signal for node in graph.nodes.values() if isinstance(node.op, WaitEvent)}
+    awaited = {node.op.signal for node in graph.nodes.values() if isinstance(node.op, WaitEventOp)}
     names = ", ".join(repr(each) for each in signals if each not in awaited)
     return f"; it was told {names}, for which no step of it waits" if names else ""
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.machine.runs.events import NotificationFailed
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 
 _TYPE = "notification_failed"
 _MOST = 10
 """How many are told, the last ones; the history has them all."""
 
 
-def untold(reader: Reader, program: Program, run: InstanceId) -> Iterator[str]:
+def untold(reader: TenantReader, program: Program, run: InstanceId) -> Iterator[str]:
     """The last notices that could not be delivered, in words."""
     for stored in [each for each in reader.events(run) if each.type == _TYPE][-_MOST:]:
         event = program.decode(stored)

@@ -29,7 +29,7 @@ _LEAST: Final = 4
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Veil:
+class Redactor:
     """What is put over the values of some fields. The same value gets the same hash, and nobody can find the value by trying: the secret is thrown away."""
 
     def __init__(self, fields: Collection[str], secret: bytes) -> None:

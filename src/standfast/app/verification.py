@@ -17,8 +17,8 @@ from standfast.kernel.records import DEAD_LETTERS
 from standfast.kernel.rows import Record, RowKind, kinds, writing_of
 from standfast.kernel.sameness import difference
 from standfast.runtime.commit.cache import CachedInstance
-from standfast.store.reading import Reader
-from standfast.store.shapes import Address, Header, Loaded
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import Address, InstanceHeader, Loaded
 
 Row = Mapping[str, object]
 
@@ -38,7 +38,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
         return not self.differences
 
 
-def verified(reader: Reader, registry: Registry, address: Address) -> Verification:
+def verified(reader: TenantReader, registry: Registry, address: Address) -> Verification:
     """Fold the whole history of an instance again and compare; `reader` must answer as of one moment."""
     cached = reader.load(address)
     whole = cached if cached is None or cached.snapshot is None else reader.load(address, whole=True)
@@ -77,7 +77,9 @@ def _encoded(state: object) -> object:
         return state
 
 
-def _compare_header(header: Header, program: Program, state: object, events: Sequence[StoredEvent]) -> Iterable[str]:
+def _compare_header(
+    header: InstanceHeader, program: Program, state: object, events: Sequence[StoredEvent]
+) -> Iterable[str]:
     yield from _compare("number of events", header.version, len(events))
     yield from _compare("number of commits", header.commits, len({event.cause for event in events}))
     try:
@@ -90,7 +92,7 @@ def _compare_header(header: Header, program: Program, state: object, events: Seq
     yield from _compare("whether it has ended", header.ended_at is not None, status.is_terminal)
 
 
-def _compare_rows(reader: Reader, instance: InstanceId, records: Sequence[Record]) -> Iterable[str]:
+def _compare_rows(reader: TenantReader, instance: InstanceId, records: Sequence[Record]) -> Iterable[str]:
     told = rows_told(records)
     for kind in kinds():
         for each in row_differences(kind, reader.rows(kind, instance), told.get(kind, {})):

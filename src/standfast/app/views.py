@@ -12,7 +12,7 @@ from standfast.errors import ReplayError
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId, effect_key
 from standfast.kernel.program import Program
-from standfast.store.shapes import Header, StoredEffect, StoredTimer
+from standfast.store.shapes import InstanceHeader, StoredEffect, StoredTimer
 
 S = TypeVar("S")
 
@@ -135,7 +135,7 @@ def pending_timer(timer: StoredTimer) -> PendingTimer:
 
 
 def instance_view(
-    header: Header,
+    header: InstanceHeader,
     state: S,
     history: list[Recorded],
     work: tuple[list[StoredEffect], list[StoredTimer]],

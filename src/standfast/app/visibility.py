@@ -11,7 +11,7 @@ from standfast.errors import ForbiddenError, PayloadError
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import NOT_ALLOWED
 from standfast.machine.graphs.audiences import MASKED, Audience
-from standfast.machine.graphs.document import DocumentSpec, Field
+from standfast.machine.graphs.document import DocumentField, DocumentSpec
 from standfast.machine.runs.fields import holds_any, masked
 
 Data = dict[str, object]
@@ -52,7 +52,7 @@ def changes_shown(spec: DocumentSpec, changes: Mapping[str, object], actor: Acto
     return {name: _pair_shown(spec.fields.get(name), value, hides) for name, value in changes.items()}
 
 
-def _pair_shown(field: Field | None, value: object, hides: Callable[[Field], bool]) -> object:
+def _pair_shown(field: DocumentField | None, value: object, hides: Callable[[DocumentField], bool]) -> object:
     if field is None:
         return value
     if hides(field):
@@ -60,7 +60,7 @@ def _pair_shown(field: Field | None, value: object, hides: Callable[[Field], boo
     return [masked(field, each, hides, MASKED) for each in value] if isinstance(value, list) else value
 
 
-def compared(field: Field | None, value: object, actor: Actor) -> tuple[object, bool]:
+def compared(field: DocumentField | None, value: object, actor: Actor) -> tuple[object, bool]:
     """A value as a comparison shows it, and whether it or a part of it is masked: sensitive, or for others' eyes."""
     hides = _unshown_to(actor)
     if field is None or not holds_any(field, hides):
@@ -68,7 +68,7 @@ def compared(field: Field | None, value: object, actor: Actor) -> tuple[object, 
     return masked(field, value, hides, MASKED), True
 
 
-def printed(fields: Mapping[str, Field], data: Mapping[str, object], actor: Actor) -> Data:
+def printed(fields: Mapping[str, DocumentField], data: Mapping[str, object], actor: Actor) -> Data:
     """The content as a page shows it that may be handed on: what is sensitive is masked too, however deep it lies."""
     hides = _unshown_to(actor)
     return {
@@ -135,7 +135,7 @@ def check_all_seen(spec: DocumentSpec, data: Mapping[str, object], actor: Actor)
         raise ForbiddenError(reason=NOT_ALLOWED, message=f"{told_}; try it out with data of your own alone")
 
 
-def _holds_mask(field: Field, value: object, hides: Callable[[Field], bool]) -> bool:
+def _holds_mask(field: DocumentField, value: object, hides: Callable[[DocumentField], bool]) -> bool:
     if hides(field):
         return value == MASKED
     if isinstance(value, list) and field.items is not None:
@@ -146,11 +146,11 @@ def _holds_mask(field: Field, value: object, hides: Callable[[Field], bool]) -> 
     return False
 
 
-def hidden_from(actor: Actor) -> Callable[[Field], bool]:
+def hidden_from(actor: Actor) -> Callable[[DocumentField], bool]:
     """Tells which fields somebody may not see."""
     return lambda field: bool(audience := field.audience) and not is_for(audience, actor)
 
 
-def _unshown_to(actor: Actor) -> Callable[[Field], bool]:
+def _unshown_to(actor: Actor) -> Callable[[DocumentField], bool]:
     hides = hidden_from(actor)
     return lambda field: field.sensitive or hides(field)

@@ -10,18 +10,18 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from standfast.app.rests import Rests
+from standfast.app.rests import IdleWaiters
 from standfast.app.standing import OPERATOR
 from standfast.app.timeouts import tell_of_timeouts
 from standfast.errors import NotFoundError, StoppedError
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.driven import DrivenReply
-from standfast.runtime.loop import Loop, Turns
+from standfast.runtime.driven import ManualReply
+from standfast.runtime.loop import IsolatedTasks, Loop
 from standfast.runtime.replies import LastingReply, Reply
-from standfast.runtime.service import Ended, Service
-from standfast.store.shapes import Address, Header
+from standfast.runtime.service import Dispatcher, Ended
+from standfast.store.shapes import Address, InstanceHeader
 
-Lookup = Callable[[str, str, Collection[InstanceId]], Sequence[Header]]
+Lookup = Callable[[str, str, Collection[InstanceId]], Sequence[InstanceHeader]]
 """The rows of instances of a tenant, and of a partition if one is named: those that exist."""
 
 T = TypeVar("T")
@@ -30,10 +30,10 @@ _Key = tuple[str, str, InstanceId]
 """Tenant, partition and id: who names no partition waits for what is in any."""
 
 
-class Ending(NamedTuple):
+class Completion(NamedTuple):
     """How an instance ended."""
 
-    header: Header
+    header: InstanceHeader
     summary: object = None
     """What its last state says, if this process knows it."""
 
@@ -45,7 +45,7 @@ Told = Callable[[], str]
 """Where a workflow stands, in words; asked only when somebody has waited in vain."""
 
 
-class EndReply(LastingReply[T]):
+class CompletionReply(LastingReply[T]):
     """The reply to a call that waits for the end of a workflow: whoever loses patience is told where it stands."""
 
     __slots__ = ("_told",)
@@ -60,7 +60,7 @@ class EndReply(LastingReply[T]):
         return self._told()
 
 
-class DrivenEndReply(EndReply[T], DrivenReply[T]):
+class ManualCompletionReply(CompletionReply[T], ManualReply[T]):
     """The same for an engine that is driven: what driving it cannot bring is told."""
 
     __slots__ = ()
@@ -73,17 +73,17 @@ class DrivenEndReply(EndReply[T], DrivenReply[T]):
 _DOUBT: Final = 0.05
 """Seconds after which it is looked up whether an instance that this process takes for running was ended by another one."""
 
-Bring = Callable[[Ending, Reply[T]], None]
+Bring = Callable[[Completion, Reply[T]], None]
 """Answers a reply when the end has come; it must not hold the reply until then."""
 
-_Waiting = WeakKeyDictionary[EndReply[Any], Bring[Any]]
+_Waiting = WeakKeyDictionary[CompletionReply[Any], Bring[Any]]
 
 
-class Endings:
+class CompletionWaiters:
     """Who waits for which instance. An instance may take weeks, so that nobody is remembered who does not wait any more."""
 
     def __init__(
-        self, service: Service, lookup: Lookup, summarize: Callable[[object], object], *, has_threads: bool
+        self, service: Dispatcher, lookup: Lookup, summarize: Callable[[object], object], *, has_threads: bool
     ) -> None:
         self._lookup = lookup
         self._summarize = summarize
@@ -103,17 +103,17 @@ class Endings:
         self._look_at = 0.0
         """When to look at all of them again, in case another process ended one (monotonic time)."""
         self._is_running = service.committer.is_running
-        self.rests = Rests(service, has_threads=has_threads)
+        self.rests = IdleWaiters(service, has_threads=has_threads)
         """Who waits for an instance to rest."""
         service.when_ended(self._ended)
         tell_of_timeouts(service)
 
-    def reply(self, told: Told) -> EndReply[Any]:
+    def reply(self, told: Told) -> CompletionReply[Any]:
         """An answer to come with the end of an instance."""
-        kind = DrivenEndReply if self._loop is None else EndReply
+        kind = ManualCompletionReply if self._loop is None else CompletionReply
         return kind(told, self._called_back)
 
-    def wait(self, address: Address, reply: EndReply[T], bring: Bring[T]) -> None:
+    def wait(self, address: Address, reply: CompletionReply[T], bring: Bring[T]) -> None:
         """Have a reply answered once the instance at an address, which names its id, has ended."""
         assert address.instance is not None
         key = address.tenant, address.partition, address.instance
@@ -173,7 +173,7 @@ class Endings:
                 for partition in {"", header.partition}:
                     key = header.tenant, partition, header.id
                     if key in self._waiting:
-                        self._tell(key, Ending(header, self._summarize(state)))
+                        self._tell(key, Completion(header, self._summarize(state)))
 
     def _step(self) -> float:
         """Look at those that were asked for since the last time; now and then at all of them, however many are asked for meanwhile."""
@@ -202,7 +202,7 @@ class Endings:
         by_tenant: defaultdict[tuple[str, str], list[InstanceId]] = defaultdict(list)
         for tenant, partition, instance in keys:
             by_tenant[tenant, partition].append(instance)
-        turns = Turns()
+        turns = IsolatedTasks()
         for whose, instances in by_tenant.items():
             turns.take(partial(self._look_at_tenant, *whose, instances), None)
         turns.end()
@@ -217,15 +217,15 @@ class Endings:
             if header is None:
                 self._tell_missing(key, asked[key])
             elif header.ended_at is not None:
-                self._tell(key, Ending(header))
+                self._tell(key, Completion(header))
 
-    def _tell(self, key: _Key, ending: Ending) -> None:
+    def _tell(self, key: _Key, ending: Completion) -> None:
         with self._lock:
             waiting = self._waiting.pop(key, None)
         for reply, bring in list(waiting.items()) if waiting else ():
             bring(ending, reply)
 
-    def _tell_missing(self, key: _Key, asked: Sequence[EndReply[Any]]) -> None:
+    def _tell_missing(self, key: _Key, asked: Sequence[CompletionReply[Any]]) -> None:
         """It was not there when it was looked for. It may be by now, and whoever came since then waits for that."""
         with self._lock:
             waiting = self._waiting.get(key)

@@ -15,7 +15,7 @@ from standfast.kernel.nesting import is_deep
 from standfast.machine.runs.errands import Post
 from standfast.machine.runs.posts import payload_of
 from standfast.outbound.bodies import is_json
-from standfast.outbound.http import Answer, Limits, Outbound, Request, judge
+from standfast.outbound.http import HttpLimits, HttpRequest, HttpResponse, Outbound, judge
 from standfast.outbound.places import place_of
 from standfast.outbound.secrets import Lent, secret_of
 from standfast.people.notices.webhook import signature_of, webhook_secret
@@ -80,8 +80,8 @@ class Webhooks:
             headers["traceparent" if _is_w3c(letter.trace) else "x-trace-id"] = letter.trace
         if letter.secret:
             headers |= signature_of(self._secret(letter.secret), letter.key, self._now(), body)
-        request = Request(method="POST", place=place, headers=headers, body=body)
-        limits = Limits(
+        request = HttpRequest(method="POST", place=place, headers=headers, body=body)
+        limits = HttpLimits(
             connect_seconds=min(5.0, letter.seconds),
             total_seconds=letter.seconds,
             response_bytes=MOST_EVIDENCE,
@@ -102,7 +102,7 @@ class Webhooks:
             raise Fail(str(error)) from None
 
 
-def _kept(answer: Answer) -> Data:
+def _kept(answer: HttpResponse) -> Data:
     """What an answer says: as data if it is small and JSON, else as text; of a long one its beginning, with the hash of all that was read."""
     body, cut = answer.body, answer.cut
     if cut is not None:

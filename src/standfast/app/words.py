@@ -9,19 +9,19 @@ from standfast.app import document_words as document
 from standfast.authoring.process import words as process
 from standfast.authoring.rules import words as rules
 from standfast.authoring.saga import words as saga
-from standfast.authoring.words import Words
+from standfast.authoring.words import StatusWords
 
-_BY_KIND: Final[dict[str, Words]] = {"saga": saga, "rules": rules, "process": process, "envelope": document}
+_BY_KIND: Final[dict[str, StatusWords]] = {"saga": saga, "rules": rules, "process": process, "envelope": document}
 
 
-def words_of(kind: str) -> Words:
+def words_of(kind: str) -> StatusWords:
     """The words of a kind of workflow; those of sagas where a kind has none of its own."""
     return _BY_KIND.get(kind, saga)
 
 
-def spoken(kinds: Iterable[str]) -> list[tuple[Words, tuple[str, ...]]]:
+def spoken(kinds: Iterable[str]) -> list[tuple[StatusWords, tuple[str, ...]]]:
     """Whose words there are among these kinds of workflows: each front end's with the kinds that are told in them."""
-    found: dict[int, tuple[Words, tuple[str, ...]]] = {}
+    found: dict[int, tuple[StatusWords, tuple[str, ...]]] = {}
     for kind in kinds:
         words = words_of(kind)
         found[id(words)] = words, (*found.get(id(words), (words, ()))[1], kind)

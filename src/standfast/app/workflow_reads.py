@@ -8,11 +8,11 @@ from typing import TypeVar, cast, get_args
 import msgspec
 
 from standfast.app import workflow_views as views
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.incidents import directory_incidents
 from standfast.app.masking import mask_for
 from standfast.app.paused import holds_on, told
-from standfast.app.reasons import Circumstances, Why, unreadable, why
+from standfast.app.reasons import Circumstances, RunExplanation, unreadable, why
 from standfast.app.rights import check_reader
 from standfast.app.standing import Work, standing
 from standfast.app.words import words_of
@@ -23,13 +23,13 @@ from standfast.kernel.records import StoredStep
 from standfast.kernel.rows import Record, RowKind
 from standfast.machine.graphs.graph import Graph
 from standfast.machine.graphs.graph import Kind as GraphKind
-from standfast.machine.remedies import Trials
+from standfast.machine.remedies import OperationTrials
 from standfast.machine.runs.law import READ, read_refusal
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.runtime.commit.cache import CachedInstance
 from standfast.runtime.replies import Reply
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader
 
 S = TypeVar("S", bound=Record)
 T = TypeVar("T")
@@ -42,7 +42,7 @@ KINDS: tuple[str, ...] = get_args(GraphKind)
 """What lists of workflows show; instances of deciders are none."""
 
 
-def workflow_row(reader: Reader, identity: InstanceId) -> Header:
+def workflow_row(reader: TenantReader, identity: InstanceId) -> InstanceHeader:
     """The row of a workflow's instance."""
     found = reader.headers([identity])
     if not found or found[0].kind not in KINDS:
@@ -50,7 +50,7 @@ def workflow_row(reader: Reader, identity: InstanceId) -> Header:
     return found[0]
 
 
-def shown_rows(desk: Desk, kind: RowKind[S], identity: InstanceId) -> tuple[Header, list[S]]:
+def shown_rows(desk: CallContext, kind: RowKind[S], identity: InstanceId) -> tuple[InstanceHeader, list[S]]:
     """The row of a workflow's instance and its rows of a kind; ForbiddenError unless whoever calls may look at it."""
     header, found = desk.reader.with_rows(kind, identity)
     if header is None or header.kind not in KINDS:
@@ -59,7 +59,7 @@ def shown_rows(desk: Desk, kind: RowKind[S], identity: InstanceId) -> tuple[Head
     return header, found
 
 
-def check_run_reader(desk: Desk, reader: Reader, header: Header) -> None:
+def check_run_reader(desk: CallContext, reader: TenantReader, header: InstanceHeader) -> None:
     """ForbiddenError unless whoever calls may look at a run: they want it, or have started or forked it for whoever does."""
     actor = desk.request.actor
     if actor.may(READ) or read_refusal(actor, header.started_by) is None:
@@ -68,38 +68,40 @@ def check_run_reader(desk: Desk, reader: Reader, header: Header) -> None:
     check_reader(desk, actor.id if first and first[0].actor == actor.id else header.started_by)
 
 
-def check_readable(desk: Desk, reader: Reader, identity: InstanceId) -> None:
+def check_readable(desk: CallContext, reader: TenantReader, identity: InstanceId) -> None:
     """ForbiddenError unless whoever calls may look at an instance."""
     if not desk.request.actor.may(READ):  # Only then it matters whose it is.
         check_run_reader(desk, reader, workflow_row(reader, identity))
 
 
-def look_at_run(desk: Desk, identity: InstanceId, question: Callable[[Desk, Reader], T]) -> Reply[T]:
+def look_at_run(
+    desk: CallContext, identity: InstanceId, question: Callable[[CallContext, TenantReader], T]
+) -> Reply[T]:
     """Ask about a run: of a document only what is visible to the actor."""
 
-    def hides_something(reader: Reader) -> bool:
+    def hides_something(reader: TenantReader) -> bool:
         header = workflow_row(reader, identity)
         return mask_for(desk, header.kind, header.definition, header.definition_version) is not None
 
     return desk.look_for(question, needs_roles=hides_something)
 
 
-def folded_workflow(desk: Desk, reader: Reader, identity: InstanceId) -> CachedInstance:
+def folded_workflow(desk: CallContext, reader: TenantReader, identity: InstanceId) -> CachedInstance:
     """A workflow's instance as its events tell it."""
     tracked = desk.folded(reader, desk.address(instance=identity))
-    if tracked is None or not isinstance(tracked.state, State):
+    if tracked is None or not isinstance(tracked.state, RunState):
         raise NotFoundError("workflow instance", identity)
     return tracked
 
 
-def described(desk: Desk, reader: Reader, identity: InstanceId) -> views.WorkflowInstance:
+def described(desk: CallContext, reader: TenantReader, identity: InstanceId) -> views.WorkflowInstance:
     """A workflow's instance with its data."""
     tracked = folded_workflow(desk, reader, identity)
     header = tracked.header
     first = reader.events(header.id, limit=1)[0]
     given = cast("dict[str, object]", getattr(tracked.program.decode(first), "input", {}))
     has_begun = bool(begun(reader, [header]))
-    state = cast("State", tracked.state)
+    state = cast("RunState", tracked.state)
     held_by = holds_on(desk, header, state)
     requests = reader.resume_requests(header.id)
     shown = views.workflow_instance(
@@ -118,14 +120,16 @@ def described(desk: Desk, reader: Reader, identity: InstanceId) -> views.Workflo
     return msgspec.structs.replace(shown, context=context, result=mask.data(shown.result))
 
 
-def begun(reader: Reader, headers: Sequence[Header]) -> set[InstanceId]:
+def begun(reader: TenantReader, headers: Sequence[InstanceHeader]) -> set[InstanceId]:
     """Those that a worker has worked on, or has in hand."""
     idle = [header.id for header in headers if not header.begun]
     held = reader.in_hand(idle) if idle else set()
     return {header.id for header in headers if header.begun or header.id in held}
 
 
-def shown_steps(desk: Desk, reader: Reader, header: Header, rows: Sequence[StoredStep]) -> list[views.Step]:
+def shown_steps(
+    desk: CallContext, reader: TenantReader, header: InstanceHeader, rows: Sequence[StoredStep]
+) -> list[views.Step]:
     """The steps of a workflow in the words of its front end."""
     effects, _ = reader.work(header.id)
     called = views.called_steps(effects, desk.registry.library.speaker)
@@ -141,7 +145,7 @@ def shown_steps(desk: Desk, reader: Reader, header: Header, rows: Sequence[Store
     ]
 
 
-def explained(desk: Desk, identity: InstanceId) -> Why:
+def explained(desk: CallContext, identity: InstanceId) -> RunExplanation:
     """Why a workflow does not move. Who works and maintenance are of the moment before; all else is of one."""
     service = desk.service
     moment = service.shared.clock.judge()
@@ -155,7 +159,7 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
             return unreadable(header, str(error))
         found = Circumstances(
             header=tracked.header,
-            state=cast("State", tracked.state),
+            state=cast("RunState", tracked.state),
             graph=graph_of(desk, tracked.header),
             program=desk.registry.library.speaker,
             now=service.shared.clock.now(),
@@ -164,7 +168,7 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
             trials=trials_of(desk, tracked),
             words=desk.registry.commands(),
             settings=service.shared.settings,
-            holds=holds_on(desk, tracked.header, cast("State", tracked.state)),
+            holds=holds_on(desk, tracked.header, cast("RunState", tracked.state)),
             silence="; ".join(each.told for each in directory_incidents(desk.directory)),
         )
         word = words_of(header.kind).instance_status(
@@ -173,9 +177,9 @@ def explained(desk: Desk, identity: InstanceId) -> Why:
         return msgspec.structs.replace(why(reader, found), status=word)
 
 
-def trials_of(desk: Desk, tracked: CachedInstance) -> Trials:
+def trials_of(desk: CallContext, tracked: CachedInstance) -> OperationTrials:
     """Tells which operations a run would accept now, from the engine itself; rules of the organisation have their say."""
-    header, state = tracked.header, cast("State", tracked.state)
+    header, state = tracked.header, cast("RunState", tracked.state)
     now = desk.service.shared.clock.now()
     moment = Moment(
         now=now,
@@ -189,22 +193,22 @@ def trials_of(desk: Desk, tracked: CachedInstance) -> Trials:
         pending_timers=desk.service.standing.due(header, tracked.program.language, tracked.timers, now),
         facts=desk.facts(header),
     )
-    return Trials(tracked.program, state, moment)
+    return OperationTrials(tracked.program, state, moment)
 
 
-def graph_of(desk: Desk, header: Header) -> Graph:
+def graph_of(desk: CallContext, header: InstanceHeader) -> Graph:
     """The graph that an instance runs."""
     return desk.registry.library.graph(desk.tenant, header.definition, header.definition_version)
 
 
-def standing_of(desk: Desk, identity: InstanceId) -> str:
+def standing_of(desk: CallContext, identity: InstanceId) -> str:
     """Where a run stands, for a caller who waits for its end in vain; that caller does not wait much longer for this."""
 
     def look() -> str:
         work = _work(desk)
         with desk.reader.look() as reader:
             tracked = folded_workflow(desk, reader, identity)
-            state = cast("State", tracked.state)
+            state = cast("RunState", tracked.state)
             held = _MAINTAINED if desk.service.maintenance else told(holds_on(desk, tracked.header, state))
             found = standing(state, graph_of(desk, tracked.header), work=work, held=held)
             lacking = _lacking(desk, reader, identity) if work in {"here", "elsewhere"} and not held else ""
@@ -216,7 +220,7 @@ def standing_of(desk: Desk, identity: InstanceId) -> str:
         return f"where it stands could not be found out: {error}"
 
 
-def _lacking(desk: Desk, reader: Reader, identity: InstanceId) -> str:
+def _lacking(desk: CallContext, reader: TenantReader, identity: InstanceId) -> str:
     """Which handlers work of a run waits for that no live worker has, in words; empty if somebody has them all."""
     effects, _ = reader.work(identity)
     service = desk.service
@@ -233,7 +237,7 @@ def _lacking(desk: Desk, reader: Reader, identity: InstanceId) -> str:
     return f"no live worker has the handler {names}: {remedy}" if names else ""
 
 
-def _work(desk: Desk) -> Work:
+def _work(desk: CallContext) -> Work:
     service = desk.service
     if not service.has_threads:
         return "driven"

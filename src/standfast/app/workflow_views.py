@@ -12,17 +12,17 @@ from standfast.app.operator_views import Hold
 from standfast.app.pause_views import brought, last_attempt
 from standfast.app.standing import trouble
 from standfast.app.words import words_of
-from standfast.authoring.words import Words
+from standfast.authoring.words import StatusWords
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.kernel.records import StoredStep
 from standfast.machine.graphs.graph import Graph
 from standfast.machine.runs.commands import RunStep
 from standfast.machine.runs.resume_points import resume_point
-from standfast.machine.runs.state import ROOT, State
+from standfast.machine.runs.state import ROOT, RunState
 from standfast.store.notifications import StoredNotification
-from standfast.store.resuming import ResumeRequest
-from standfast.store.shapes import Header, StoredEffect
+from standfast.store.resuming import ResumeRequestRecord
+from standfast.store.shapes import InstanceHeader, StoredEffect
 
 Called: TypeAlias = Mapping[int, datetime | None]
 """Steps whose calls have not come back, by number: when a worker took them; None if that worker died."""
@@ -228,13 +228,13 @@ def step_id(instance: InstanceId, number: int) -> str:
 
 
 def workflow_instance(
-    header: Header,
-    state: State,
+    header: InstanceHeader,
+    state: RunState,
     *,
     given: dict[str, object],
     has_begun: bool,
     held_by: list[Hold],
-    requests: Sequence[ResumeRequest],
+    requests: Sequence[ResumeRequestRecord],
     graph: Graph,
 ) -> WorkflowInstance:
     """A run as its callers see it; `requests` are those to let it go on."""
@@ -277,7 +277,7 @@ def workflow_instance(
     )
 
 
-def summary(header: Header, *, has_begun: bool) -> InstanceSummary:
+def summary(header: InstanceHeader, *, has_begun: bool) -> InstanceSummary:
     """A run in a list."""
     return InstanceSummary(
         id=header.id,
@@ -312,7 +312,9 @@ def calls_of(effects: Iterable[StoredEffect], program: Program) -> dict[int, Sto
     return {body.step: each for each, body in bodies if isinstance(body, RunStep)}
 
 
-def steps(rows: Sequence[StoredStep], words: Words, *, called: Called, dead: set[int], is_paused: bool) -> list[Step]:
+def steps(
+    rows: Sequence[StoredStep], words: StatusWords, *, called: Called, dead: set[int], is_paused: bool
+) -> list[Step]:
     """The steps of a run, in these words, each with what became of its compensation; one that was repeated is shown by its last row.
 
     `called` are those whose calls have not come back, `dead` the numbers of those that wait for an operator.
@@ -327,7 +329,7 @@ def steps(rows: Sequence[StoredStep], words: Words, *, called: Called, dead: set
 
 
 def _step(
-    row: StoredStep, undoing: StoredStep | None, called: Called, words: Words, *, is_paused: bool, is_dead: bool
+    row: StoredStep, undoing: StoredStep | None, called: Called, words: StatusWords, *, is_paused: bool, is_dead: bool
 ) -> Step:
     status = words.step_status(
         row.status,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 
-class Known(NamedTuple):
+class StepFacts(NamedTuple):
     """What an event says about its step, and what those before it have said."""
 
     outcome: str = ""
@@ -26,7 +26,7 @@ class Known(NamedTuple):
     """How many have come back."""
 
 
-class Words(Protocol):
+class StatusWords(Protocol):
     """The words of one kind of workflow. A module can be them."""
 
     @property
@@ -70,6 +70,6 @@ class Words(Protocol):
         """What an event is called in a history."""
         ...
 
-    def event_status(self, type_: str, known: Known) -> str:
+    def event_status(self, type_: str, known: StepFacts) -> str:
         """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
         ...

@@ -10,7 +10,7 @@ from standfast.app.workflow_views import Notification
 from standfast.cli.frame import verb, verbs
 from standfast.cli.options import listed, number_after, page_of
 from standfast.cli.output import Columns, acted_by, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.errors import ConfigurationError
 from standfast.kernel.changes import Change
 
@@ -73,8 +73,8 @@ def sessions() -> None:
 @sessions.command("list", examples=["standfast sessions list", "standfast sessions list --of ann --json"])
 @click.option("--of", "whose", default="", metavar="ACTOR", help="Only those of this one.")
 @listed
-@placed
-def list_sessions(place: Place, *, whose: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_sessions(place: Target, *, whose: str, as_json: bool, limit: int, after: str) -> None:
     """Those who came in with a browser, oldest first, sessions that have ended too."""
     with place.calls() as calls:
         found = calls.sessions.list(actor=whose, after=after, limit=limit + 1)
@@ -85,7 +85,7 @@ def list_sessions(place: Place, *, whose: str, as_json: bool, limit: int, after:
 @sessions.command("end", examples=["standfast sessions end 0193a2b4000070008000000000000004"])
 @click.argument("session")
 @acted
-def end_session(place: Place, *, session: str) -> None:
+def end_session(place: Target, *, session: str) -> None:
     """Send a browser away, for good. Other servers believe it for a few seconds more."""
     with place.calls() as calls:
         calls.sessions.end(session)
@@ -94,8 +94,8 @@ def end_session(place: Place, *, session: str) -> None:
 
 @verb("refusals", "standfast refusals", "standfast refusals --json --limit 500")
 @listed
-@placed
-def list_refusals(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_refusals(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """Requests that were refused because of who asked, newest first."""
     with place.calls() as calls:
         found = calls.refusals.list(before=number_after(after) or None, limit=limit + 1)
@@ -109,9 +109,9 @@ def list_refusals(place: Place, *, as_json: bool, limit: int, after: str) -> Non
 @click.option("--name", default="", help="Only the one of this name; needs --subject.")
 @click.option("--by", default="", help="Only changes by this actor.")
 @listed
-@placed
+@tenant_scope
 def show_audit(
-    place: Place,
+    place: Target,
     *,
     instance: str | None,
     subject: str,
@@ -152,8 +152,8 @@ def notifications() -> None:
 )
 @click.option("--unread", is_flag=True, help="Only what was not read.")
 @listed
-@placed
-def list_notifications(place: Place, *, unread: bool, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_notifications(place: Target, *, unread: bool, as_json: bool, limit: int, after: str) -> None:
     """What the actor was told, newest first."""
     with place.calls() as calls:
         found = calls.notifications.mine(unread=unread, after=number_after(after) or None, limit=limit + 1)
@@ -166,8 +166,8 @@ def list_notifications(place: Place, *, unread: bool, as_json: bool, limit: int,
 )
 @click.argument("number", type=click.IntRange(1), required=False)
 @click.option("--all", "is_all", is_flag=True, help="All of it.")
-@placed
-def mark_read(place: Place, *, number: int | None, is_all: bool) -> None:
+@tenant_scope
+def mark_read(place: Target, *, number: int | None, is_all: bool) -> None:
     """Have one read, by its NUMBER, or all."""
     if (number is None) != is_all:
         raise ConfigurationError("name one by its number, or say --all")

@@ -11,7 +11,7 @@ from standfast.cli.exits import Exit
 from standfast.cli.frame import end, verbs
 from standfast.cli.options import Duration, Json, listed, number_after, page_of, reason_option
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.expressions.characters import visible
 
 LISTING: Columns[Batch] = {
@@ -79,9 +79,9 @@ def batch() -> None:
 )
 @click.option("--id", "batch_id", default="", help="Makes the call safe to repeat.")
 @json_option
-@placed
+@tenant_scope
 def begin_batch(  # noqa: PLR0913 - the options of a command
-    place: Place,
+    place: Target,
     *,
     verb: BatchVerb,
     runs: tuple[str, ...],
@@ -121,8 +121,8 @@ def begin_batch(  # noqa: PLR0913 - the options of a command
 
 @batch.command("list", examples=["standfast batch list"])
 @listed
-@placed
-def list_batches(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_batches(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """The batches, the newest first."""
     with place.calls() as calls:
         found = calls.batches.list(after=calls.batches.get(after) if after else None, limit=limit + 1)
@@ -133,8 +133,8 @@ def list_batches(place: Place, *, as_json: bool, limit: int, after: str) -> None
 @batch.command("show", examples=["standfast batch show 0193a2b4-0000-7000-8000-000000000001"])
 @click.argument("batch_id", metavar="ID")
 @json_option
-@placed
-def show_batch(place: Place, *, batch_id: str, as_json: bool) -> None:
+@tenant_scope
+def show_batch(place: Target, *, batch_id: str, as_json: bool) -> None:
     """How far a batch is. Exit code 0: it goes on, or every item is what was wanted. 1: it is over, and some are not."""
     with place.calls() as calls:
         found = calls.batches.get(batch_id)
@@ -150,9 +150,9 @@ def show_batch(place: Place, *, batch_id: str, as_json: bool) -> None:
     help="Only those.",
 )
 @listed
-@placed
+@tenant_scope
 def list_items(
-    place: Place, *, batch_id: str, status: ItemStatus | None, as_json: bool, limit: int, after: str
+    place: Target, *, batch_id: str, status: ItemStatus | None, as_json: bool, limit: int, after: str
 ) -> None:
     """What became of each item."""
     with place.calls() as calls:
@@ -167,8 +167,8 @@ def list_items(
 @click.argument("batch_id", metavar="ID")
 @reason_option
 @json_option
-@placed
-def cancel_batch(place: Place, *, batch_id: str, reason: str, as_json: bool) -> None:
+@tenant_scope
+def cancel_batch(place: Target, *, batch_id: str, reason: str, as_json: bool) -> None:
     """Try no more of the items; what was done stays done."""
     with place.calls() as calls:
         print_batch(calls.batches.cancel(batch_id, reason), as_json=as_json)

@@ -18,12 +18,12 @@ from urllib.parse import quote
 import click
 
 from standfast.app.configuration import DEFAULT, FLAG
-from standfast.app.departure import Departure
+from standfast.app.departure import GracefulShutdown
 from standfast.app.engine import Engine
 from standfast.cli.applications import equip, found_in
 from standfast.cli.frame import verb
 from standfast.cli.logs import begin_logs, log_option, tell_calls
-from standfast.cli.place import Place, hidden_password, located
+from standfast.cli.place import Target, database_scope, hidden_password
 from standfast.cli.serving import check_extra, options_of
 from standfast.errors import ConfigurationError
 
@@ -69,8 +69,8 @@ def init(folder: str) -> None:
     "--folder",
     help=f"Where the data is kept, whatever database is said elsewhere; {_FOLDER} if none is.",
 )
-@located
-def dev(place: Place, *, folder: str | None) -> None:
+@database_scope
+def dev(place: Target, *, folder: str | None) -> None:
     """Server and worker in one process, to try things: no key is needed, and only this machine can reach it.
 
     Without an application it runs samples of every kind, some of them under way; in a database only if --database names it. Ctrl-C ends it;
@@ -83,7 +83,7 @@ def dev(place: Place, *, folder: str | None) -> None:
     options = options_of(told.serve)
     kept, where = _home(place, folder)
     engine = Engine(kept, settings=told.settings)
-    with Departure() as departure:
+    with GracefulShutdown() as departure:
         try:
             tell_calls(place, engine)
             with _beginning_anew(hidden_password(kept)):
@@ -139,7 +139,7 @@ def called() -> str:
     return shlex.quote(str(beside)) if beside.exists() else f"{shlex.quote(sys.executable)} -m standfast.cli"
 
 
-def _port(place: Place) -> int:
+def _port(place: Target) -> int:
     """The port that was said; else the usual one, or one that is free if another program has that."""
     port = place.configuration.serve.port
     if place.source.origins["serve", "port"] != DEFAULT:
@@ -153,7 +153,7 @@ def _port(place: Place) -> int:
     return port
 
 
-def _home(place: Place, folder: str | None) -> tuple[str, str]:
+def _home(place: Target, folder: str | None) -> tuple[str, str]:
     """The database that is worked on, and where it is for people to read. Samples come into one that is there by no accident."""
     rank = place.source.rank("database")
     if folder is not None and rank == FLAG:

@@ -16,7 +16,7 @@ from standfast.app.engine import Engine
 from standfast.authoring.saga import Saga
 from standfast.cli.frame import verb
 from standfast.cli.output import json_option, print_fields, print_json
-from standfast.cli.place import Place, located
+from standfast.cli.place import Target, database_scope
 
 _TENANT = "standfast-bench"
 _NAME = "standfast-bench"
@@ -34,8 +34,8 @@ async def _nothing() -> None:
 )
 @click.option("--steps", type=click.IntRange(1, 1000), default=10, show_default=True, help="Steps of each, in a row.")
 @json_option
-@located
-def bench(place: Place, *, runs: int, steps: int, as_json: bool) -> None:
+@database_scope
+def bench(place: Target, *, runs: int, steps: int, as_json: bool) -> None:
     """Run sagas whose steps do nothing, all at once and then one at a time, and say how long that took.
 
     Without --database it is a new file that goes afterwards. On a database of yours the runs stay, of a tenant of their own, standfast-bench.
@@ -69,7 +69,7 @@ def bench(place: Place, *, runs: int, steps: int, as_json: bool) -> None:
 
 
 @contextmanager
-def _engine(place: Place) -> Iterator[tuple[Engine, str]]:
+def _engine(place: Target) -> Iterator[tuple[Engine, str]]:
     if (
         place.source.rank("database") == FLAG
     ):  # Nobody measures on the database that the file or a variable names by accident.

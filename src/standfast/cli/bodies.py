@@ -13,7 +13,7 @@ from standfast.cli.files import read_file
 from standfast.cli.frame import end, verbs
 from standfast.cli.options import file_argument, listed, page_behind, reason_option
 from standfast.cli.output import Columns, cell, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.cli.remedies import in_commands
 from standfast.errors import ConfigurationError, Diagnostic
 from standfast.expressions.characters import visible
@@ -64,8 +64,8 @@ def bodies() -> None:
 
 @bodies.command("list", examples=["standfast bodies list --tenant acme"])
 @listed
-@placed
-def list_bodies(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_bodies(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """The bodies in force, by type."""
     with place.calls() as calls:
         found = calls.bodies.list()
@@ -76,8 +76,8 @@ def list_bodies(place: Place, *, as_json: bool, limit: int, after: str) -> None:
 @bodies.command("versions", examples=["standfast bodies versions invoice --tenant acme"])
 @type_argument
 @listed
-@placed
-def list_versions(place: Place, *, kind: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_versions(place: Target, *, kind: str, as_json: bool, limit: int, after: str) -> None:
     """All versions of a body, oldest first."""
     with place.calls() as calls:
         found = calls.bodies.versions(kind)
@@ -89,8 +89,8 @@ def list_versions(place: Place, *, kind: str, as_json: bool, limit: int, after: 
 @type_argument
 @version_option
 @json_option
-@placed
-def show_body(place: Place, *, kind: str, version: int | None, as_json: bool) -> None:
+@tenant_scope
+def show_body(place: Target, *, kind: str, version: int | None, as_json: bool) -> None:
     """A version of a body, and what it was compiled of."""
     with place.calls() as calls:
         found = calls.bodies.get(kind, version or 0)
@@ -105,8 +105,8 @@ def show_body(place: Place, *, kind: str, version: int | None, as_json: bool) ->
 @bodies.command("drafts", examples=["standfast bodies drafts --tenant acme"])
 @click.argument("kind", metavar="[TYPE]", default="")
 @listed
-@placed
-def list_drafts(place: Place, *, kind: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_drafts(place: Target, *, kind: str, as_json: bool, limit: int, after: str) -> None:
     """The drafts that are open."""
     with place.calls() as calls:
         found = calls.bodies.drafts(kind)
@@ -124,9 +124,9 @@ def list_drafts(place: Place, *, kind: str, as_json: bool, limit: int, after: st
 )
 @draft_option
 @json_option
-@placed
+@tenant_scope
 def diff_bodies(
-    place: Place, *, kind: str, version: int | None, against: int | None, draft: str, as_json: bool
+    place: Target, *, kind: str, version: int | None, against: int | None, draft: str, as_json: bool
 ) -> None:
     """What a body changes, slot by slot: beside the bare envelope, or beside another version."""
     with place.calls() as calls:
@@ -138,8 +138,8 @@ def diff_bodies(
 @click.argument("kind", metavar="[TYPE]", default="")
 @version_option
 @draft_option
-@placed
-def export_body(place: Place, *, kind: str, version: int | None, draft: str) -> None:
+@tenant_scope
+def export_body(place: Target, *, kind: str, version: int | None, draft: str) -> None:
     """A version of a body, or a draft, as YAML with its hash, to be reviewed and kept in git."""
     check_one(kind, draft)
     with place.calls() as calls:
@@ -151,8 +151,8 @@ def export_body(place: Place, *, kind: str, version: int | None, draft: str) -> 
 
 @bodies.command("templates", examples=["standfast bodies templates"])
 @json_option
-@placed
-def list_templates(place: Place, *, as_json: bool) -> None:
+@tenant_scope
+def list_templates(place: Target, *, as_json: bool) -> None:
     """The templates that come with Standfast, with what can be said to each."""
     with place.calls() as calls:
         found = calls.bodies.templates()
@@ -167,7 +167,7 @@ def list_templates(place: Place, *, as_json: bool) -> None:
 @json_option
 @acted
 def take_template(
-    place: Place, *, template: str, params: Sequence[str], kind: str, comment: str, as_json: bool
+    place: Target, *, template: str, params: Sequence[str], kind: str, comment: str, as_json: bool
 ) -> None:
     """Begin a draft from a template."""
     said = dict(map(_parameter, params))
@@ -179,8 +179,8 @@ def take_template(
 @bodies.command("validate", examples=["standfast bodies validate invoice-body.yaml --tenant acme"])
 @file_argument
 @json_option
-@placed
-def validate_body(place: Place, *, file: str, as_json: bool) -> None:
+@tenant_scope
+def validate_body(place: Target, *, file: str, as_json: bool) -> None:
     """Everything that is wrong with the body in FILE, and the scenarios that fail. Nothing is stored.
 
     Exit code 0: it can be published. 1: it cannot.
@@ -192,7 +192,7 @@ def validate_body(place: Place, *, file: str, as_json: bool) -> None:
     end(Exit.DONE if found.is_sound else Exit.NO)
 
 
-def _save(place: Place, file: str, *, draft: str = "", revision: int | None = None, comment: str) -> BodyDraft:
+def _save(place: Target, file: str, *, draft: str = "", revision: int | None = None, comment: str) -> BodyDraft:
     _, text = read_file(file)
     with place.calls() as calls:
         return calls.bodies.save(text, draft=draft, revision=revision, comment=comment)
@@ -211,7 +211,7 @@ def _save(place: Place, file: str, *, draft: str = "", revision: int | None = No
 @comment_option
 @json_option
 @acted
-def save_draft(place: Place, *, file: str, draft: str, revision: int | None, comment: str, as_json: bool) -> None:
+def save_draft(place: Target, *, file: str, draft: str, revision: int | None, comment: str, as_json: bool) -> None:
     """Save the body in FILE as a draft, with whatever is wrong with it."""
     _print_draft(_save(place, file, draft=draft, revision=revision, comment=comment), as_json=as_json)
 
@@ -222,7 +222,7 @@ def save_draft(place: Place, *, file: str, draft: str, revision: int | None, com
 @comment_option
 @json_option
 @acted
-def import_body(place: Place, *, file: str, is_published: bool, comment: str, as_json: bool) -> None:
+def import_body(place: Target, *, file: str, is_published: bool, comment: str, as_json: bool) -> None:
     """Take an exported body over: as a draft, or at once as what is in force. One that was changed since is refused."""
     made = _save(place, file, comment=comment)
     if is_published:
@@ -234,7 +234,7 @@ def import_body(place: Place, *, file: str, is_published: bool, comment: str, as
 @bodies.command("discard", examples=["standfast bodies discard 01a1e766-3ad5-7618-92bc-aee7fef0c9eb"])
 @draft_argument
 @acted
-def discard_draft(place: Place, *, draft: str) -> None:
+def discard_draft(place: Target, *, draft: str) -> None:
     """Forget a draft."""
     with place.calls() as calls:
         calls.bodies.discard(draft)
@@ -245,7 +245,7 @@ def discard_draft(place: Place, *, draft: str) -> None:
 @type_argument
 @json_option
 @acted
-def rebase_body(place: Place, *, kind: str, as_json: bool) -> None:
+def rebase_body(place: Target, *, kind: str, as_json: bool) -> None:
     """Begin a draft of the body in force for the newest envelope."""
     with place.calls() as calls:
         made = calls.bodies.rebase(kind)
@@ -256,7 +256,7 @@ def rebase_body(place: Place, *, kind: str, as_json: bool) -> None:
 
 
 def _publish(
-    place: Place, draft: str, revision: int | None, *, replaces: int | None, comment: str, as_json: bool
+    place: Target, draft: str, revision: int | None, *, replaces: int | None, comment: str, as_json: bool
 ) -> None:
     with place.calls() as calls:
         made = calls.bodies.publish(draft, revision=revision, replaces=replaces, comment=comment)
@@ -282,7 +282,7 @@ def _publish(
 @json_option
 @acted
 def publish_draft(
-    place: Place, *, draft: str, revision: int | None, replaces: int | None, comment: str, as_json: bool
+    place: Target, *, draft: str, revision: int | None, replaces: int | None, comment: str, as_json: bool
 ) -> None:
     """Publish a draft: compiled, its scenarios played, and from then on what new documents go through."""
     _publish(place, draft, revision, replaces=replaces, comment=comment, as_json=as_json)
@@ -292,8 +292,8 @@ def publish_draft(
 @type_argument
 @reason_option
 @json_option
-@placed
-def archive_body(place: Place, *, kind: str, reason: str, as_json: bool) -> None:
+@tenant_scope
+def archive_body(place: Target, *, kind: str, reason: str, as_json: bool) -> None:
     """Take the body in force out of force: no document begins until another is published."""
     with place.calls() as calls:
         made = calls.bodies.archive(kind, reason)
@@ -308,7 +308,7 @@ def archive_body(place: Place, *, kind: str, reason: str, as_json: bool) -> None
 @comment_option
 @json_option
 @acted
-def roll_back(place: Place, *, kind: str, version: int, comment: str, as_json: bool) -> None:
+def roll_back(place: Target, *, kind: str, version: int, comment: str, as_json: bool) -> None:
     """Publish an older version again, as a new one."""
     with place.calls() as calls:
         made = calls.bodies.rollback(kind, version, comment=comment)
@@ -320,7 +320,7 @@ def roll_back(place: Place, *, kind: str, version: int, comment: str, as_json: b
 @click.option("--dry-run", is_flag=True, help="Only list what would be.")
 @json_option
 @acted
-def recompile(place: Place, *, kind: str, dry_run: bool, as_json: bool) -> None:
+def recompile(place: Target, *, kind: str, dry_run: bool, as_json: bool) -> None:
     """Compile again what another version of the compiler has compiled."""
     with place.calls() as calls:
         found = calls.bodies.recompile(kind, dry_run=dry_run)
@@ -330,8 +330,8 @@ def recompile(place: Place, *, kind: str, dry_run: bool, as_json: bool) -> None:
 @bodies.command("rules", examples=["standfast bodies rules", "standfast bodies rules --two-person --tenant acme"])
 @click.option("--two-person/--one-person", default=None, help="Whether nobody may publish what they drafted.")
 @json_option
-@placed
-def rules(place: Place, *, two_person: bool | None, as_json: bool) -> None:
+@tenant_scope
+def rules(place: Target, *, two_person: bool | None, as_json: bool) -> None:
     """What the organisation wants of those who publish; with an option, what it wants from now on."""
     with place.calls() as calls:
         found = calls.bodies.rules() if two_person is None else calls.bodies.govern(two_person=two_person)

@@ -7,7 +7,7 @@ import click
 from standfast.cli.frame import verbs
 from standfast.cli.options import Json, listed, page_behind
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.errors import ConfigurationError
 from standfast.people.chains import Chain
 
@@ -28,8 +28,8 @@ def chains() -> None:
 
 @chains.command("list", examples=["standfast chains list"])
 @listed
-@placed
-def list_chains(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_chains(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """The newest version of each."""
     with place.calls() as calls:
         shown, more = page_behind(calls.chains.list(), limit, after, lambda each: each.name)
@@ -39,8 +39,8 @@ def list_chains(place: Place, *, as_json: bool, limit: int, after: str) -> None:
 @chains.command("versions", examples=["standfast chains versions purchase"])
 @click.argument("name")
 @listed
-@placed
-def versions(place: Place, *, name: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def versions(place: Target, *, name: str, as_json: bool, limit: int, after: str) -> None:
     """All versions of one, oldest first."""
     with place.calls() as calls:
         shown, more = page_behind(calls.chains.versions(name), limit, after, lambda each: each.version)
@@ -51,8 +51,8 @@ def versions(place: Place, *, name: str, as_json: bool, limit: int, after: str) 
 @click.argument("name")
 @click.argument("version", type=click.IntRange(0), default=0)
 @json_option
-@placed
-def show_chain(place: Place, *, name: str, version: int, as_json: bool) -> None:
+@tenant_scope
+def show_chain(place: Target, *, name: str, version: int, as_json: bool) -> None:
     """One version of a chain, the newest if none is named, with its stages."""
     with place.calls() as calls:
         found = calls.chains.get(name, version)
@@ -73,7 +73,7 @@ def show_chain(place: Place, *, name: str, version: int, as_json: bool) -> None:
 @click.option("--description", default="", help="What it is for.")
 @json_option
 @acted
-def publish_chain(place: Place, *, name: str, stages: object, description: str, as_json: bool) -> None:
+def publish_chain(place: Target, *, name: str, stages: object, description: str, as_json: bool) -> None:
     """Publish a chain as its next version. STAGES are JSON, @file, or -."""
     if not isinstance(stages, list):
         raise ConfigurationError('the stages are a list, such as [{"asks": ["manager"]}]')

@@ -10,7 +10,7 @@ from standfast.app.calls.charters import Charter
 from standfast.cli.frame import verbs
 from standfast.cli.options import Json, listed, page_behind
 from standfast.cli.output import Columns, json_option, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.errors import ConfigurationError
 
 _RULES: Final = "rules:"
@@ -32,8 +32,8 @@ def charters() -> None:
 
 @charters.command("list", examples=["standfast charters list"])
 @listed
-@placed
-def list_charters(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_charters(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """All versions of all rules and settings, by name, each oldest first."""
     with place.calls() as calls:
         shown, more = page_behind(calls.charters.list(), limit, after, lambda each: f"{each.name}/{each.version}")
@@ -46,8 +46,8 @@ def list_charters(place: Place, *, as_json: bool, limit: int, after: str) -> Non
 @name_argument
 @click.option("--version", type=click.IntRange(1), default=None, help="This version; the newest one otherwise.")
 @click.option("--json", "as_json", is_flag=True, help="Print all that is known of it.")
-@placed
-def show_charter(place: Place, *, name: str, version: int | None, as_json: bool) -> None:
+@tenant_scope
+def show_charter(place: Target, *, name: str, version: int | None, as_json: bool) -> None:
     """What NAME says, as JSON that can be changed and put again."""
     type_ = _type_of(name)
     with place.calls() as calls:
@@ -68,7 +68,7 @@ def show_charter(place: Place, *, name: str, version: int | None, as_json: bool)
 @click.option("--comment", default="", help="A word for those who read it.")
 @json_option
 @acted
-def put_charter(place: Place, *, name: str, given: object, replaces: int | None, comment: str, as_json: bool) -> None:
+def put_charter(place: Target, *, name: str, given: object, replaces: int | None, comment: str, as_json: bool) -> None:
     """Publish all rules for a type, a list, or all settings, an object; what was there before counts no more."""
     type_ = _type_of(name)
     kind = list if type_ else dict

@@ -9,7 +9,7 @@ import click
 from standfast.app.configuration import DEFAULT
 from standfast.cli.frame import verb
 from standfast.cli.output import Columns, json_option, print_list
-from standfast.cli.place import Place, hidden_password, placed
+from standfast.cli.place import Target, hidden_password, tenant_scope
 from standfast.errors import NotFoundError
 from standfast.expressions.suggestions import suggestion
 from standfast.runtime.environment import text_of, variable_of
@@ -39,8 +39,8 @@ LISTING: Columns[Value] = {
 @click.argument("name", default="")
 @click.option("--said", is_flag=True, help="Only what somebody said; no defaults.")
 @json_option
-@placed
-def config(place: Place, *, name: str, said: bool, as_json: bool) -> None:
+@tenant_scope
+def config(place: Target, *, name: str, said: bool, as_json: bool) -> None:
     """Every value that a command is told, and where it came from: a flag, a variable, the file, or nobody.
 
     NAME is one of them, or what its name begins with, such as settings.retry. Nothing is asked of the database.

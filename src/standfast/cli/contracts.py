@@ -14,7 +14,7 @@ from standfast.cli.files import read_file
 from standfast.cli.frame import end, verbs
 from standfast.cli.options import STANDARD_INPUT, FileName, listed, page_behind
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.errors import ConfigurationError
 from standfast.expressions.characters import visible
 
@@ -63,8 +63,8 @@ def list_ready(*, as_json: bool) -> None:
 
 @contracts.command("list", examples=["standfast contracts list", "standfast contracts list --tenant acme --json"])
 @listed
-@placed
-def list_contracts(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_contracts(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """The newest version of each contract, by type."""
     with place.calls() as calls:
         found = calls.contracts.list()
@@ -75,8 +75,8 @@ def list_contracts(place: Place, *, as_json: bool, limit: int, after: str) -> No
 @contracts.command("versions", examples=["standfast contracts versions invoice"])
 @type_argument
 @listed
-@placed
-def list_versions(place: Place, *, kind: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_versions(place: Target, *, kind: str, as_json: bool, limit: int, after: str) -> None:
     """All versions of a contract, oldest first."""
     with place.calls() as calls:
         found = calls.contracts.versions(kind)
@@ -88,8 +88,8 @@ def list_versions(place: Place, *, kind: str, as_json: bool, limit: int, after: 
 @type_argument
 @version_option
 @json_option
-@placed
-def show_contract(place: Place, *, kind: str, version: int | None, as_json: bool) -> None:
+@tenant_scope
+def show_contract(place: Target, *, kind: str, version: int | None, as_json: bool) -> None:
     """A contract: its states, transitions and slots."""
     with place.calls() as calls:
         found = calls.contracts.get(kind, version or 0)
@@ -113,8 +113,8 @@ def show_contract(place: Place, *, kind: str, version: int | None, as_json: bool
 @contract_argument
 @ready_option
 @json_option
-@placed
-def validate_contract(place: Place, *, file: str, ready: str, as_json: bool) -> None:
+@tenant_scope
+def validate_contract(place: Target, *, file: str, ready: str, as_json: bool) -> None:
     """What publishing a contract would mean: what it changes, and which published bodies it breaks. Nothing is stored.
 
     Exit code 0: it can be published. 1: it cannot, or breaks bodies.
@@ -133,7 +133,7 @@ def validate_contract(place: Place, *, file: str, ready: str, as_json: bool) -> 
 @click.option("--dry-run", is_flag=True, help="Only list what would be compiled.")
 @json_option
 @acted
-def recompile_contracts(place: Place, *, kind: str, dry_run: bool, as_json: bool) -> None:
+def recompile_contracts(place: Target, *, kind: str, dry_run: bool, as_json: bool) -> None:
     """Compile again the bare workflows of contracts that an older version of the compiler has compiled."""
     with place.calls() as calls:
         found = calls.contracts.recompile(kind, dry_run=dry_run)
@@ -153,7 +153,7 @@ def recompile_contracts(place: Place, *, kind: str, dry_run: bool, as_json: bool
 @click.option("--comment", default="", help="Why, for those who read the versions.")
 @json_option
 @acted
-def publish_contract(place: Place, *, file: str, ready: str, force: bool, comment: str, as_json: bool) -> None:
+def publish_contract(place: Target, *, file: str, ready: str, force: bool, comment: str, as_json: bool) -> None:
     """Publish a contract: for all tenants, or for the one that --tenant names. An exported file is taken as it is."""
     with place.calls() as calls:
         made = calls.contracts.publish(_given(file, ready), force=force, comment=comment)
@@ -167,8 +167,8 @@ def publish_contract(place: Place, *, file: str, ready: str, force: bool, commen
 @click.argument("old", type=int)
 @click.argument("new", type=int, default=0)
 @json_option
-@placed
-def diff_contracts(place: Place, *, kind: str, old: int, new: int, as_json: bool) -> None:
+@tenant_scope
+def diff_contracts(place: Target, *, kind: str, old: int, new: int, as_json: bool) -> None:
     """What differs between two versions of a contract, the newest if NEW is left out."""
     with place.calls() as calls:
         found = calls.contracts.diff(kind, old, new)
@@ -178,8 +178,8 @@ def diff_contracts(place: Place, *, kind: str, old: int, new: int, as_json: bool
 @contracts.command("export", examples=["standfast contracts export invoice > invoice.yaml"])
 @type_argument
 @version_option
-@placed
-def export_contract(place: Place, *, kind: str, version: int | None) -> None:
+@tenant_scope
+def export_contract(place: Target, *, kind: str, version: int | None) -> None:
     """A contract as YAML with its hash, to be kept in git."""
     with place.calls() as calls:
         click.echo(calls.contracts.export(kind, version or 0), nl=False)

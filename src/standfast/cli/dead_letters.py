@@ -12,7 +12,7 @@ from standfast.cli.batches import print_batch
 from standfast.cli.frame import complain, verb, verbs
 from standfast.cli.options import Json, listed, number_after, page_of, reason_option
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.errors import ConfigurationError
 from standfast.kernel.records import DeadLetterSource
 
@@ -80,9 +80,9 @@ def dlq() -> None:
 )
 @click.option("--key", default="", help="Only those of the run with this business key.")
 @listed
-@placed
+@tenant_scope
 def list_letters(
-    place: Place,
+    place: Target,
     *,
     instance: str | None,
     definition: str,
@@ -111,8 +111,8 @@ def list_letters(
 @dlq.command("groups", examples=["standfast dlq groups", "standfast dlq groups --definition order --json"])
 @click.option("--definition", default="", help="Only those of this workflow.")
 @json_option
-@placed
-def group_letters(place: Place, *, definition: str, as_json: bool) -> None:
+@tenant_scope
+def group_letters(place: Target, *, definition: str, as_json: bool) -> None:
     """What gave up, put together by what was said, but for numbers, ids and quoted values; the largest group first."""
     with place.calls() as calls:
         found = calls.dead_letters.groups(definition=definition)
@@ -124,8 +124,8 @@ def group_letters(place: Place, *, definition: str, as_json: bool) -> None:
 @dlq.command("show", examples=["standfast dlq show 7"])
 @letter_argument
 @json_option
-@placed
-def show_letter(place: Place, *, letter: int, as_json: bool) -> None:
+@tenant_scope
+def show_letter(place: Target, *, letter: int, as_json: bool) -> None:
     """One dead letter, with what it worked on."""
     with place.calls() as calls:
         found = calls.dead_letters.get(letter)
@@ -149,8 +149,8 @@ def show_letter(place: Place, *, letter: int, as_json: bool) -> None:
 @cause_option
 @reason_option
 @json_option
-@placed
-def requeue_letter(place: Place, **given: Unpack[Chosen]) -> None:
+@tenant_scope
+def requeue_letter(place: Target, **given: Unpack[Chosen]) -> None:
     """Put what gave up back to work; of a compensation, try again to undo the step."""
     _requeue(place, given)
 
@@ -161,13 +161,13 @@ def requeue_letter(place: Place, **given: Unpack[Chosen]) -> None:
 @cause_option
 @reason_option
 @json_option
-@placed
-def requeue(place: Place, **given: Unpack[Chosen]) -> None:
+@tenant_scope
+def requeue(place: Target, **given: Unpack[Chosen]) -> None:
     """The same as `standfast dlq requeue`: put a dead letter back to work."""
     _requeue(place, given)
 
 
-def _requeue(place: Place, given: Chosen) -> None:
+def _requeue(place: Target, given: Chosen) -> None:
     letter = _chosen(given["letter"], given["cause"], reason=given["reason"], as_json=given["as_json"])
     if letter is None and given["given"] is not None:
         raise ConfigurationError("--input is for one LETTER; leave it out with --cause")
@@ -191,8 +191,8 @@ def _requeue(place: Place, given: Chosen) -> None:
 @cause_option
 @reason_option
 @json_option
-@placed
-def discard(place: Place, *, letter: int | None, cause: str, reason: str, as_json: bool) -> None:
+@tenant_scope
+def discard(place: Target, *, letter: int | None, cause: str, reason: str, as_json: bool) -> None:
     """Forget a dead letter. That of a step goes with its run: requeue it, or cancel or abort the run."""
     chosen = _chosen(letter, cause, reason=reason, as_json=as_json)
     with place.calls() as calls:

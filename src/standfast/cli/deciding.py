@@ -11,7 +11,7 @@ from standfast.cli.exits import Exit
 from standfast.cli.frame import end
 from standfast.cli.options import reason_option
 from standfast.cli.output import Columns, json_option, print_list
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.cli.tasks import behalf_option, task_argument, tasks
 
 __all__ = ["tasks"]
@@ -31,9 +31,9 @@ OUTCOMES: Columns[TaskOutcome] = {
 @click.option("--comment", default="", help="A word for those who read it.")
 @behalf_option
 @json_option
-@placed
+@tenant_scope
 def decide_many(
-    place: Place, *, decision: str, named: tuple[str, ...], comment: str, on_behalf_of: str, as_json: bool
+    place: Target, *, decision: str, named: tuple[str, ...], comment: str, on_behalf_of: str, as_json: bool
 ) -> None:
     """Answer many questions by one of their outcomes, and tell what became of each; one that is refused keeps no other from being decided.
 
@@ -55,8 +55,8 @@ def decide_many(
 @click.argument("person")
 @click.option("--weight", type=click.IntRange(1), default=1, help="How much their word counts.")
 @reason_option
-@placed
-def ask_also(place: Place, *, task: str, person: str, weight: int, reason: str) -> None:
+@tenant_scope
+def ask_also(place: Target, *, task: str, person: str, weight: int, reason: str) -> None:
     """Ask somebody else as well: a user, or role:NAME."""
     with place.calls() as calls:
         calls.tasks.add_approver(task, person, weight=weight, reason=reason)
@@ -67,8 +67,8 @@ def ask_also(place: Place, *, task: str, person: str, weight: int, reason: str) 
 @task_argument
 @reason_option
 @behalf_option
-@placed
-def withdraw_decision(place: Place, *, task: str, reason: str, on_behalf_of: str) -> None:
+@tenant_scope
+def withdraw_decision(place: Target, *, task: str, reason: str, on_behalf_of: str) -> None:
     """Take one's decision back, as long as the question is open."""
     with place.calls() as calls:
         calls.tasks.withdraw_decision(task, reason, on_behalf_of=on_behalf_of)

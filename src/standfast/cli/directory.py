@@ -17,7 +17,7 @@ from standfast.cli.options import (
     reason_option,
 )
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.cli.tasks import LISTING as TASKS
 from standfast.cli.tasks import last_task
 from standfast.kernel.people import DirectoryChange, Principal
@@ -44,8 +44,8 @@ def directory() -> None:
 @directory.command("list", examples=["standfast directory list", "standfast directory list --holders-of finance"])
 @click.option("--holders-of", "role", default="", help="Only those who have this role now.")
 @listed
-@placed
-def list_people(place: Place, *, role: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_people(place: Target, *, role: str, as_json: bool, limit: int, after: str) -> None:
     """Everybody, by id."""
     with place.calls() as calls:
         if role:
@@ -59,8 +59,8 @@ def list_people(place: Place, *, role: str, as_json: bool, limit: int, after: st
 @directory.command("show", examples=["standfast directory show ann"])
 @person_argument
 @json_option
-@placed
-def show_person(place: Place, *, person: str, as_json: bool) -> None:
+@tenant_scope
+def show_person(place: Target, *, person: str, as_json: bool) -> None:
     """Somebody, with roles, delegations and absences."""
     with place.calls() as calls:
         found, roles = calls.directory.get(person), calls.directory.roles_of(person)
@@ -92,7 +92,7 @@ def _period(begins_at: datetime | None, ends_at: datetime | None) -> str:
 @json_option
 @acted
 def put(
-    place: Place,
+    place: Target,
     *,
     person: str,
     name: str | None,
@@ -112,7 +112,7 @@ def put(
 @click.option("--language", default="", help="In which they are told things.")
 @click.option("--off", multiple=True, metavar="CHANNEL", help="By which they do not want to be told; repeatable.")
 @acted
-def prefer(place: Place, *, person: str, language: str, off: tuple[str, ...]) -> None:
+def prefer(place: Target, *, person: str, language: str, off: tuple[str, ...]) -> None:
     """Say what somebody wants of notices, in the place of what was said before."""
     with place.calls() as calls:
         calls.directory.prefer(person, language=language, off=off)
@@ -122,7 +122,7 @@ def prefer(place: Place, *, person: str, language: str, off: tuple[str, ...]) ->
 @directory.command("deactivate", examples=["standfast directory deactivate ann"])
 @person_argument
 @acted
-def deactivate(place: Place, *, person: str) -> None:
+def deactivate(place: Target, *, person: str) -> None:
     """From now on somebody can neither decide nor be asked."""
     with place.calls() as calls:
         calls.directory.deactivate(person)
@@ -132,7 +132,7 @@ def deactivate(place: Place, *, person: str) -> None:
 @directory.command("activate", examples=["standfast directory activate ann"])
 @person_argument
 @acted
-def activate(place: Place, *, person: str) -> None:
+def activate(place: Target, *, person: str) -> None:
     """Somebody can decide and be asked again."""
     with place.calls() as calls:
         calls.directory.activate(person)
@@ -145,7 +145,7 @@ def activate(place: Place, *, person: str) -> None:
 @since_option
 @until_option
 @acted
-def grant(place: Place, *, person: str, role: str, begins_at: datetime | None, ends_at: datetime | None) -> None:
+def grant(place: Target, *, person: str, role: str, begins_at: datetime | None, ends_at: datetime | None) -> None:
     """Give somebody a role."""
     with place.calls() as calls:
         calls.directory.grant(person, role, begins_at=begins_at, ends_at=ends_at)
@@ -156,7 +156,7 @@ def grant(place: Place, *, person: str, role: str, begins_at: datetime | None, e
 @person_argument
 @click.argument("role")
 @acted
-def revoke(place: Place, *, person: str, role: str) -> None:
+def revoke(place: Target, *, person: str, role: str) -> None:
     """Take a role from somebody, at once."""
     with place.calls() as calls:
         had = calls.directory.revoke(person, role)
@@ -173,9 +173,9 @@ def revoke(place: Place, *, person: str, role: str) -> None:
 @click.option("--for-role", "of_role", default="", help="Only for what the giver is asked as holder of this role.")
 @click.option("--definition", default="", help="Only in this workflow.")
 @reason_option
-@placed
+@tenant_scope
 def delegate(
-    place: Place,
+    place: Target,
     *,
     giver: str,
     to: str,
@@ -196,7 +196,7 @@ def delegate(
 @directory.command("end-delegation", examples=["standfast directory end-delegation 7"])
 @click.argument("delegation", type=int)
 @acted
-def end_delegation(place: Place, *, delegation: int) -> None:
+def end_delegation(place: Target, *, delegation: int) -> None:
     """Have a delegation end now."""
     with place.calls() as calls:
         was = calls.directory.end_delegation(delegation)
@@ -208,8 +208,8 @@ def end_delegation(place: Place, *, delegation: int) -> None:
 @since_option
 @until_option
 @reason_option
-@placed
-def absent(place: Place, *, person: str, begins_at: datetime | None, ends_at: datetime | None, reason: str) -> None:
+@tenant_scope
+def absent(place: Target, *, person: str, begins_at: datetime | None, ends_at: datetime | None, reason: str) -> None:
     """Say that somebody is away: who stands in for them is asked instead."""
     with place.calls() as calls:
         made = calls.directory.absent(person, begins_at=begins_at, ends_at=ends_at, reason=reason)
@@ -219,7 +219,7 @@ def absent(place: Place, *, person: str, begins_at: datetime | None, ends_at: da
 @directory.command("end-absence", examples=["standfast directory end-absence 7"])
 @click.argument("absence", type=int)
 @acted
-def end_absence(place: Place, *, absence: int) -> None:
+def end_absence(place: Target, *, absence: int) -> None:
     """Say that somebody is back now."""
     with place.calls() as calls:
         was = calls.directory.end_absence(absence)
@@ -229,8 +229,8 @@ def end_absence(place: Place, *, absence: int) -> None:
 @directory.command("changes", examples=["standfast directory changes --person ann"])
 @click.option("--person", default="", help="Only those about this one.")
 @listed
-@placed
-def changes(place: Place, *, person: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def changes(place: Target, *, person: str, as_json: bool, limit: int, after: str) -> None:
     """Who changed what and when, newest first."""
     columns: Columns[DirectoryChange] = {
         "ID": lambda each: each.id,
@@ -248,8 +248,8 @@ def changes(place: Place, *, person: str, as_json: bool, limit: int, after: str)
 
 @directory.command("stranded", examples=["standfast directory stranded"])
 @listed
-@placed
-def stranded(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def stranded(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """Open questions that only deactivated people could decide; reassign them."""
     with place.calls() as calls:
         found = calls.directory.open_tasks_of_inactive(after=last_task(calls, after), limit=limit + 1)

@@ -19,7 +19,7 @@ from standfast.cli.frame import complain, end, is_terminal, verb
 from standfast.cli.invariants import look
 from standfast.cli.options import FileName, listed
 from standfast.cli.output import cell, json_option, print_json
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.cli.remedies import in_commands
 from standfast.cli.restoring import compare
 from standfast.errors import ConfigurationError, ForbiddenError, NotFoundError
@@ -30,7 +30,7 @@ _MARKS = {"well": "✓", "note": "·", "problem": "✗"}
 _COLOURS = {"well": "green", "note": "yellow", "problem": "red"}
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class HealthFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What a look at one thing found."""
 
     what: str
@@ -61,9 +61,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     help="Compare with the idempotency keys that receivers have seen, one in each line of a file or of - instead.",
 )
 @json_option
-@placed
+@tenant_scope
 def doctor(
-    place: Place,
+    place: Target,
     *,
     as_json: bool,
     is_patrol: bool,
@@ -107,20 +107,20 @@ def doctor(
     end(Exit.DONE if is_well else Exit.NO)
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: HealthFinding) -> str:
     mark = _MARKS[finding.state]
     mark = click.style(mark, fg=_COLOURS[finding.state]) if is_terminal() else mark
     remedy = f"\n    → {finding.remedy}" if finding.remedy else ""
     return f"{mark} {finding.what}: {cell(finding.told)}{remedy}"
 
 
-def _finding(what: str, told: str, *, problem: str = "", note: str = "") -> Finding:
+def _finding(what: str, told: str, *, problem: str = "", note: str = "") -> HealthFinding:
     """A finding: a problem or a note if it says what to do about it."""
     state: Literal["well", "note", "problem"] = "problem" if problem else "note" if note else "well"
-    return Finding(what=what, state=state, told=told, remedy=problem or note)
+    return HealthFinding(what=what, state=state, told=told, remedy=problem or note)
 
 
-def _of_engine(engine: Engine) -> Iterator[Finding]:
+def _of_engine(engine: Engine) -> Iterator[HealthFinding]:
     """What concerns all tenants."""
     workers, backlog = engine.admin.workers(), engine.admin.backlog()
     waiting = sum(each.count for each in backlog)
@@ -152,7 +152,7 @@ _INCIDENTS = {
 }
 
 
-def _incidents(engine: Engine) -> Iterator[Finding]:
+def _incidents(engine: Engine) -> Iterator[HealthFinding]:
     """What does not go on by itself, of all tenants."""
     incidents = engine.admin.incidents()
     for kind, what in _INCIDENTS.items():
@@ -162,7 +162,7 @@ def _incidents(engine: Engine) -> Iterator[Finding]:
         yield _finding(what, f"{told}{more}", problem=in_commands(found[0].remedy) if found else "")
 
 
-def _of_copies(engine: Engine) -> Iterator[Finding]:
+def _of_copies(engine: Engine) -> Iterator[HealthFinding]:
     """Whether a copy into this database was not finished, and whether another one has taken its place."""
     origin, place = copies_of(engine)
     if origin:
@@ -172,7 +172,7 @@ def _of_copies(engine: Engine) -> Iterator[Finding]:
         yield _finding("copy", f"everything here was copied into {place}", note="go on there, or drop the copy")
 
 
-def _of_tenant(calls: Calls) -> Iterator[Finding]:
+def _of_tenant(calls: Calls) -> Iterator[HealthFinding]:
     """What concerns the tenant of the calls."""
     stuck = calls.runs.stuck(limit=10)
     told = ", ".join(str(each.id) for each in stuck) or "none"
@@ -187,7 +187,7 @@ def _of_tenant(calls: Calls) -> Iterator[Finding]:
     yield _finding("pauses", told, note="`standfast pauses resume ID` ends one" if pauses else "")
 
 
-def _of_leavers(calls: Calls) -> Iterator[Finding]:
+def _of_leavers(calls: Calls) -> Iterator[HealthFinding]:
     """Keys that hold although whoever made them is deactivated: those as a leaver end with them, and those of programs do not."""
     found, after, now = list[ApiKey](), "", DatabaseClock().now()
     try:
@@ -212,7 +212,7 @@ def _has_left(calls: Calls, name: str) -> bool:
         return False
 
 
-def _of_others(engine: Engine, calls: Calls, *, is_asked: bool) -> Iterator[Finding]:
+def _of_others(engine: Engine, calls: Calls, *, is_asked: bool) -> Iterator[HealthFinding]:
     """What gave up for other tenants: the lists above are those of one. Whoever asked for that one is only told."""
     tenant = calls.request.tenant
     others = [each for each in engine.admin.given_up() if each.tenant != tenant]
@@ -227,8 +227,8 @@ def _of_others(engine: Engine, calls: Calls, *, is_asked: bool) -> Iterator[Find
 @click.argument("run", required=False)
 @click.option("--all", "is_all", is_flag=True, help="A page of all runs, newest first.")
 @listed
-@placed
-def verify(place: Place, *, run: str | None, is_all: bool, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def verify(place: Target, *, run: str | None, is_all: bool, as_json: bool, limit: int, after: str) -> None:
     """Fold the whole history of a run again and compare it with what is stored.
 
     Exit code 0: it is the same. 1: there are differences.

@@ -6,7 +6,7 @@ from standfast.app.document_views import AskedCondition, DocumentChoice, Documen
 from standfast.cli.documents import docs, id_argument, type_argument
 from standfast.cli.options import listed, page_behind
 from standfast.cli.output import Columns, cell, print_list
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 
 __all__ = ["docs"]
 
@@ -43,8 +43,8 @@ def _answered(asked: AskedCondition) -> str:
 @type_argument
 @id_argument
 @listed
-@placed
-def list_rounds(place: Place, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_rounds(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
     """The rounds of a document: its ways from a status to its rest, the first one first."""
     with place.calls() as calls:
         found = calls.documents.rounds(kind, document)
@@ -56,8 +56,8 @@ def list_rounds(place: Place, *, kind: str, document: str, as_json: bool, limit:
 @type_argument
 @id_argument
 @listed
-@placed
-def list_links(place: Place, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_links(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
     """Other documents and runs that a document has to do with: which it refers to, has made, changed or started, or was made by."""
     with place.calls() as calls:
         found = list(enumerate(calls.documents.links(kind, document), start=1))
@@ -69,8 +69,8 @@ def list_links(place: Place, *, kind: str, document: str, as_json: bool, limit: 
 @type_argument
 @id_argument
 @listed
-@placed
-def list_choices(place: Place, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_choices(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
     """Why a document went the way it did: every step that asked something, and what came out; --json has what it read, too."""
     with place.calls() as calls:
         found = calls.documents.choices(kind, document)

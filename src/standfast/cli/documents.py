@@ -21,7 +21,7 @@ from standfast.cli.applications import equip
 from standfast.cli.frame import verbs
 from standfast.cli.options import JsonObject, listed, needed_reason_option, page_behind, reason_option
 from standfast.cli.output import Columns, acted_by, cell, coloured, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.errors import ConfigurationError
 
 LISTING: Columns[DocumentSummary] = {
@@ -79,7 +79,7 @@ key_option = click.option("--idempotency-key", default="", help="Makes the comma
 
 
 @contextmanager
-def equipped(place: Place) -> Iterator[Calls]:
+def equipped(place: Target) -> Iterator[Calls]:
     """The calls of an engine that knows what the application says of its documents, if one is named; a server knows its own."""
     if place.is_remote:
         if place.source.rank("app") == FLAG:
@@ -106,9 +106,9 @@ def docs() -> None:
 @click.option("--status", default="", help="Only those with this status.")
 @click.option("--requester", default="", help="Only those that this one wants.")
 @listed
-@placed
+@tenant_scope
 def list_documents(
-    place: Place, *, kind: str, status: str, requester: str, as_json: bool, limit: int, after: str
+    place: Target, *, kind: str, status: str, requester: str, as_json: bool, limit: int, after: str
 ) -> None:
     """Documents of a type, newest first."""
     with place.calls() as calls:
@@ -121,8 +121,8 @@ def list_documents(
 @id_argument
 @click.option("--version", type=int, help="As it was in this version.")
 @json_option
-@placed
-def show_document(place: Place, *, kind: str, document: str, version: int | None, as_json: bool) -> None:
+@tenant_scope
+def show_document(place: Target, *, kind: str, document: str, version: int | None, as_json: bool) -> None:
     """A document, its window, and what can be asked for from here."""
     with place.calls() as calls:
         if version is not None:
@@ -139,8 +139,8 @@ def show_document(place: Place, *, kind: str, document: str, version: int | None
 @type_argument
 @id_argument
 @click.option("--version", type=int, help="As it was in this version; otherwise the newest one.")
-@placed
-def show_page(place: Place, *, kind: str, document: str, version: int | None) -> None:
+@tenant_scope
+def show_page(place: Target, *, kind: str, document: str, version: int | None) -> None:
     """A version of a document as a page of HTML to be read; what is sensitive is masked."""
     with place.calls() as calls:
         click.echo(calls.documents.page(kind, document, version), nl=False)
@@ -154,9 +154,16 @@ def show_page(place: Place, *, kind: str, document: str, version: int | None) ->
 @key_option
 @app_option
 @json_option
-@placed
+@tenant_scope
 def create_document(
-    place: Place, *, kind: str, data: dict[str, object], document: str, reason: str, idempotency_key: str, as_json: bool
+    place: Target,
+    *,
+    kind: str,
+    data: dict[str, object],
+    document: str,
+    reason: str,
+    idempotency_key: str,
+    as_json: bool,
 ) -> None:
     """Create a document of TYPE. DATA are its fields, as JSON, @file or -."""
     with equipped(place) as calls:
@@ -174,9 +181,9 @@ def create_document(
 @key_option
 @app_option
 @json_option
-@placed
+@tenant_scope
 def edit_document(  # noqa: PLR0913 - all that can be said of an edit
-    place: Place,
+    place: Target,
     *,
     kind: str,
     document: str,
@@ -202,7 +209,7 @@ def edit_document(  # noqa: PLR0913 - all that can be said of an edit
 
 
 def _transition(
-    place: Place, reference: tuple[str, str], name: str, *, expected: int | None, reason: str
+    place: Target, reference: tuple[str, str], name: str, *, expected: int | None, reason: str
 ) -> DocumentView:
     with equipped(place) as calls:
         return calls.documents.transition(*reference, name, expected_version=expected, reason=reason)
@@ -215,9 +222,9 @@ def _transition(
 @reason_option
 @app_option
 @json_option
-@placed
+@tenant_scope
 def submit_document(
-    place: Place, *, kind: str, document: str, expected_version: int | None, reason: str, as_json: bool
+    place: Target, *, kind: str, document: str, expected_version: int | None, reason: str, as_json: bool
 ) -> None:
     """Ask for the transition `submit`, which most lifecycles have."""
     print_document(
@@ -233,9 +240,9 @@ def submit_document(
 @reason_option
 @app_option
 @json_option
-@placed
+@tenant_scope
 def transition_document(
-    place: Place,
+    place: Target,
     *,
     kind: str,
     document: str,
@@ -259,9 +266,9 @@ def transition_document(
 @reason_option
 @app_option
 @json_option
-@placed
+@tenant_scope
 def amend_document(
-    place: Place,
+    place: Target,
     *,
     kind: str,
     document: str,
@@ -283,8 +290,8 @@ def amend_document(
 @type_argument
 @id_argument
 @listed
-@placed
-def list_versions(place: Place, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_versions(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
     """Every version that a document had, the first one first."""
     with place.calls() as calls:
         found = calls.documents.versions(kind, document)
@@ -298,8 +305,8 @@ def list_versions(place: Place, *, kind: str, document: str, as_json: bool, limi
 @click.argument("old", type=int)
 @click.argument("new", type=int)
 @json_option
-@placed
-def diff_versions(place: Place, *, kind: str, document: str, old: int, new: int, as_json: bool) -> None:
+@tenant_scope
+def diff_versions(place: Target, *, kind: str, document: str, old: int, new: int, as_json: bool) -> None:
     """What is different in two versions, field by field; of sensitive ones only that they are."""
     with place.calls() as calls:
         found = calls.documents.diff(kind, document, old, new)
@@ -310,8 +317,8 @@ def diff_versions(place: Place, *, kind: str, document: str, old: int, new: int,
 @type_argument
 @id_argument
 @json_option
-@placed
-def show_window(place: Place, *, kind: str, document: str, as_json: bool) -> None:
+@tenant_scope
+def show_window(place: Target, *, kind: str, document: str, as_json: bool) -> None:
     """Whether a document can be edited now, where that follows from, and which transitions could be asked for."""
     with place.calls() as calls:
         found = calls.documents.get(kind, document)
@@ -332,8 +339,8 @@ def show_window(place: Place, *, kind: str, document: str, as_json: bool) -> Non
 @type_argument
 @id_argument
 @listed
-@placed
-def list_mutations(place: Place, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_mutations(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
     """What was done to a document, in order."""
     with place.calls() as calls:
         found = calls.documents.mutations(kind, document)
@@ -345,8 +352,8 @@ def list_mutations(place: Place, *, kind: str, document: str, as_json: bool, lim
 @type_argument
 @id_argument
 @listed
-@placed
-def list_audit(place: Place, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_audit(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
     """Who did what to a document, when, why and how, steps of its workflow included."""
     with place.calls() as calls:
         found = calls.documents.audit(kind, document)
@@ -368,9 +375,9 @@ def list_audit(place: Place, *, kind: str, document: str, as_json: bool, limit: 
 )
 @needed_reason_option
 @json_option
-@placed
+@tenant_scope
 def redact_document(
-    place: Place, *, kind: str, document: str, fields: tuple[str, ...], reason: str, as_json: bool
+    place: Target, *, kind: str, document: str, fields: tuple[str, ...], reason: str, as_json: bool
 ) -> None:
     """Take the values of fields out of a document and its history for good."""
     with place.calls() as calls:

@@ -10,7 +10,7 @@ from standfast.cli.exits import Exit
 from standfast.cli.frame import end
 from standfast.cli.options import JsonObject, needed_reason_option, reason_option
 from standfast.cli.output import json_option, print_fields, print_json
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 
 __all__ = ["docs"]
 
@@ -25,9 +25,9 @@ action_option = click.option("--action", default="update", help="The action of t
 @action_option
 @app_option
 @json_option
-@placed
+@tenant_scope
 def check_edit(
-    place: Place, *, kind: str, document: str, changes: dict[str, object], action: str, as_json: bool
+    place: Target, *, kind: str, document: str, changes: dict[str, object], action: str, as_json: bool
 ) -> None:
     """Whether the system that keeps the data of a document may make these CHANGES now; nothing is written.
 
@@ -64,9 +64,9 @@ def check_edit(
 @key_option
 @app_option
 @json_option
-@placed
+@tenant_scope
 def notify_mutation(
-    place: Place,
+    place: Target,
     *,
     kind: str,
     document: str,
@@ -98,9 +98,9 @@ def notify_mutation(
 @reason_option
 @app_option
 @json_option
-@placed
+@tenant_scope
 def adopt_document(
-    place: Place,
+    place: Target,
     *,
     kind: str,
     document: str,
@@ -124,8 +124,8 @@ def adopt_document(
 @id_argument
 @click.argument("token")
 @needed_reason_option
-@placed
-def cancel_branch(place: Place, *, kind: str, document: str, token: str, reason: str) -> None:
+@tenant_scope
+def cancel_branch(place: Target, *, kind: str, document: str, token: str, reason: str) -> None:
     """The same as `standfast cancel-branch` for the run of a document: end one of several branches; the others go on without it.
 
     Its TOKEN is named by `standfast show RUN --json`; which run that is, `standfast docs show` tells. Never one with a gate or an approval ahead.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from standfast.cli.frame import verb
-from standfast.cli.place import Place, located
+from standfast.cli.place import Target, database_scope
 from standfast.errors import ConfigurationError, NotFoundError
 from standfast.store.opening import is_there, remove_schema
 
@@ -18,8 +18,8 @@ from standfast.store.opening import is_there, remove_schema
 @click.argument("url", default="")
 @click.option("--yes", is_flag=True, help="Confirms that all of it is to be lost; without it nothing is done.")
 @click.option("--with-unfinished", is_flag=True, help="Also if instances have not ended.")
-@located
-def drop(place: Place, *, url: str, yes: bool, with_unfinished: bool) -> None:
+@database_scope
+def drop(place: Target, *, url: str, yes: bool, with_unfinished: bool) -> None:
     """Take away all tables of Standfast in the database at URL, with everything in them; other tables there are not touched.
 
     It is done whole or not at all, and refused while workers are alive, while instances have not ended, and while views or keys of somebody

@@ -11,7 +11,7 @@ from standfast.app.publication_views import PublishedEvent
 from standfast.cli.frame import verbs
 from standfast.cli.options import Duration, Json, listed, page_of
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 
 LISTING: Columns[PublishedEvent] = {
     "ID": lambda each: each.id,
@@ -45,7 +45,7 @@ def events() -> None:
 @json_option
 @acted
 def publish_event(
-    place: Place,
+    place: Target,
     *,
     event: str,
     key: str,
@@ -64,8 +64,8 @@ def publish_event(
 @events.command("list", examples=["standfast events list --event payment.received"])
 @click.option("--event", default="", help="Only those of this name.")
 @listed
-@placed
-def list_events(place: Place, *, event: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_events(place: Target, *, event: str, as_json: bool, limit: int, after: str) -> None:
     """The events that are kept, oldest first."""
     with place.calls() as calls:
         found = calls.events.list(event=event, after=_last(calls, after), limit=limit + 1)
@@ -80,8 +80,8 @@ def _last(calls: Calls, after: str) -> PublishedEvent | None:
 @events.command("show", examples=["standfast events show 2026-03-31"])
 @click.argument("event_id", metavar="ID")
 @json_option
-@placed
-def show_event(place: Place, *, event_id: str, as_json: bool) -> None:
+@tenant_scope
+def show_event(place: Target, *, event_id: str, as_json: bool) -> None:
     """One event, with who took it and what it started."""
     with place.calls() as calls:
         found = calls.events.get(event_id)

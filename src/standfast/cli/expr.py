@@ -18,7 +18,7 @@ from standfast.cli.exits import Exit
 from standfast.cli.frame import verb
 from standfast.cli.options import STANDARD_INPUT, FileName
 from standfast.errors import ExpressionError
-from standfast.expressions import Explanation, Options, Spelling, parse, point
+from standfast.expressions import Explanation, ExpressionOptions, Spelling, parse, point
 from standfast.expressions.characters import visible
 from standfast.kernel.pairs import distinct
 
@@ -56,7 +56,7 @@ def expr(
     if now is not None:
         data["now"] = _read_moment(now)
     try:
-        parsed = parse(expression, spelling=cast("Spelling", spelling), options=Options(lenient=lenient))
+        parsed = parse(expression, spelling=cast("Spelling", spelling), options=ExpressionOptions(lenient=lenient))
     except ExpressionError as error:
         _fail(point(error))
     explanation = parsed.explain(data)

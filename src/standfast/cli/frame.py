@@ -39,7 +39,7 @@ def _debug_option() -> click.Option:
     )
 
 
-class Verb(click.Command):
+class CliCommand(click.Command):
     """One command."""
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **options: Any) -> None:
@@ -56,10 +56,10 @@ class Verb(click.Command):
                 formatter.write_text(each)
 
 
-class Verbs(click.Group):
+class CliCommandGroup(click.Group):
     """Several commands about one thing. A command that is not there is answered with one that is alike."""
 
-    command_class = Verb
+    command_class = CliCommand
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -73,10 +73,10 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
 
-Verbs.group_class = Verbs
+CliCommandGroup.group_class = CliCommandGroup
 
 
-class Shelf(MutableMapping[str, click.Command]):
+class LazyCommands(MutableMapping[str, click.Command]):
     """Commands by their names; each is loaded when it is taken."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -115,12 +115,12 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-class Root(Verbs):
+class Root(CliCommandGroup):
     """The whole command line: what its commands raise is told in a sentence, and by the exit code."""
 
     def __init__(self, *arguments: Any, sections: Mapping[str, Sequence[Entry]], **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.commands = self.shelf = Shelf(each for entries in sections.values() for each in entries)
+        self.commands = self.shelf = LazyCommands(each for entries in sections.values() for each in entries)
         self.sections = {title: [each.name for each in entries] for title, entries in sections.items()}
         """The names of the commands, by what they are about."""
         self.params.append(_debug_option())
@@ -182,7 +182,7 @@ class Root(Verbs):
             )
 
 
-Root.group_class = Verbs
+Root.group_class = CliCommandGroup
 
 
 def _shortened(entry: Entry, limit: int = 45) -> str:
@@ -190,7 +190,7 @@ def _shortened(entry: Entry, limit: int = 45) -> str:
     return click.Command(entry.name, help=entry.told).get_short_help_str(limit)
 
 
-class Mistyped(click.ClickException):
+class InvalidUsage(click.ClickException):
     """A call that cannot be read, told like any other error."""
 
     exit_code = Exit.WRONG
@@ -212,9 +212,9 @@ def _mistyped(error: click.UsageError) -> click.ClickException:
         return error
     told = _BREAK.sub(" ", _NO_NUMBER.sub(" is no whole number", error.format_message())).removesuffix(".")
     if isinstance(context.command, click.Group):
-        return Mistyped(told, f"`{context.command_path} --help` lists the commands")
+        return InvalidUsage(told, f"`{context.command_path} --help` lists the commands")
     usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
-    return Mistyped(told, f"{usage}; `{context.command_path} --help` tells more")
+    return InvalidUsage(told, f"{usage}; `{context.command_path} --help` tells more")
 
 
 def _tell(error: BaseException, *, with_traceback: bool, is_remote: bool) -> Exit:
@@ -259,14 +259,14 @@ def end(code: Exit) -> None:
         click.get_current_context().exit(code)
 
 
-def verb(name: str, *examples: str) -> Callable[[Callable[..., Any]], Verb]:
+def verb(name: str, *examples: str) -> Callable[[Callable[..., Any]], CliCommand]:
     """Decorator: a command by this name, with examples of it."""
-    return click.command(name, cls=Verb, examples=examples)
+    return click.command(name, cls=CliCommand, examples=examples)
 
 
-def verbs(name: str) -> Callable[[Callable[..., Any]], Verbs]:
+def verbs(name: str) -> Callable[[Callable[..., Any]], CliCommandGroup]:
     """Decorator: a group of commands by this name."""
-    return click.group(name, cls=Verbs)
+    return click.group(name, cls=CliCommandGroup)
 
 
 def is_terminal() -> bool:

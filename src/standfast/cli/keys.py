@@ -13,7 +13,7 @@ from standfast.app.access_views import ApiKey, NewApiKey
 from standfast.cli.frame import verbs
 from standfast.cli.options import Duration, Instant, listed, page_of
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.errors import ConfigurationError, RejectedError
 from standfast.expressions.characters import visible
 from standfast.expressions.suggestions import nearest
@@ -58,7 +58,7 @@ def keys() -> None:
 @json_option
 @acted
 def create(  # noqa: PLR0913 - what can be said of a key
-    place: Place,
+    place: Target,
     *,
     name: str,
     bearer: str,
@@ -102,8 +102,8 @@ def _doubts(scopes: Sequence[str]) -> Iterator[str]:
 
 @keys.command("list", examples=["standfast keys list", "standfast keys list --json"])
 @listed
-@placed
-def list_keys(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_keys(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """The keys of the tenant, oldest first, revoked ones included; of none its secret."""
     with place.calls() as calls:
         found = calls.keys.list(after=after, limit=limit + 1)
@@ -114,8 +114,8 @@ def list_keys(place: Place, *, as_json: bool, limit: int, after: str) -> None:
 @keys.command("show", examples=["standfast keys show 0193a2b4000070008000000000000003"])
 @key_argument
 @json_option
-@placed
-def show_key(place: Place, *, key: str, as_json: bool) -> None:
+@tenant_scope
+def show_key(place: Target, *, key: str, as_json: bool) -> None:
     """One key, without its secret."""
     with place.calls() as calls:
         found = calls.keys.get(key)
@@ -128,7 +128,7 @@ def show_key(place: Place, *, key: str, as_json: bool) -> None:
 @keys.command("revoke", examples=["standfast keys revoke 0193a2b4000070008000000000000003"])
 @key_argument
 @acted
-def revoke(place: Place, *, key: str) -> None:
+def revoke(place: Target, *, key: str) -> None:
     """End a key, for good. Other servers believe it for a few seconds more."""
     with place.calls() as calls:
         calls.keys.revoke(key)
@@ -143,7 +143,7 @@ def revoke(place: Place, *, key: str) -> None:
 @json_option
 @acted
 def rotate(
-    place: Place,
+    place: Target,
     *,
     key: str,
     keep: bool,

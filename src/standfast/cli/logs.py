@@ -10,7 +10,7 @@ import click
 
 from standfast.app.engine import Engine
 from standfast.app.json_logs import JsonFormatter, tell_whose
-from standfast.cli.place import Place
+from standfast.cli.place import Target
 from standfast.expressions.characters import visible
 
 _TEXT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
@@ -34,7 +34,7 @@ log_option = click.option(
 )
 
 
-def begin_logs(place: Place, *, level: int = logging.INFO) -> None:
+def begin_logs(place: Target, *, level: int = logging.INFO) -> None:
     """Write logs as the command was told."""
     handler = logging.StreamHandler(sys.stderr)
     is_json = place.configuration.log_format == "json"
@@ -42,7 +42,7 @@ def begin_logs(place: Place, *, level: int = logging.INFO) -> None:
     logging.basicConfig(level=level, handlers=[handler])
 
 
-def tell_calls(place: Place, engine: Engine) -> None:
+def tell_calls(place: Target, engine: Engine) -> None:
     """Have records from inside of handlers say whose work it is, where somebody reads that."""
     if place.configuration.log_format == "json":
         tell_whose(engine)

@@ -12,7 +12,7 @@ from standfast.cli.frame import end, verb
 from standfast.cli.one_run import ID, Run, done_to_run, run_argument, step_argument, wait_option
 from standfast.cli.options import Json, JsonObject, needed_reason_option
 from standfast.cli.output import json_option, print_fields, print_json
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.errors import ConfigurationError
 
 
@@ -115,9 +115,9 @@ def fail(run: Run, *, reason: str, wait: timedelta) -> str:
 @click.option("--key", default="", help="Its business key.")
 @click.option("--reason", default="", help="Why, for those who read the history; needed unless it is a preview.")
 @json_option
-@placed
+@tenant_scope
 def fork(
-    place: Place,
+    place: Target,
     *,
     run: str,
     at: int,

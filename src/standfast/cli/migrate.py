@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from standfast.cli.frame import verb
-from standfast.cli.place import Place, located
+from standfast.cli.place import Target, database_scope
 from standfast.kernel.codecs import JsonCodec
 from standfast.store.opening import migration_script, open_store
 
@@ -28,8 +28,8 @@ from standfast.store.opening import migration_script, open_store
 @click.option(
     "--after", type=click.IntRange(min=0), default=0, help="With --export: only what comes after this number."
 )
-@located
-def migrate(place: Place, *, url: str, codec: str, driver: str | None, after: int) -> None:
+@database_scope
+def migrate(place: Target, *, url: str, codec: str, driver: str | None, after: int) -> None:
     """Bring the database at URL to the schema of this code; does nothing if it is there already.
 
     URL is sqlite:///file.db or postgresql://user@host/database; without it, the database that --database, STANDFAST_DATABASE or standfast.toml

@@ -10,7 +10,7 @@ import click
 
 from standfast.app.faces import blocking
 from standfast.cli.options import Duration
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.errors import NotFoundError
 from standfast.expressions.suggestions import suggestion
 
@@ -30,9 +30,9 @@ wait_option = click.option(
 def done_to_run(function: Callable[Concatenate[Run, P], str]) -> Callable[..., None]:
     """Decorator: the command is given the run that it is about, and the number of its step if it takes one; what it returns is printed."""
 
-    @placed
+    @tenant_scope
     @functools.wraps(function)
-    def asked(place: Place, /, *, run: str, **options: Any) -> None:
+    def asked(place: Target, /, *, run: str, **options: Any) -> None:
         with place.calls() as calls:
             handle = calls.run(run)
             if "step" in options:

@@ -11,7 +11,7 @@ from standfast.app.operator_views import PauseInfo
 from standfast.cli.frame import verbs
 from standfast.cli.options import Duration, Instant, listed, number_after, page_of, reason_option
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.errors import ConfigurationError
 
 LISTING: Columns[PauseInfo] = {
@@ -45,8 +45,8 @@ def pauses() -> None:
 @click.option("--with-ended", is_flag=True, help="Those that are over too.")
 @click.option("--of-tenant", "of", default="", help="Another tenant, or * for all.")
 @listed
-@placed
-def list_pauses(place: Place, *, with_ended: bool, of: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_pauses(place: Target, *, with_ended: bool, of: str, as_json: bool, limit: int, after: str) -> None:
     """The pauses that concern the tenant, newest first."""
     with place.calls() as calls:
         before = number_after(after) or None
@@ -58,8 +58,8 @@ def list_pauses(place: Place, *, with_ended: bool, of: str, as_json: bool, limit
 @pauses.command("show", examples=["standfast pauses show 3"])
 @click.argument("pause", type=int)
 @json_option
-@placed
-def show_pause(place: Place, *, pause: int, as_json: bool) -> None:
+@tenant_scope
+def show_pause(place: Target, *, pause: int, as_json: bool) -> None:
     """One pause: how much it holds, and whether all of it is held, or let go."""
     with place.calls() as calls:
         _print(calls.pauses.get(pause), as_json=as_json)
@@ -91,9 +91,9 @@ def show_pause(place: Place, *, pause: int, as_json: bool) -> None:
 @click.option("--until", type=Instant(), help="When it ends by itself.")
 @click.option("--for", "duration", type=Duration(), help="After how long it ends by itself.")
 @json_option
-@placed
+@tenant_scope
 def begin(  # noqa: PLR0913 - the options of a command
-    place: Place,
+    place: Target,
     *,
     definition: str | None,
     version: str | None,
@@ -128,9 +128,9 @@ def begin(  # noqa: PLR0913 - the options of a command
 @scope_options[3]
 @reason_option
 @json_option
-@placed
+@tenant_scope
 def finish(
-    place: Place,
+    place: Target,
     *,
     pause: int | None,
     definition: str | None,

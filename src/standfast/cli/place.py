@@ -50,7 +50,7 @@ _FLAGS: Final = {
 _REASON: Final = "audit_reason"
 
 
-class Place:
+class Target:
     """A database, and somebody for whom something is asked of it."""
 
     def __init__(self, source: Source, file: str | None = None, reason: str = "") -> None:
@@ -186,7 +186,7 @@ config_option = click.option(
 )
 
 
-def located(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+def database_scope(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
     """Decorator: the command takes a database, for nobody in particular, and is given it as a place."""
 
     @click.option("--database", metavar="URL", help="sqlite:///file.db or postgresql://user@host/database.")
@@ -196,7 +196,7 @@ def located(function: Callable[Concatenate[Place, P], None]) -> Callable[..., No
         flags = {name: options.pop(_option(name)) for name in _FLAGS if _option(name) in options}
         config, reason = options.pop("config"), options.pop(_REASON, "")
         file = None if config is None else str(config)
-        function(Place(configuration_of(flags, file), file, str(reason)), *arguments, **options)
+        function(Target(configuration_of(flags, file), file, str(reason)), *arguments, **options)
 
     return asked
 
@@ -206,7 +206,7 @@ def _option(name: str) -> str:
     return name.replace(".", "_")
 
 
-def planted(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+def platform_scope(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
     """Decorator: the same, and it may be a server instead of a database."""
     options = (
         click.option(
@@ -216,10 +216,10 @@ def planted(function: Callable[Concatenate[Place, P], None]) -> Callable[..., No
             "--api-key", metavar="SECRET", help="What the server is asked with; better said by STANDFAST_API_KEY."
         ),
     )
-    return functools.reduce(lambda made, option: option(made), reversed(options), located(function))
+    return functools.reduce(lambda made, option: option(made), reversed(options), database_scope(function))
 
 
-def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+def tenant_scope(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
     """Decorator: the command takes a database and somebody to act for, and is given them as a place."""
     options = (
         click.option("--tenant", metavar="NAME", help="The tenant whose data it is about."),
@@ -228,12 +228,12 @@ def placed(function: Callable[Concatenate[Place, P], None]) -> Callable[..., Non
         click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of whoever acts; repeatable."),
         click.option("--can", "capabilities", multiple=True, metavar="NAME", help="What they may do; repeatable."),
     )
-    return functools.reduce(lambda made, option: option(made), reversed(options), planted(function))
+    return functools.reduce(lambda made, option: option(made), reversed(options), platform_scope(function))
 
 
-def acted(function: Callable[Concatenate[Place, P], None]) -> Callable[..., None]:
+def acted(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
     """Decorator: like `placed`, for a command that changes something and has no `--reason` of its own."""
-    return click.option("--reason", _REASON, default="", help="Why, for the audit.")(placed(function))
+    return click.option("--reason", _REASON, default="", help="Why, for the audit.")(tenant_scope(function))
 
 
 def configuration_of(flags: Mapping[str, object], file: str | None) -> Source:

@@ -18,7 +18,7 @@ from standfast.kernel.pairs import distinct
 from standfast.runtime.clock import DatabaseClock, ManualClock
 
 
-class Act(NamedTuple):
+class SimulationStep(NamedTuple):
     """Something that happens in a play: an event with what comes with it, or time that goes by."""
 
     event: str = ""
@@ -26,15 +26,15 @@ class Act(NamedTuple):
     duration: timedelta | None = None
 
 
-def act_of(text: str) -> Act:
+def act_of(text: str) -> SimulationStep:
     """An act as it is typed: `approved`, `approved={"notes": "fine"}`, or `+3d`."""
     if text.startswith("+"):
         duration = duration_of(text[1:])
         if duration is None:
             raise ConfigurationError(f"{text!r} is no time that could go by; {HOW_TO_WRITE}, behind the +")
-        return Act(duration=duration)
+        return SimulationStep(duration=duration)
     event, data = named_data(text)
-    return Act(event=event, data=data)
+    return SimulationStep(event=event, data=data)
 
 
 def named_data(text: str) -> tuple[str, dict[str, object]]:
@@ -70,7 +70,7 @@ class Play:
         """What has happened so far."""
         return self._engine.processes.events(self._instance, with_lifecycle=True)
 
-    def perform(self, act: Act) -> None:
+    def perform(self, act: SimulationStep) -> None:
         """Let something happen, and all that follows from it at once."""
         if act.duration is not None:
             self._let_pass(act.duration)

@@ -12,7 +12,7 @@ from standfast.cli.frame import verbs
 from standfast.cli.one_run import run_argument
 from standfast.cli.options import Duration, Instant, listed, moment_after, page_of, place_of, reason_option
 from standfast.cli.output import Columns, cell, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.store.pauses import ALL_TENANTS
 
 LISTING: Columns[ProcessSummary] = {
@@ -53,9 +53,9 @@ def processes() -> None:
 @click.option("--asks-role", help="Only those at a step that asks this role.")
 @click.option("--mine", is_flag=True, help="Only those at a step that asks the actor.")
 @listed
-@placed
+@tenant_scope
 def list_processes(  # noqa: PLR0913 - filters
-    place: Place,
+    place: Target,
     *,
     workflow_id: str,
     status: tuple[str, ...],
@@ -89,9 +89,9 @@ def list_processes(  # noqa: PLR0913 - filters
 @click.option("--before", type=Instant(), help="Only those whose time is over before this; now if it is left out.")
 @click.option("--all-tenants", is_flag=True, help="Those of all tenants.")
 @listed
-@placed
+@tenant_scope
 def list_expired(
-    place: Place, *, before: datetime | None, all_tenants: bool, as_json: bool, limit: int, after: str
+    place: Target, *, before: datetime | None, all_tenants: bool, as_json: bool, limit: int, after: str
 ) -> None:
     """Active processes whose time is over, those first for which it has been for the longest."""
     with place.calls() as calls:
@@ -123,8 +123,8 @@ def _last_expired(after: str) -> ExpiredProcess | None:
 )
 @run_argument
 @json_option
-@placed
-def show_process(place: Place, *, run: str, as_json: bool) -> None:
+@tenant_scope
+def show_process(place: Target, *, run: str, as_json: bool) -> None:
     """What the actor can do with a process: its step, the form, and the events that lead on."""
     with place.calls() as calls:
         found = calls.processes.get(run)
@@ -142,9 +142,9 @@ def show_process(place: Place, *, run: str, as_json: bool) -> None:
 @click.option("--expected-version", type=int, help="The version that you saw; to leave a wait, you have to say it.")
 @click.option("--wait", type=Duration(), default="0s", help="How long to wait for automatic steps that follow.")
 @json_option
-@placed
+@tenant_scope
 def resume_process(
-    place: Place, *, run: str, reason: str, expected_version: int | None, wait: timedelta, as_json: bool
+    place: Target, *, run: str, reason: str, expected_version: int | None, wait: timedelta, as_json: bool
 ) -> None:
     """Let a suspended process go on: a step that failed is tried again, and a wait is left if you say which version you saw."""
     with place.calls() as calls:

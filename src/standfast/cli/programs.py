@@ -31,7 +31,7 @@ def svg_of(dot: str) -> str:
     return done.stdout
 
 
-class Program:
+class Subprocess:
     """A process that was started here. It ends when its standard input does, so that it never outlives who started it."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -64,6 +64,6 @@ class Program:
             self._process.stdin.close()
 
 
-def start_worker(environment: Mapping[str, str]) -> Program:
+def start_worker(environment: Mapping[str, str]) -> Subprocess:
     """Another process of this very command that works."""
-    return Program([sys.executable, "-m", "standfast.cli", "worker", "--supervised"], environment)
+    return Subprocess([sys.executable, "-m", "standfast.cli", "worker", "--supervised"], environment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from standfast.app.comparing import Change
+from standfast.app.comparing import DefinitionChange
 from standfast.app.definition_files import Prospect, definitions_of, joined
 from standfast.app.faces.blocking import Calls
 from standfast.app.operator_views import ArchivedDefinition, DefinitionInfo
@@ -18,7 +18,7 @@ from standfast.cli.files import read_file, warnings_of
 from standfast.cli.frame import complain, end, verb, verbs
 from standfast.cli.options import file_argument, listed, page_behind
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.errors import NotFoundError
 from standfast.expressions.characters import visible
 from standfast.expressions.suggestions import suggestion
@@ -51,7 +51,7 @@ PAUSES: Columns[PausePoint] = {
 @click.option("--check", is_flag=True, help="Only tell what would happen, also to the live runs of versions before.")
 @json_option
 @acted
-def publish(place: Place, *, file: str, check: bool, as_json: bool) -> None:
+def publish(place: Target, *, file: str, check: bool, as_json: bool) -> None:
     """Publish the workflows of FILE: for all tenants, or for the one that --tenant names.
 
     A published version never changes: another content under its name and version is refused, and then nothing of the file is published. Where only
@@ -105,8 +105,8 @@ def _tell(prospects: list[Prospect], *, is_done: bool) -> None:
 @click.argument("version", default="")
 @click.option("--workflow", metavar="NAME", default="", help="Which one, if the file has several.")
 @json_option
-@placed
-def diff(place: Place, *, file: str, version: str, workflow: str, as_json: bool) -> None:
+@tenant_scope
+def diff(place: Target, *, file: str, version: str, workflow: str, as_json: bool) -> None:
     """Compare a workflow of FILE with a published VERSION of it, the newest one if none is named.
 
     Exit code 0: they say the same. 1: they differ.
@@ -133,7 +133,7 @@ def _check_published(calls: Calls, name: str, version: str, known: list[Definiti
         raise NotFoundError("workflow", f"{name} version {version}", hint=f"published are {', '.join(versions)}")
 
 
-def _tell_changes(definition: Definition, before: str, changes: list[Change]) -> None:
+def _tell_changes(definition: Definition, before: str, changes: list[DefinitionChange]) -> None:
     if not changes:
         click.echo(f"{definition.name}: version {before} says the same as version {definition.version} of the file")
         return
@@ -141,7 +141,7 @@ def _tell_changes(definition: Definition, before: str, changes: list[Change]) ->
     _tell_lines(changes)
 
 
-def _tell_lines(changes: list[Change]) -> None:
+def _tell_lines(changes: list[DefinitionChange]) -> None:
     for each in changes:
         click.secho(visible(str(each)), fg={"added": "green", "removed": "red", "changed": "yellow"}[each.change])
 
@@ -158,8 +158,8 @@ def definitions() -> None:
 @click.argument("old")
 @click.argument("new", default="")
 @json_option
-@placed
-def diff_versions(place: Place, *, name: str, old: str, new: str, as_json: bool) -> None:
+@tenant_scope
+def diff_versions(place: Target, *, name: str, old: str, new: str, as_json: bool) -> None:
     """Compare two published versions of a workflow, the second one the newest if it is not named.
 
     Exit code 0: they say the same. 1: they differ.
@@ -179,8 +179,8 @@ def diff_versions(place: Place, *, name: str, old: str, new: str, as_json: bool)
 @definitions.command("list", examples=["standfast definitions list", "standfast definitions list --name order --json"])
 @click.option("--name", default="", help="Only the versions of this one.")
 @listed
-@placed
-def list_definitions(place: Place, *, name: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_definitions(place: Target, *, name: str, as_json: bool, limit: int, after: str) -> None:
     """Every published version of every workflow."""
     with place.calls() as calls:
         found = calls.definitions.list()
@@ -201,8 +201,8 @@ def list_definitions(place: Place, *, name: str, as_json: bool, limit: int, afte
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the graph as data that can be changed and published again."
 )
-@placed
-def show_definition(place: Place, *, name: str, version: str, language: Format | None, as_json: bool) -> None:
+@tenant_scope
+def show_definition(place: Target, *, name: str, version: str, language: Format | None, as_json: bool) -> None:
     """A published workflow, the newest VERSION if none is named: its steps, and where each of them leads."""
     with place.calls() as calls:
         known = [each for each in calls.definitions.list() if each.name == name]
@@ -227,8 +227,8 @@ def show_definition(place: Place, *, name: str, version: str, language: Format |
 @click.argument("version", default="")
 @click.option("--trigger", type=click.Choice(TRIGGERS), help="Only those at which a run rests for this.")
 @json_option
-@placed
-def list_pause_points(place: Place, *, name: str, version: str, trigger: PauseTrigger | None, as_json: bool) -> None:
+@tenant_scope
+def list_pause_points(place: Target, *, name: str, version: str, trigger: PauseTrigger | None, as_json: bool) -> None:
     """The steps at which runs of a workflow rest: what for, how they go on, and where each outcome leads."""
     with place.calls() as calls:
         _check_published(calls, name, version, [each for each in calls.definitions.list() if each.name == name])
@@ -246,8 +246,8 @@ def list_pause_points(place: Place, *, name: str, version: str, trigger: PauseTr
 @click.argument("name")
 @click.argument("version")
 @click.option("--reason", default="", metavar="TEXT", help="Why, for those who look at what is out of use.")
-@placed
-def archive(place: Place, *, name: str, version: str, reason: str) -> None:
+@tenant_scope
+def archive(place: Target, *, name: str, version: str, reason: str) -> None:
     """Start nothing new with VERSION; runs that there are go on. Of what all tenants share, or of the tenant that --tenant names."""
     with place.calls() as calls:
         calls.definitions.archive(name, version, reason=reason)
@@ -258,7 +258,7 @@ def archive(place: Place, *, name: str, version: str, reason: str) -> None:
 @click.argument("name")
 @click.argument("version")
 @acted
-def restore(place: Place, *, name: str, version: str) -> None:
+def restore(place: Target, *, name: str, version: str) -> None:
     """Take a VERSION that was archived into use again."""
     with place.calls() as calls:
         calls.definitions.restore(name, version)
@@ -267,8 +267,8 @@ def restore(place: Place, *, name: str, version: str) -> None:
 
 @definitions.command("archived", examples=["standfast definitions archived --json"])
 @listed
-@placed
-def list_archived(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_archived(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """The versions that are out of use."""
     with place.calls() as calls:
         found = calls.definitions.archived()

@@ -13,7 +13,7 @@ from standfast.cli.exits import Exit
 from standfast.cli.frame import end
 from standfast.cli.options import JsonObject
 from standfast.cli.output import Columns, json_option, print_list
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.cli.suppositions import print_dry_run, supposing, supposition
 
 __all__ = ["bodies"]
@@ -37,8 +37,8 @@ SCENARIOS: Columns[ScenarioResult] = {
 @version_option
 @draft_option
 @json_option
-@placed
-def run_scenarios(place: Place, *, kind: str, version: int | None, draft: str, as_json: bool) -> None:
+@tenant_scope
+def run_scenarios(place: Target, *, kind: str, version: int | None, draft: str, as_json: bool) -> None:
     """Play the scenarios of a body. Exit code 0: all come out as they should. 1: one does not."""
     check_one(kind, draft)
     with place.calls() as calls:
@@ -61,9 +61,9 @@ def run_scenarios(place: Place, *, kind: str, version: int | None, draft: str, a
 @supposing
 @app_option
 @json_option
-@placed
+@tenant_scope
 def dry_run(
-    place: Place,
+    place: Target,
     /,
     *,
     kind: str,

@@ -21,7 +21,7 @@ from standfast.app.operator_views import DeadLetter
 from standfast.app.past import PastState
 from standfast.app.pause_views import ResumeOption, ResumeRequest
 from standfast.app.places import written
-from standfast.app.reasons import Why
+from standfast.app.reasons import RunExplanation
 from standfast.app.references import checked_instance
 from standfast.cli.remote_access import RemoteAudit, RemoteCharters, RemoteNotifications, RemoteRefusals, RemoteSessions
 from standfast.cli.remote_directory import RemoteChains, RemoteDirectory
@@ -85,7 +85,7 @@ class RemoteRun(Missing):
     def diagram(self, *, format: Format = "mermaid") -> str:  # noqa: A002 - as the engine has it
         return self._client.draw_execution(self.id, format=format).source
 
-    def why(self) -> Why:
+    def why(self) -> RunExplanation:
         return self._client.explain(self.id)
 
     def signal(self, name: str, payload: object = None, *, command_id: str = "") -> None:

@@ -25,7 +25,7 @@ MOST: Final = 10_000
 _ALL: Final = 1_000_000
 
 
-class Ending(TypedDict):
+class PauseEnd(TypedDict):
     """When a pause ends by itself, as a server is told."""
 
     until: datetime | None
@@ -66,11 +66,11 @@ def object_of(value: object) -> dict[str, object] | None:
     raise ConfigurationError("a server takes a JSON object, such as '{\"total\": 5}'")
 
 
-def ending(until: datetime | timedelta | None) -> Ending:
+def ending(until: datetime | timedelta | None) -> PauseEnd:
     """When a pause ends by itself: at an instant, or after a while by the server's clock."""
     if isinstance(until, timedelta):
-        return Ending(until=None, for_seconds=until.total_seconds())
-    return Ending(until=until, for_seconds=None)
+        return PauseEnd(until=None, for_seconds=until.total_seconds())
+    return PauseEnd(until=until, for_seconds=None)
 
 
 def seconds_of(length: timedelta | float) -> float:

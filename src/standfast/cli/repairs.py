@@ -12,7 +12,7 @@ from standfast.cli.frame import verb
 from standfast.cli.one_run import ID, Run, done_to_run, run_argument, wait_option
 from standfast.cli.options import Duration, Instant, Json, JsonObject, reason_option
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.cli.processes import print_standing
 from standfast.cli.tasks import behalf_option
 
@@ -101,8 +101,8 @@ def resume(
 @verb("resume-options", f"standfast resume-options {ID}")
 @run_argument
 @json_option
-@placed
-def resume_options(place: Place, *, run: str, as_json: bool) -> None:
+@tenant_scope
+def resume_options(place: Target, *, run: str, as_json: bool) -> None:
     """What would bring a run on, and who may do that."""
     with place.calls() as calls:
         found = calls.run(run).resume_options()
@@ -115,9 +115,9 @@ def resume_options(place: Place, *, run: str, as_json: bool) -> None:
 @data_option
 @repeat_option
 @json_option
-@placed
+@tenant_scope
 def request_resume(
-    place: Place, *, run: str, reason: str, data: dict[str, object] | None, request_id: str, as_json: bool
+    place: Target, *, run: str, reason: str, data: dict[str, object] | None, request_id: str, as_json: bool
 ) -> None:
     """Write down that a run is to go on, and leave that to the worker that looks for such requests now and then.
 
@@ -131,8 +131,8 @@ def request_resume(
 @verb("resume-requests", f"standfast resume-requests {ID} --json")
 @run_argument
 @json_option
-@placed
-def resume_requests(place: Place, *, run: str, as_json: bool) -> None:
+@tenant_scope
+def resume_requests(place: Target, *, run: str, as_json: bool) -> None:
     """All requests to let a run go on, with what became of each; those that were refused, too."""
     with place.calls() as calls:
         found = calls.run(run).resume_requests()
@@ -162,7 +162,7 @@ def signal(run: Run, *, name: str, data: object, command_id: str) -> str:
 @json_option
 @acted
 def advance(  # noqa: PLR0913 - what can be said of it
-    place: Place,
+    place: Target,
     *,
     run: str,
     event: str,

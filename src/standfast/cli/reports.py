@@ -12,7 +12,7 @@ from standfast.app.reporting import PersonReport, Spread, StepReport
 from standfast.cli.frame import verb
 from standfast.cli.options import Instant
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 STEPS: Columns[StepReport] = {
@@ -53,9 +53,9 @@ class Day(Instant):
 @click.option("--until", type=Day(), help="And before then; now if it is not given.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=10_000, help="How many runs are counted at most.")
 @json_option
-@placed
+@tenant_scope
 def report(
-    place: Place,
+    place: Target,
     *,
     definition: str,
     version: str,

@@ -19,7 +19,7 @@ from standfast.cli.frame import end, verb
 from standfast.cli.one_run import run_argument
 from standfast.cli.options import Duration, Instant, Json, listed, moment_after, number_after, page_of, place_of
 from standfast.cli.output import Columns, acted_by, cell, coloured, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.cli.remedies import in_commands
 from standfast.errors import ConfigurationError, NotFoundError
 from standfast.expressions.suggestions import suggestion
@@ -89,7 +89,9 @@ _WELL: Final = frozenset({"completed"})
 @click.option("--wait", type=Duration(), help="Wait for its end for so long, and print its result.")
 @json_option
 @acted
-def start(place: Place, /, *, workflow: str, wait: timedelta | None, as_json: bool, **given: Unpack[Beginning]) -> None:
+def start(
+    place: Target, /, *, workflow: str, wait: timedelta | None, as_json: bool, **given: Unpack[Beginning]
+) -> None:
     """Start a run of WORKFLOW; its id is printed when it is stored. A worker does its steps.
 
     With --wait: exit code 9 if it does not end well, 7 if it has not ended by then; it goes on.
@@ -141,9 +143,9 @@ def _unpublished(calls: Calls, workflow: str, error: NotFoundError) -> NotFoundE
 @click.option("--resumable", "group", flag_value="resumable", help="Paused ones that are about to go on.")
 @click.option("--stuck", "group", flag_value="stuck", help="Those that nothing can ever wake; there should be none.")
 @listed
-@placed
+@tenant_scope
 def list_runs(
-    place: Place, /, *, group: str | None, as_json: bool, limit: int, after: str, **filters: Unpack[Filters]
+    place: Target, /, *, group: str | None, as_json: bool, limit: int, after: str, **filters: Unpack[Filters]
 ) -> None:
     """Runs, newest first unless it is said otherwise; of paused ones, those that were paused last."""
     with place.calls() as calls:
@@ -231,8 +233,8 @@ def _last_paused(after: str) -> views.InstanceSummary | None:
 @run_argument
 @click.option("--at", type=click.IntRange(1), help="As it was after the event with this number in its history.")
 @json_option
-@placed
-def show(place: Place, *, run: str, at: int | None, as_json: bool) -> None:
+@tenant_scope
+def show(place: Target, *, run: str, at: int | None, as_json: bool) -> None:
     """A run: how it stands, and its graph with what became of each step."""
     with place.calls() as calls:
         handle = calls.run(run)
@@ -276,8 +278,8 @@ def _fields(told: views.WorkflowInstance) -> dict[str, object]:
 @verb("history", "standfast history 01a1e766-3ad5-7618-92bc-aee7fef0c9eb --limit 20")
 @run_argument
 @listed
-@placed
-def history(place: Place, *, run: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def history(place: Target, *, run: str, as_json: bool, limit: int, after: str) -> None:
     """What happened to a run, in order."""
     with place.calls() as calls:
         found = calls.run(run).history(after=number_after(after), limit=limit + 1)
@@ -288,8 +290,8 @@ def history(place: Place, *, run: str, as_json: bool, limit: int, after: str) ->
 @verb("why", "standfast why 01a1e766-3ad5-7618-92bc-aee7fef0c9eb")
 @run_argument
 @json_option
-@placed
-def why(place: Place, *, run: str, as_json: bool) -> None:
+@tenant_scope
+def why(place: Target, *, run: str, as_json: bool) -> None:
     """Why a run does not move, and what could be done about it.
 
     Exit code 1 if nothing can ever wake it, which should never be.
@@ -317,8 +319,8 @@ def why(place: Place, *, run: str, as_json: bool) -> None:
 @click.option("--interval", type=Duration(), default="500ms", show_default=True, help="How often to look.")
 @click.option("--timeout", type=Duration(), help="Give up after so long; the run goes on.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, an event on each line.")
-@placed
-def watch(place: Place, *, run: str, interval: timedelta, timeout: timedelta | None, as_json: bool) -> None:
+@tenant_scope
+def watch(place: Target, *, run: str, interval: timedelta, timeout: timedelta | None, as_json: bool) -> None:
     """Print what happens to a run, as it happens, until it has ended.
 
     Exit code 0: it is completed. 9: it has ended otherwise. 7: it has not ended in time.

@@ -10,7 +10,7 @@ from standfast.app.schedule_views import CatchUp, FireInfo, Overlap, Schedule
 from standfast.cli.frame import verbs
 from standfast.cli.options import Duration, Instant, JsonObject, listed, number_after, page_of, reason_option
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 
 
 def _when(schedule: Schedule) -> str:
@@ -53,8 +53,8 @@ def schedules() -> None:
 @schedules.command("list", examples=["standfast schedules list --workflow report"])
 @click.option("--workflow", default="", help="Only those that start this one.")
 @listed
-@placed
-def list_schedules(place: Place, *, workflow: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_schedules(place: Target, *, workflow: str, as_json: bool, limit: int, after: str) -> None:
     """The schedules, the newest first."""
     with place.calls() as calls:
         found = calls.schedules.list(
@@ -67,8 +67,8 @@ def list_schedules(place: Place, *, workflow: str, as_json: bool, limit: int, af
 @schedules.command("show", examples=["standfast schedules show nightly"])
 @click.argument("schedule")
 @json_option
-@placed
-def show_schedule(place: Place, *, schedule: str, as_json: bool) -> None:
+@tenant_scope
+def show_schedule(place: Target, *, schedule: str, as_json: bool) -> None:
     """One schedule: what it says, its next time, and what it runs."""
     with place.calls() as calls:
         _print(calls.schedules.get(schedule), as_json=as_json)
@@ -114,7 +114,7 @@ def show_schedule(place: Place, *, schedule: str, as_json: bool) -> None:
 @json_option
 @acted
 def put_schedule(  # noqa: PLR0913 - the options of a command
-    place: Place,
+    place: Target,
     *,
     schedule: str,
     workflow: str,
@@ -168,8 +168,8 @@ def put_schedule(  # noqa: PLR0913 - the options of a command
 @click.argument("schedule")
 @reason_option
 @json_option
-@placed
-def pause_schedule(place: Place, *, schedule: str, reason: str, as_json: bool) -> None:
+@tenant_scope
+def pause_schedule(place: Target, *, schedule: str, reason: str, as_json: bool) -> None:
     """Start nothing more by itself; what passes meanwhile is not made up for."""
     with place.calls() as calls:
         _print(calls.schedules.pause(schedule, reason), as_json=as_json)
@@ -179,8 +179,8 @@ def pause_schedule(place: Place, *, schedule: str, reason: str, as_json: bool) -
 @click.argument("schedule")
 @reason_option
 @json_option
-@placed
-def resume_schedule(place: Place, *, schedule: str, reason: str, as_json: bool) -> None:
+@tenant_scope
+def resume_schedule(place: Target, *, schedule: str, reason: str, as_json: bool) -> None:
     """Go on with the times that are to come."""
     with place.calls() as calls:
         _print(calls.schedules.resume(schedule, reason), as_json=as_json)
@@ -192,7 +192,7 @@ def resume_schedule(place: Place, *, schedule: str, reason: str, as_json: bool) 
 @click.option("--id", "command_id", default="", help="Makes the call safe to repeat.")
 @json_option
 @acted
-def trigger_schedule(place: Place, *, schedule: str, overlap: Overlap | None, command_id: str, as_json: bool) -> None:
+def trigger_schedule(place: Target, *, schedule: str, overlap: Overlap | None, command_id: str, as_json: bool) -> None:
     """Start the workflow now, paused or not, and say what became of it."""
     with place.calls() as calls:
         found = calls.schedules.trigger(schedule, overlap=overlap, command_id=command_id)
@@ -215,7 +215,7 @@ def trigger_schedule(place: Place, *, schedule: str, overlap: Overlap | None, co
 @json_option
 @acted
 def backfill_schedule(
-    place: Place,
+    place: Target,
     *,
     schedule: str,
     start: datetime | None,
@@ -239,8 +239,8 @@ def backfill_schedule(
 @schedules.command("fires", examples=["standfast schedules fires nightly --json"])
 @click.argument("schedule")
 @listed
-@placed
-def list_fires(place: Place, *, schedule: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_fires(place: Target, *, schedule: str, as_json: bool, limit: int, after: str) -> None:
     """What became of each time, the last one first."""
     with place.calls() as calls:
         found = calls.schedules.fires(schedule, after=number_after(after), limit=limit + 1)
@@ -253,8 +253,8 @@ def list_fires(place: Place, *, schedule: str, as_json: bool, limit: int, after:
 @click.option("--from", "begin", type=Instant(), help="Those after this instant, instead of now.")
 @click.option("--limit", type=click.IntRange(1, 500), default=10, show_default=True, help="How many at most.")
 @json_option
-@placed
-def next_times(place: Place, *, schedule: str, begin: datetime | None, limit: int, as_json: bool) -> None:
+@tenant_scope
+def next_times(place: Target, *, schedule: str, begin: datetime | None, limit: int, as_json: bool) -> None:
     """The times that are to come."""
     with place.calls() as calls:
         found = calls.schedules.next_times(schedule, after=begin, limit=limit)
@@ -269,7 +269,7 @@ def next_times(place: Place, *, schedule: str, begin: datetime | None, limit: in
 @click.argument("schedule")
 @click.option("--revision", type=int, help="The revision that you have seen.")
 @acted
-def delete_schedule(place: Place, *, schedule: str, revision: int | None) -> None:
+def delete_schedule(place: Target, *, schedule: str, revision: int | None) -> None:
     """Let there be no such schedule any more; its runs go on."""
     with place.calls() as calls:
         calls.schedules.delete(schedule, expected_version=revision)

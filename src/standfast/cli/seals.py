@@ -7,7 +7,7 @@ import click
 from standfast.cli.exits import Exit
 from standfast.cli.frame import complain, end, verbs
 from standfast.cli.output import cell, json_option, print_fields, print_json
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 from standfast.errors import NotFoundError
 
 _STRETCH = 1000
@@ -21,7 +21,7 @@ def seals() -> None:
 @seals.command("add", examples=["standfast seals add"])
 @json_option
 @acted
-def add_seals(place: Place, *, as_json: bool) -> None:
+def add_seals(place: Target, *, as_json: bool) -> None:
     """Seal every history of the tenant that has grown since it was sealed last."""
     count, checked, cursor = 0, 0, None
     with place.calls() as calls:
@@ -42,8 +42,8 @@ def add_seals(place: Place, *, as_json: bool) -> None:
 @click.option("--head", type=click.IntRange(1), help="The number of a seal that was kept elsewhere.")
 @click.option("--link", default="", help="Its link.")
 @json_option
-@placed
-def verify_seals(place: Place, *, head: int | None, link: str, as_json: bool) -> None:
+@tenant_scope
+def verify_seals(place: Target, *, head: int | None, link: str, as_json: bool) -> None:
     """Whether all seals of the tenant are there, and all histories as they were sealed. Exit code 1: something is not."""
     broken: list[str] = []
     checked, gone, after = 0, 0, 0
@@ -70,8 +70,8 @@ def verify_seals(place: Place, *, head: int | None, link: str, as_json: bool) ->
 
 @seals.command("head", examples=["standfast seals head --json"])
 @json_option
-@placed
-def show_head(place: Place, *, as_json: bool) -> None:
+@tenant_scope
+def show_head(place: Target, *, as_json: bool) -> None:
     """The last seal; keep its number and link where nobody who can write the database can write."""
     with place.calls() as calls:
         found = calls.seals.head()

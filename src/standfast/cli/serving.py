@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from standfast.app.configuration import Configuration, Serving
-from standfast.app.departure import Departure
+from standfast.app.departure import GracefulShutdown
 from standfast.app.engine import Engine
 from standfast.cli.applications import equip, found_in
 from standfast.cli.frame import verb
 from standfast.cli.logs import begin_logs, log_option, tell_calls
 from standfast.cli.options import FileName
-from standfast.cli.place import Place, located
+from standfast.cli.place import Target, database_scope
 from standfast.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ _HOW = "give module:attribute, such as shop.web:options"
 @click.option("--with-worker", is_flag=True, help="Work in the same process; it takes --app.")
 @log_option
 @click.option("--insecure-dev", is_flag=True, help="Let everybody on this machine do everything, without a key.")
-@located
-def server(place: Place, *, with_worker: bool, insecure_dev: bool) -> None:
+@database_scope
+def server(place: Target, *, with_worker: bool, insecure_dev: bool) -> None:
     """Serve the HTTP API until the process is asked to end.
 
     SIGTERM and Ctrl-C let requests that are under way be answered, streams end, and with a worker running handlers finish; then the exit code
@@ -50,7 +50,7 @@ def server(place: Place, *, with_worker: bool, insecure_dev: bool) -> None:
         raise ConfigurationError("--with-worker needs --app: the functions that the steps of runs call")
     check_extra()
     engine = place.open()
-    with Departure() as departure:
+    with GracefulShutdown() as departure:
         try:
             tell_calls(place, engine)
             if told.app:

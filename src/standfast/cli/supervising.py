@@ -9,9 +9,9 @@ from typing import Final
 
 import click
 
-from standfast.app.departure import Departure
+from standfast.app.departure import GracefulShutdown
 from standfast.cli.exits import Exit
-from standfast.cli.programs import Program
+from standfast.cli.programs import Subprocess
 
 _LOOK_SECONDS: Final = 0.2
 _HOPELESS: Final = frozenset({Exit.WRONG, Exit.NOT_FOUND, Exit.UNFIT})
@@ -23,13 +23,13 @@ _LONGEST_REST_SECONDS: Final = 30.0
 class _Seat:
     """The place of one worker process, whoever has it."""
 
-    def __init__(self, start: Callable[[], Program]) -> None:
+    def __init__(self, start: Callable[[], Subprocess]) -> None:
         self._start = start
         self._rest = 1.0
         self._starts_at = 0.0
         """When the next process is started, if there is none."""
         self._began_at = 0.0
-        self.process: Program | None = None
+        self.process: Subprocess | None = None
 
     def look(self) -> int | None:
         """See to it that somebody sits here; the exit code of a process that must not be started again."""
@@ -67,7 +67,7 @@ class _Seat:
         click.echo(f"{told}; the next one begins {f'in {pause:g} s' if pause else 'at once'}", err=True)
 
 
-def supervise(start: Callable[[], Program], count: int, *, patience: float) -> int:
+def supervise(start: Callable[[], Subprocess], count: int, *, patience: float) -> int:
     """Keep so many processes alive until this one is asked to end; the exit code.
 
     `patience` is how many seconds they have to come to their end before they are killed.
@@ -75,7 +75,7 @@ def supervise(start: Callable[[], Program], count: int, *, patience: float) -> i
     asked = threading.Event()
     seats = [_Seat(start) for _ in range(count)]
     code: int | None = None
-    with Departure(asked.set) as departure:
+    with GracefulShutdown(asked.set) as departure:
         try:
             while code is None and not asked.is_set():
                 codes = [seat.look() for seat in seats]
@@ -87,7 +87,7 @@ def supervise(start: Callable[[], Program], count: int, *, patience: float) -> i
     return code if code is not None else Exit.DONE if is_clean else Exit.BROKEN
 
 
-def _end_all(processes: list[Program], patience: float) -> bool:
+def _end_all(processes: list[Subprocess], patience: float) -> bool:
     """Ask all of them to end, and kill those that do not in time; whether all ended by themselves."""
     for each in processes:
         each.ask()

@@ -19,7 +19,7 @@ from standfast.cli.files import read_file
 from standfast.cli.frame import end, verb
 from standfast.cli.options import STANDARD_INPUT, FileName, JsonObject
 from standfast.cli.output import json_option, print_json
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.cli.remedies import in_commands
 from standfast.errors import ConfigurationError
 from standfast.kernel.actor import Actor
@@ -104,9 +104,9 @@ def supposition(typed: dict[str, Any]) -> Supposition:
 @click.option("--workflow", metavar="NAME", default="", help="Which one, if a file has several.")
 @supposing
 @json_option
-@placed
+@tenant_scope
 def dry_run(
-    place: Place,
+    place: Target,
     /,
     *,
     workflow_or_file: str,

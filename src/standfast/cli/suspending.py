@@ -14,7 +14,7 @@ from standfast.cli.exits import Exit
 from standfast.cli.frame import end
 from standfast.cli.options import needed_reason_option
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, placed
+from standfast.cli.place import Target, tenant_scope
 from standfast.cli.rehearsing import bodies
 
 __all__ = ["bodies"]
@@ -43,8 +43,8 @@ workflow_argument = click.argument("workflow")
 @workflow_argument
 @needed_reason_option
 @json_option
-@placed
-def suspend(place: Place, *, kind: str, workflow: str, reason: str, as_json: bool) -> None:
+@tenant_scope
+def suspend(place: Target, *, kind: str, workflow: str, reason: str, as_json: bool) -> None:
     """Take a workflow out of use: new documents begin with the one before, and those under way are paused."""
     with place.calls() as calls:
         made = calls.workflows.suspend(kind, workflow, reason)
@@ -56,8 +56,8 @@ def suspend(place: Place, *, kind: str, workflow: str, reason: str, as_json: boo
 @workflow_argument
 @needed_reason_option
 @json_option
-@placed
-def lift(place: Place, *, kind: str, workflow: str, reason: str, as_json: bool) -> None:
+@tenant_scope
+def lift(place: Target, *, kind: str, workflow: str, reason: str, as_json: bool) -> None:
     """Put a workflow back; the documents go on that were paused with it."""
     with place.calls() as calls:
         made = calls.workflows.lift(kind, workflow, reason)
@@ -67,8 +67,8 @@ def lift(place: Place, *, kind: str, workflow: str, reason: str, as_json: bool) 
 @bodies.command("suspensions", examples=["standfast bodies suspensions invoice"])
 @click.argument("kind", metavar="[TYPE]", default="")
 @json_option
-@placed
-def suspensions(place: Place, *, kind: str, as_json: bool) -> None:
+@tenant_scope
+def suspensions(place: Target, *, kind: str, as_json: bool) -> None:
     """List which workflows were taken out of use and put back, oldest first."""
     with place.calls() as calls:
         found = calls.workflows.suspensions(kind)
@@ -90,9 +90,9 @@ def suspensions(place: Place, *, kind: str, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only tell what would be.")
 @needed_reason_option
 @json_option
-@placed
+@tenant_scope
 def move(  # noqa: PLR0913 - what can be said of a move, by name
-    place: Place,
+    place: Target,
     *,
     kind: str,
     workflow: str,

@@ -13,7 +13,7 @@ from standfast.app.task_views import DecidedTask, HumanTask, TaskDetails
 from standfast.cli.frame import verb, verbs
 from standfast.cli.options import Json, listed, moment_after, page_of, place_of, reason_option
 from standfast.cli.output import Columns, acted_by, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed
+from standfast.cli.place import Target, acted, tenant_scope
 
 _ID = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb:3"
 
@@ -55,9 +55,9 @@ def tasks() -> None:
 @click.option("--key", default="", help="Only those of the run with this business key.")
 @click.option("--overdue", is_flag=True, help="Only those that should have been answered by now.")
 @listed
-@placed
+@tenant_scope
 def list_tasks(  # noqa: PLR0913 - filters
-    place: Place,
+    place: Target,
     *,
     part: str | None,
     asks_role: str | None,
@@ -100,8 +100,8 @@ def last_task(calls: Calls, after: str) -> HumanTask | None:
 
 @tasks.command("decided", examples=["standfast tasks decided --as ann"])
 @listed
-@placed
-def list_decided(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_decided(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """What the actor has decided, newest first."""
     columns: Columns[DecidedTask] = {
         "TASK": lambda each: each.task.step_id,
@@ -130,8 +130,8 @@ def _last_decided(calls: Calls, after: str) -> DecidedTask | None:
 
 @tasks.command("counts", examples=["standfast tasks counts --as ann --role finance"])
 @json_option
-@placed
-def counts(place: Place, *, as_json: bool) -> None:
+@tenant_scope
+def counts(place: Target, *, as_json: bool) -> None:
     """How many questions wait for the actor."""
     with place.calls() as calls:
         found = calls.tasks.counts()
@@ -144,8 +144,8 @@ def counts(place: Place, *, as_json: bool) -> None:
 @tasks.command("show", examples=[f"standfast tasks show {_ID}"])
 @task_argument
 @json_option
-@placed
-def show_task(place: Place, *, task: str, as_json: bool) -> None:
+@tenant_scope
+def show_task(place: Target, *, task: str, as_json: bool) -> None:
     """A question with those who are asked, their decisions and comments, and its form."""
     with place.calls() as calls:
         found = calls.tasks.get(task)
@@ -199,8 +199,8 @@ def _decided_by(found: TaskDetails) -> str:
     "--document-version", default="", help="The version of the document that was seen; an approval counts for that one."
 )
 @behalf_option
-@placed
-def decide(place: Place, /, *, task: str, decision: str, **given: Any) -> None:
+@tenant_scope
+def decide(place: Target, /, *, task: str, decision: str, **given: Any) -> None:
     """Answer a question by one of its outcomes, as whoever --as names.
 
     The words approve, reject and abstain are understood whatever the definition has for them. The approval of a document names the version that
@@ -219,7 +219,7 @@ def decide(place: Place, /, *, task: str, decision: str, **given: Any) -> None:
 @task_argument
 @behalf_option
 @acted
-def claim(place: Place, *, task: str, on_behalf_of: str) -> None:
+def claim(place: Target, *, task: str, on_behalf_of: str) -> None:
     """Take a question for oneself: nobody else can decide it then."""
     with place.calls() as calls:
         calls.tasks.claim(task, on_behalf_of=on_behalf_of)
@@ -230,7 +230,7 @@ def claim(place: Place, *, task: str, on_behalf_of: str) -> None:
 @task_argument
 @behalf_option
 @acted
-def release(place: Place, *, task: str, on_behalf_of: str) -> None:
+def release(place: Target, *, task: str, on_behalf_of: str) -> None:
     """Give a question back that was claimed."""
     with place.calls() as calls:
         calls.tasks.release(task, on_behalf_of=on_behalf_of)
@@ -242,8 +242,8 @@ def release(place: Place, *, task: str, on_behalf_of: str) -> None:
 @click.argument("to")
 @reason_option
 @behalf_option
-@placed
-def delegate(place: Place, *, task: str, to: str, reason: str, on_behalf_of: str) -> None:
+@tenant_scope
+def delegate(place: Target, *, task: str, to: str, reason: str, on_behalf_of: str) -> None:
     """Have another user decide in one's place."""
     with place.calls() as calls:
         calls.tasks.delegate(task, to, reason=reason, on_behalf_of=on_behalf_of)
@@ -255,8 +255,8 @@ def delegate(place: Place, *, task: str, to: str, reason: str, on_behalf_of: str
 @click.argument("to")
 @click.option("--who", default="", help="Instead of whom, if several are asked.")
 @reason_option
-@placed
-def reassign(place: Place, *, task: str, to: str, who: str, reason: str) -> None:
+@tenant_scope
+def reassign(place: Target, *, task: str, to: str, who: str, reason: str) -> None:
     """Ask somebody else instead: a user, or role:NAME."""
     with place.calls() as calls:
         calls.tasks.reassign(task, to, who=who, reason=reason)
@@ -268,8 +268,8 @@ def reassign(place: Place, *, task: str, to: str, who: str, reason: str) -> None
 @click.argument("text")
 @click.option("--ask", is_flag=True, help="It is a question back.")
 @behalf_option
-@placed
-def comment_on(place: Place, *, task: str, text: str, ask: bool, on_behalf_of: str) -> None:
+@tenant_scope
+def comment_on(place: Target, *, task: str, text: str, ask: bool, on_behalf_of: str) -> None:
     """Say something about a question, or ask back."""
     with place.calls() as calls:
         (calls.tasks.ask if ask else calls.tasks.comment)(task, text, on_behalf_of=on_behalf_of)
@@ -280,8 +280,8 @@ def comment_on(place: Place, *, task: str, text: str, ask: bool, on_behalf_of: s
 @task_argument
 @reason_option
 @behalf_option
-@placed
-def escalate(place: Place, *, task: str, reason: str, on_behalf_of: str) -> None:
+@tenant_scope
+def escalate(place: Target, *, task: str, reason: str, on_behalf_of: str) -> None:
     """Have a question escalate now."""
     with place.calls() as calls:
         calls.tasks.escalate(task, reason, on_behalf_of=on_behalf_of)
@@ -291,8 +291,8 @@ def escalate(place: Place, *, task: str, reason: str, on_behalf_of: str) -> None
 @tasks.command("withdraw", examples=[f"standfast tasks withdraw {_ID} --reason 'nobody needs it'"])
 @task_argument
 @reason_option
-@placed
-def withdraw(place: Place, *, task: str, reason: str) -> None:
+@tenant_scope
+def withdraw(place: Target, *, task: str, reason: str) -> None:
     """Take a question back: nobody decides any more."""
     with place.calls() as calls:
         calls.tasks.withdraw(task, reason)

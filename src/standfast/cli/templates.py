@@ -17,7 +17,7 @@ from standfast.authoring.process import load_processes
 from standfast.cli.frame import complain, verbs
 from standfast.cli.options import FileName, JsonObject
 from standfast.cli.output import Columns, coloured, json_option, print_json, print_list
-from standfast.cli.playing import Act, Play, act_of, named_data, played
+from standfast.cli.playing import Play, SimulationStep, act_of, named_data, played
 from standfast.errors import ConfigurationError, NotFoundError, StandfastError
 from standfast.expressions.suggestions import suggestion
 
@@ -33,7 +33,7 @@ TRAIL: Columns[ProcessEvent] = {
 }
 
 
-class Template(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """A template in a list."""
 
     name: str
@@ -54,7 +54,7 @@ def template() -> None:
 def list_templates(*, as_json: bool) -> None:
     """The templates that there are."""
     found = [_described(name) for name in names()]
-    columns: Columns[Template] = {
+    columns: Columns[ProcessTemplate] = {
         "NAME": lambda each: each.name,
         "WORKFLOW": lambda each: each.workflow,
         "STEPS": lambda each: each.steps,
@@ -151,9 +151,9 @@ def _definition(name: str) -> Definition:
     return definition
 
 
-def _described(name: str) -> Template:
+def _described(name: str) -> ProcessTemplate:
     definition = _definition(name)
-    return Template(
+    return ProcessTemplate(
         name=name,
         workflow=definition.name,
         steps=len(definition.graph.nodes),
@@ -179,7 +179,7 @@ def _ask(play: Play) -> None:
             return
         try:
             act = act_of(text)
-            play.perform(act if act.data or not act.event else Act(event=act.event, data=_filled(stands)))
+            play.perform(act if act.data or not act.event else SimulationStep(event=act.event, data=_filled(stands)))
         except StandfastError as error:
             complain(str(error))
 

@@ -9,7 +9,7 @@ from standfast.app.references import written_attribute
 from standfast.cli.frame import verbs
 from standfast.cli.options import listed, number_after, page_behind, page_of
 from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
-from standfast.cli.place import Place, acted, placed, planted
+from standfast.cli.place import Target, acted, platform_scope, tenant_scope
 
 
 @verbs("maintenance")
@@ -19,8 +19,8 @@ def maintenance() -> None:
 
 @maintenance.command("begin", examples=["standfast maintenance begin", "standfast maintenance begin --refuse-commands"])
 @click.option("--refuse-commands", is_flag=True, help="Take no commands either.")
-@planted
-def begin(place: Place, *, refuse_commands: bool) -> None:
+@platform_scope
+def begin(place: Target, *, refuse_commands: bool) -> None:
     """Begin no work until it has ended; commands are taken, and what they ask for waits."""
     with place.plant() as (engine, _):
         if refuse_commands:
@@ -31,8 +31,8 @@ def begin(place: Place, *, refuse_commands: bool) -> None:
 
 
 @maintenance.command("end", examples=["standfast maintenance end"])
-@planted
-def finish(place: Place) -> None:
+@platform_scope
+def finish(place: Target) -> None:
     """Let all work go on."""
     with place.plant() as (engine, _):
         engine.admin.resume_processing()
@@ -41,8 +41,8 @@ def finish(place: Place) -> None:
 
 @maintenance.command("show", examples=["standfast maintenance show"])
 @json_option
-@planted
-def show_maintenance(place: Place, *, as_json: bool) -> None:
+@platform_scope
+def show_maintenance(place: Target, *, as_json: bool) -> None:
     """Whether there is maintenance, who works, and how much waits."""
     with place.plant() as (engine, _):
         workers, backlog = engine.admin.workers(), engine.admin.backlog()
@@ -71,8 +71,8 @@ PROJECTIONS: Columns[ProjectionInfo] = {
 
 @projections.command("list", examples=["standfast projections list"])
 @listed
-@planted
-def list_projections(place: Place, *, as_json: bool, limit: int, after: str) -> None:
+@platform_scope
+def list_projections(place: Target, *, as_json: bool, limit: int, after: str) -> None:
     """Each projection, how much it has still to read, and why it does not go on if it does not."""
     with place.plant() as (engine, _):
         shown, more = page_behind(engine.projections.list(), limit, after, lambda each: each.name)
@@ -81,8 +81,8 @@ def list_projections(place: Place, *, as_json: bool, limit: int, after: str) -> 
 
 @projections.command("drop", examples=["standfast projections drop spending"])
 @click.argument("name")
-@planted
-def drop(place: Place, *, name: str) -> None:
+@platform_scope
+def drop(place: Target, *, name: str) -> None:
     """Forget how far a projection has read that no process feeds any more. Its tables stay."""
     with place.plant() as (engine, _):
         engine.projections.drop(name)
@@ -109,8 +109,8 @@ MESSAGES: Columns[InboxMessage] = {
 @click.option("--definition", default="", help="Only those for this one.")
 @click.option("--type", "kind", default="", help="Only commands of this name.")
 @listed
-@placed
-def list_messages(place: Place, *, definition: str, kind: str, as_json: bool, limit: int, after: str) -> None:
+@tenant_scope
+def list_messages(place: Target, *, definition: str, kind: str, as_json: bool, limit: int, after: str) -> None:
     """Commands that wait, in order."""
     with place.calls() as calls:
         found = calls.inbox.list(definition=definition, type=kind, after=number_after(after), limit=limit + 1)
@@ -121,7 +121,7 @@ def list_messages(place: Place, *, definition: str, kind: str, as_json: bool, li
 @inbox.command("bury", examples=["standfast inbox bury 7"])
 @click.argument("message", type=int)
 @acted
-def bury(place: Place, *, message: int) -> None:
+def bury(place: Target, *, message: int) -> None:
     """Move a command that waits to the dead letters: it can be discarded or requeued there."""
     with place.calls() as calls:
         calls.inbox.bury(message)
@@ -156,9 +156,9 @@ INSTANCES: Columns[InstanceInfo] = {
     "--attribute", "attributes", multiple=True, metavar="NAME=VALUE", help="Only those with this value; repeatable."
 )
 @listed
-@placed
+@tenant_scope
 def list_instances(  # noqa: PLR0913 - filters
-    place: Place,
+    place: Target,
     *,
     definition: str,
     kind: str,
@@ -188,7 +188,7 @@ def list_instances(  # noqa: PLR0913 - filters
 @click.argument("instance")
 @click.option("--force", is_flag=True, help="Also if something of it is still needed.")
 @acted
-def delete(place: Place, *, instance: str, force: bool) -> None:
+def delete(place: Target, *, instance: str, force: bool) -> None:
     """Delete an instance that has ended, whole, with its history."""
     with place.calls() as calls:
         calls.instances.delete(instance, force=force)

@@ -14,7 +14,7 @@ from standfast.cli.applications import equip
 from standfast.cli.exits import Exit
 from standfast.cli.frame import end, verb
 from standfast.cli.logs import begin_logs, log_option, tell_calls
-from standfast.cli.place import Place, located
+from standfast.cli.place import Target, database_scope
 from standfast.cli.programs import start_worker
 from standfast.cli.supervising import supervise
 from standfast.runtime.environment import text_of, variable_of
@@ -34,8 +34,8 @@ _MARGIN_SECONDS = 10.0
 @click.option("--processes", type=click.IntRange(1), help="How many; those that die are started again.")
 @log_option
 @click.option("--supervised", is_flag=True, hidden=True, help="End when standard input does.")
-@located
-def worker(place: Place, *, supervised: bool) -> None:
+@database_scope
+def worker(place: Target, *, supervised: bool) -> None:
     """Work: run handlers, timers and projections until the process is asked to end.
 
     SIGTERM and Ctrl-C let running handlers finish (setting shutdown_timeout), commit what they did, and leave; then the exit code is 0.
@@ -50,7 +50,7 @@ def worker(place: Place, *, supervised: bool) -> None:
     end(Exit(supervise(lambda: start_worker(environment), place.configuration.processes, patience=patience)))
 
 
-def _work(place: Place, *, supervised: bool) -> None:
+def _work(place: Target, *, supervised: bool) -> None:
     engine = place.open()
     try:
         tell_calls(place, engine)
@@ -71,7 +71,7 @@ def _heed_input(shutdown: threading.Event) -> None:
     shutdown.set()
 
 
-def _environment(place: Place) -> Mapping[str, str]:
+def _environment(place: Target) -> Mapping[str, str]:
     """What the processes are told: the same as this one, what its flags say included."""
     told = dict(os.environ)
     for path, value, origin in place.source.values():

@@ -57,7 +57,7 @@ from standfast.app.pause_points import PausePoint
 from standfast.app.pause_views import ResumeOption, ResumeRequest
 from standfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
 from standfast.app.publication_views import PublishedEvent
-from standfast.app.reasons import Why
+from standfast.app.reasons import RunExplanation
 from standfast.app.redaction import Redaction
 from standfast.app.reporting import Report
 from standfast.app.restoring import SentEffect
@@ -68,8 +68,8 @@ from standfast.app.verification import Verification
 from standfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
 from standfast.authoring.document.differences import Difference
 from standfast.authoring.rehearsal.dry_run import DryRun
-from standfast.client.lines import AsyncLine
-from standfast.client.requests import Request, StreamEvent, new_key, placed, said
+from standfast.client.lines import AsyncTransport
+from standfast.client.requests import ClientRequest, StreamEvent, new_key, placed, said
 from standfast.client.shapes import (
     Changed,
     ContractChanges,
@@ -78,24 +78,24 @@ from standfast.client.shapes import (
     Drawing,
     Exported,
     FieldDifferences,
+    HealthAnswer,
     KeptSeal,
     LastSeal,
     Listing,
     Me,
     ProcessListing,
-    Published,
+    PublishedEventAnswer,
     Queues,
     Recompiled,
     RecompiledContracts,
     RunResult,
     RunStatus,
     Scenarios,
+    ScheduleTimesAnswer,
     SeenTask,
-    Standing,
     Started,
     Stopped,
     TaskOutcomes,
-    Times,
 )
 from standfast.kernel.changes import Change
 from standfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
@@ -106,20 +106,20 @@ from standfast.runtime.health import Health
 class AsyncCalls:
     """The calls of the API, for coroutines."""
 
-    def __init__(self, line: AsyncLine) -> None:
+    def __init__(self, line: AsyncTransport) -> None:
         self._line = line
 
-    async def tell_alive(self) -> Standing:
+    async def tell_alive(self) -> HealthAnswer:
         """Whether this process is to go on; 503 if it should be restarted, which a database that is away is no reason for."""
-        return await self._line.ask(Request(method="GET", path="/healthz", answer=Standing))
+        return await self._line.ask(ClientRequest(method="GET", path="/healthz", answer=HealthAnswer))
 
-    async def tell_ready(self) -> Standing:
+    async def tell_ready(self) -> HealthAnswer:
         """Whether requests should be sent here: the database answers, and commands are taken."""
-        return await self._line.ask(Request(method="GET", path="/readyz", answer=Standing))
+        return await self._line.ask(ClientRequest(method="GET", path="/readyz", answer=HealthAnswer))
 
     async def get_document(self) -> dict[str, object]:
         """The OpenAPI document of this API."""
-        return await self._line.ask(Request(method="GET", path="/openapi.json", answer=dict[str, object]))
+        return await self._line.ask(ClientRequest(method="GET", path="/openapi.json", answer=dict[str, object]))
 
     async def list_executions(
         self,
@@ -138,7 +138,7 @@ class AsyncCalls:
     ) -> Listing[InstanceSummary]:
         """List runs, newest first unless `sort` says otherwise."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/executions",
                 answer=Listing[InstanceSummary],
@@ -186,7 +186,7 @@ class AsyncCalls:
     ) -> Listing[InstanceSummary]:
         """List runs that are paused or wait for an operator, those that were paused last first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/executions/paused",
                 answer=Listing[InstanceSummary],
@@ -218,7 +218,7 @@ class AsyncCalls:
     ) -> Listing[InstanceSummary]:
         """List paused runs that are about to go on."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/executions/resumable",
                 answer=Listing[InstanceSummary],
@@ -232,7 +232,7 @@ class AsyncCalls:
     async def list_stuck(self, *, cursor: str = "", limit: int = 100) -> Listing[InstanceSummary]:
         """List runs that nothing can ever wake; there should never be any."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/executions/stuck",
                 answer=Listing[InstanceSummary],
@@ -242,30 +242,30 @@ class AsyncCalls:
 
     def stream_executions(self, *, last: int = 0) -> AsyncIterator[StreamEvent[Changed]]:
         """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
-        return self._line.listen(Request(method="GET", path="/api/v1/executions/events", answer=Changed), last)
+        return self._line.listen(ClientRequest(method="GET", path="/api/v1/executions/events", answer=Changed), last)
 
     async def get_execution(self, id: UUID | str) -> WorkflowInstance:
         """Look at one run, with its input, its data and its result."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}", answer=WorkflowInstance)
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}", answer=WorkflowInstance)
         )
 
     async def get_status(self, id: UUID | str) -> RunStatus:
         """How a run stands: whether it is paused, why, and where it goes on."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/status", answer=RunStatus)
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/status", answer=RunStatus)
         )
 
     async def list_steps(self, id: UUID | str) -> list[Step]:
         """The steps of a run, in the order in which they began."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/steps", answer=list[Step])
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/steps", answer=list[Step])
         )
 
     async def get_state_at(self, id: UUID | str, *, at: int) -> PastState:
         """A run as it was after an event of its history: how it stood, its data, its steps."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/state",
                 answer=PastState,
@@ -276,13 +276,13 @@ class AsyncCalls:
     async def get_trace(self, id: UUID | str) -> list[Step]:
         """The trace of a run: its steps with what went in and out."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/trace", answer=list[Step])
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/trace", answer=list[Step])
         )
 
     async def list_history(self, id: UUID | str, *, after: int = 0, limit: int = 100) -> list[HistoryEntry]:
         """The history of a run, in order; the sequence of the last entry is `after` of the next page."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/history",
                 answer=list[HistoryEntry],
@@ -290,14 +290,16 @@ class AsyncCalls:
             )
         )
 
-    async def explain(self, id: UUID | str) -> Why:
+    async def explain(self, id: UUID | str) -> RunExplanation:
         """Why a run does not move, and what could be done."""
-        return await self._line.ask(Request(method="GET", path=f"/api/v1/executions/{placed(id)}/why", answer=Why))
+        return await self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/why", answer=RunExplanation)
+        )
 
     async def list_run_audit(self, id: UUID | str, *, cursor: str = "", limit: int = 100) -> Listing[AuditEntry]:
         """List what callers did to a run, in order: who, on whose behalf, why, and the values before and after."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/audit",
                 answer=Listing[AuditEntry],
@@ -308,13 +310,13 @@ class AsyncCalls:
     async def list_run_tasks(self, id: UUID | str) -> list[HumanTask]:
         """The questions of a run to people, answered ones included."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/tasks", answer=list[HumanTask])
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/tasks", answer=list[HumanTask])
         )
 
     async def draw_execution(self, id: UUID | str, *, format: Literal["mermaid", "dot", "json"] = "mermaid") -> Drawing:
         """A drawing of a run with its live state."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/diagram",
                 answer=Drawing,
@@ -325,25 +327,29 @@ class AsyncCalls:
     async def verify_execution(self, id: UUID | str) -> Verification:
         """Fold the history of a run again, and compare it with what is stored."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/verification", answer=Verification)
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/verification", answer=Verification)
         )
 
     async def list_resume_options(self, id: UUID | str) -> list[ResumeOption]:
         """What would bring a run on, and who may do that; empty if nothing would."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/resume-options", answer=list[ResumeOption])
+            ClientRequest(
+                method="GET", path=f"/api/v1/executions/{placed(id)}/resume-options", answer=list[ResumeOption]
+            )
         )
 
     async def list_resume_requests(self, id: UUID | str) -> list[ResumeRequest]:
         """All requests to let a run go on, refused ones included."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/resume-requests", answer=list[ResumeRequest])
+            ClientRequest(
+                method="GET", path=f"/api/v1/executions/{placed(id)}/resume-requests", answer=list[ResumeRequest]
+            )
         )
 
     async def await_result(self, id: UUID | str, *, wait: float = 0.0) -> RunResult:
         """What a run came to; `wait` has the request wait for its end. Status 202 if it has not ended by then."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/result",
                 answer=RunResult,
@@ -354,7 +360,7 @@ class AsyncCalls:
     def stream_execution(self, id: UUID | str, *, last: int = 0) -> AsyncIterator[StreamEvent[HistoryEntry]]:
         """The history of a run as it grows, as server-sent events: `entry`, `resync`, and `end` when it has ended."""
         return self._line.listen(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/events", answer=HistoryEntry), last
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/events", answer=HistoryEntry), last
         )
 
     async def start_execution(
@@ -370,7 +376,7 @@ class AsyncCalls:
     ) -> Started:
         """Start a run; it is stored when this answers. The same `Idempotency-Key` gives the same run, with status 200."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/executions",
                 answer=Started,
@@ -394,7 +400,7 @@ class AsyncCalls:
     ) -> None:
         """Tell a run that something happened; if no step waits for it yet, it is kept."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/signal",
                 answer=type(None),
@@ -408,7 +414,7 @@ class AsyncCalls:
     async def cancel_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
         """Stop a run and undo what it did. Status 202 if that is still under way."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/cancel",
                 answer=Stopped,
@@ -420,7 +426,7 @@ class AsyncCalls:
     async def abort_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
         """End a run at once; nothing is undone."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/abort",
                 answer=Stopped,
@@ -441,7 +447,7 @@ class AsyncCalls:
     ) -> None:
         """Have a run wait: handlers that are running finish, and what follows from them is held."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/pause",
                 answer=type(None),
@@ -465,7 +471,7 @@ class AsyncCalls:
     ) -> None:
         """Let a run go on that is paused or waits for an operator; `override` takes `execution:override` besides."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/resume",
                 answer=type(None),
@@ -482,7 +488,7 @@ class AsyncCalls:
     ) -> ResumeRequest:
         """Write down that a run is to go on, and leave it to the resume worker."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/resume-requests",
                 answer=ResumeRequest,
@@ -502,7 +508,7 @@ class AsyncCalls:
     ) -> None:
         """Call the handler of a step now that gave up or waits for its next call."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/retry",
                 answer=type(None),
@@ -514,7 +520,7 @@ class AsyncCalls:
     async def reenqueue_step(self, id: UUID | str, number: int, *, reason: str, idempotency_key: str = "") -> None:
         """Take a step from a worker that is gone, and have another one call it."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/requeue",
                 answer=type(None),
@@ -528,7 +534,7 @@ class AsyncCalls:
     ) -> None:
         """Go on behind a step without its work."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/skip",
                 answer=type(None),
@@ -542,7 +548,7 @@ class AsyncCalls:
     ) -> None:
         """End a step with an answer that was found by other means."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/complete",
                 answer=type(None),
@@ -556,7 +562,7 @@ class AsyncCalls:
     ) -> None:
         """Lay a JSON merge patch over the data of a run."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/data",
                 answer=type(None),
@@ -568,7 +574,7 @@ class AsyncCalls:
     async def cancel_branch(self, id: UUID | str, *, reason: str, token: str, idempotency_key: str = "") -> None:
         """End one of several branches; the others go on, and are waited for without it."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/cancel-branch",
                 answer=type(None),
@@ -580,7 +586,7 @@ class AsyncCalls:
     async def move_back(self, id: UUID | str, *, reason: str, save_point: str = "", idempotency_key: str = "") -> None:
         """Undo what was done behind a save point, and go on from there."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/move-back",
                 answer=type(None),
@@ -592,7 +598,7 @@ class AsyncCalls:
     async def fail_execution(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Stopped:
         """Have a run fail, with its compensations. Status 202 if that is still under way."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/fail",
                 answer=Stopped,
@@ -604,7 +610,7 @@ class AsyncCalls:
     async def preview_fork(self, id: UUID | str, *, at: int) -> ForkPreview:
         """What a new run would take over, and have done again, that begins where this one was."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/fork-preview",
                 answer=ForkPreview,
@@ -624,7 +630,7 @@ class AsyncCalls:
     ) -> Started:
         """Start a new run of the same version where this one was; this one stays as it is."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/fork",
                 answer=Started,
@@ -648,7 +654,7 @@ class AsyncCalls:
     ) -> ProcessListing:
         """List processes of the caller's tenant and partition, newest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/ui/workflows",
                 answer=ProcessListing,
@@ -684,7 +690,7 @@ class AsyncCalls:
     ) -> Listing[ExpiredProcess]:
         """List active processes whose time is over, those first for which it has been for the longest."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/ui/workflows/expired",
                 answer=Listing[ExpiredProcess],
@@ -706,7 +712,7 @@ class AsyncCalls:
     ) -> ProcessInstance:
         """Start a process; the body is its input. The same `Idempotency-Key` gives the same instance, with status 200."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/ui/workflows/{placed(workflow_id)}/start",
                 answer=ProcessInstance,
@@ -720,12 +726,14 @@ class AsyncCalls:
 
     async def get_process(self, id: UUID | str) -> ProcessDescriptor:
         """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
-        return await self._line.ask(Request(method="GET", path=f"/ui/workflows/{placed(id)}", answer=ProcessDescriptor))
+        return await self._line.ask(
+            ClientRequest(method="GET", path=f"/ui/workflows/{placed(id)}", answer=ProcessDescriptor)
+        )
 
     async def list_trail(self, id: UUID | str, *, lifecycle: bool = False) -> list[ProcessEvent]:
         """The trail of a process: what happened to its steps."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/ui/workflows/{placed(id)}/events",
                 answer=list[ProcessEvent],
@@ -747,7 +755,7 @@ class AsyncCalls:
     ) -> ProcessInstance:
         """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
@@ -766,7 +774,7 @@ class AsyncCalls:
     ) -> ProcessInstance:
         """End a process; nothing is undone."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/cancel",
                 answer=ProcessInstance,
@@ -787,7 +795,7 @@ class AsyncCalls:
     ) -> ProcessInstance:
         """Let a suspended process go on: a step that failed is tried again. To leave a wait, `If-Match` has to make sure of the version."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/resume",
                 answer=ProcessInstance,
@@ -801,7 +809,7 @@ class AsyncCalls:
     async def list_definitions(self, *, cursor: str = "", limit: int = 100, name: str = "") -> Listing[DefinitionInfo]:
         """List published versions by name, each oldest first; those of the tenant and those that all share."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/definitions",
                 answer=Listing[DefinitionInfo],
@@ -812,13 +820,15 @@ class AsyncCalls:
     async def publish_definition(self, body: dict[str, object], *, idempotency_key: str = "") -> DefinitionInfo:
         """Publish a workflow that is given as data, for the tenant; the same again changes nothing."""
         return await self._line.ask(
-            Request(method="POST", path="/api/v1/definitions", answer=DefinitionInfo, body=body, key=idempotency_key)
+            ClientRequest(
+                method="POST", path="/api/v1/definitions", answer=DefinitionInfo, body=body, key=idempotency_key
+            )
         )
 
     async def validate_definition(self, body: dict[str, object], *, idempotency_key: str = "") -> DefinitionCheck:
         """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/definitions/validate",
                 answer=DefinitionCheck,
@@ -832,7 +842,7 @@ class AsyncCalls:
     ) -> FilePublication:
         """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/definitions/files",
                 answer=FilePublication,
@@ -845,7 +855,7 @@ class AsyncCalls:
     async def validate_file(self, body: object, *, name: str = "the file", idempotency_key: str = "") -> FileCheck:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/definitions/files/validate",
                 answer=FileCheck,
@@ -860,7 +870,7 @@ class AsyncCalls:
     ) -> FileChanges:
         """How a workflow of a file differs from a published version of it, the newest if none is named."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/definitions/files/diff",
                 answer=FileChanges,
@@ -887,7 +897,7 @@ class AsyncCalls:
     ) -> DryRun:
         """Which way a run of a workflow of a file would take, which need not be published; nothing is written."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/definitions/files/dry-run",
                 answer=DryRun,
@@ -923,7 +933,7 @@ class AsyncCalls:
     async def list_archived(self, *, cursor: str = "", limit: int = 100) -> Listing[ArchivedDefinition]:
         """List the versions that are out of use, by name."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/definitions/archived",
                 answer=Listing[ArchivedDefinition],
@@ -934,7 +944,7 @@ class AsyncCalls:
     async def archive_definition(self, name: str, *, version: str, reason: str = "", idempotency_key: str = "") -> None:
         """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/definitions/{placed(name)}/archive",
                 answer=type(None),
@@ -946,7 +956,7 @@ class AsyncCalls:
     async def restore_definition(self, name: str, *, version: str, idempotency_key: str = "") -> None:
         """Take a version that was archived into use again."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/definitions/{placed(name)}/restore",
                 answer=type(None),
@@ -958,7 +968,7 @@ class AsyncCalls:
     async def get_definition(self, name: str, *, version: str = "") -> DefinitionInfo:
         """Look at one version: whose it is, its hash, who published it."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/definitions/{placed(name)}",
                 answer=DefinitionInfo,
@@ -982,7 +992,7 @@ class AsyncCalls:
     ) -> DryRun:
         """Which way a run would take; nothing is written, nobody is told anything, and no handler is called."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/definitions/{placed(name)}/dry-run",
                 answer=DryRun,
@@ -1015,7 +1025,7 @@ class AsyncCalls:
     async def diff_definition(self, name: str, *, old: str, new: str = "") -> FileChanges:
         """How two published versions of a workflow differ; the newest if the second one is not named."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/definitions/{placed(name)}/diff",
                 answer=FileChanges,
@@ -1026,7 +1036,7 @@ class AsyncCalls:
     async def get_source(self, name: str, *, version: str = "") -> dict[str, object]:
         """A version as data, which can be changed and published as another one."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/definitions/{placed(name)}/source",
                 answer=dict[str, object],
@@ -1039,7 +1049,7 @@ class AsyncCalls:
     ) -> list[PausePoint]:
         """List the steps at which runs of a version rest, each once: what for, and how they go on."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/definitions/{placed(name)}/pause-points",
                 answer=list[PausePoint],
@@ -1052,7 +1062,7 @@ class AsyncCalls:
     ) -> Drawing:
         """A drawing of a version."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/definitions/{placed(name)}/diagram",
                 answer=Drawing,
@@ -1074,7 +1084,7 @@ class AsyncCalls:
     ) -> Listing[HumanTask]:
         """List questions that wait for an answer, oldest first: those in the caller's inbox, unless it says otherwise."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/tasks",
                 answer=Listing[HumanTask],
@@ -1105,12 +1115,12 @@ class AsyncCalls:
 
     async def count_tasks(self) -> TaskCounts:
         """How many questions wait for the caller."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/tasks/counts", answer=TaskCounts))
+        return await self._line.ask(ClientRequest(method="GET", path="/api/v1/tasks/counts", answer=TaskCounts))
 
     async def list_decided(self, *, cursor: str = "", limit: int = 100) -> Listing[DecidedTask]:
         """What the caller has decided, newest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/tasks/decided",
                 answer=Listing[DecidedTask],
@@ -1120,7 +1130,7 @@ class AsyncCalls:
 
     def stream_inbox(self, *, last: int = 0) -> AsyncIterator[StreamEvent[TaskCounts]]:
         """How many questions wait for the caller, whenever that changes, as server-sent events: `counts`."""
-        return self._line.listen(Request(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
+        return self._line.listen(ClientRequest(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
 
     async def decide_tasks(
         self,
@@ -1133,7 +1143,7 @@ class AsyncCalls:
     ) -> TaskOutcomes:
         """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/tasks/decide",
                 answer=TaskOutcomes,
@@ -1147,7 +1157,7 @@ class AsyncCalls:
 
     async def get_task(self, id: UUID | str) -> TaskDetails:
         """Look at one question with all who are or were asked, their decisions and comments, and its form."""
-        return await self._line.ask(Request(method="GET", path=f"/api/v1/tasks/{placed(id)}", answer=TaskDetails))
+        return await self._line.ask(ClientRequest(method="GET", path=f"/api/v1/tasks/{placed(id)}", answer=TaskDetails))
 
     async def decide_task(
         self,
@@ -1162,7 +1172,7 @@ class AsyncCalls:
     ) -> None:
         """Answer a question by one of its outcomes."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/decide",
                 answer=type(None),
@@ -1192,7 +1202,7 @@ class AsyncCalls:
     ) -> None:
         """Answer yes, in whatever word the definition has for it."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/approve",
                 answer=type(None),
@@ -1221,7 +1231,7 @@ class AsyncCalls:
     ) -> None:
         """Answer no, in whatever word the definition has for it."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/reject",
                 answer=type(None),
@@ -1250,7 +1260,7 @@ class AsyncCalls:
     ) -> None:
         """Answer neither yes nor no, where the step allows it."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/abstain",
                 answer=type(None),
@@ -1272,7 +1282,7 @@ class AsyncCalls:
     ) -> None:
         """Take one's decision back, as long as the question is open."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/withdraw-decision",
                 answer=type(None),
@@ -1284,7 +1294,7 @@ class AsyncCalls:
     async def claim_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Take a question for oneself: nobody else can decide it then."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/claim",
                 answer=type(None),
@@ -1296,7 +1306,7 @@ class AsyncCalls:
     async def release_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Give a question back that one has claimed."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/release",
                 answer=type(None),
@@ -1310,7 +1320,7 @@ class AsyncCalls:
     ) -> None:
         """Have another user decide in one's place."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/delegate",
                 answer=type(None),
@@ -1326,7 +1336,7 @@ class AsyncCalls:
     ) -> None:
         """Ask somebody else instead; it takes `task:reassign`."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/reassign",
                 answer=type(None),
@@ -1340,7 +1350,7 @@ class AsyncCalls:
     ) -> None:
         """Ask somebody else as well; it takes `task:add_approver`."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/approvers",
                 answer=type(None),
@@ -1354,7 +1364,7 @@ class AsyncCalls:
     ) -> None:
         """Have a question escalate now."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/escalate",
                 answer=type(None),
@@ -1368,7 +1378,7 @@ class AsyncCalls:
     ) -> None:
         """Say something about a question, or answer one that was asked back."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/comments",
                 answer=type(None),
@@ -1380,7 +1390,7 @@ class AsyncCalls:
     async def ask_back(self, id: UUID | str, *, text: str, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Ask back before one decides."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/questions",
                 answer=type(None),
@@ -1394,7 +1404,7 @@ class AsyncCalls:
     ) -> None:
         """Take the question itself back: nobody decides any more."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/withdraw",
                 answer=type(None),
@@ -1408,7 +1418,7 @@ class AsyncCalls:
     ) -> Listing[DocumentSummary]:
         """List the documents of a type, newest first; who may not look at all runs names themselves as `requester`."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}",
                 answer=Listing[DocumentSummary],
@@ -1430,7 +1440,7 @@ class AsyncCalls:
     ) -> DocumentView:
         """Create a document of a type; its workflow begins with it."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}",
                 answer=DocumentView,
@@ -1442,7 +1452,9 @@ class AsyncCalls:
     async def read_document(self, type: str, document: str) -> DocumentView:
         """Look at a document as it is, whether it can be edited, and what the caller can ask for from here."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/documents/{placed(type)}/{placed(document)}", answer=DocumentView)
+            ClientRequest(
+                method="GET", path=f"/api/v1/documents/{placed(type)}/{placed(document)}", answer=DocumentView
+            )
         )
 
     async def change_document(
@@ -1458,7 +1470,7 @@ class AsyncCalls:
     ) -> DocumentView:
         """Change a document; where an edit is an amendment, the answer is the document that takes its place, with `is_amendment`. `If-Match` makes sure of the version that was seen."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="PATCH",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}",
                 answer=DocumentView,
@@ -1482,7 +1494,7 @@ class AsyncCalls:
     ) -> EditCheck:
         """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/check-edit",
                 answer=EditCheck,
@@ -1503,7 +1515,7 @@ class AsyncCalls:
     ) -> DocumentView:
         """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/notify-mutation",
                 answer=DocumentView,
@@ -1527,7 +1539,7 @@ class AsyncCalls:
     ) -> DocumentView:
         """Ask for a transition of the lifecycle, such as submit or cancel; its gate performs it, at once or when the body of its slot is done."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/transitions",
                 answer=DocumentView,
@@ -1550,7 +1562,7 @@ class AsyncCalls:
     ) -> DocumentView:
         """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/amend",
                 answer=DocumentView,
@@ -1576,7 +1588,7 @@ class AsyncCalls:
     ) -> DocumentView:
         """Have a document managed that was there before: it waits at the status that it has, with its version."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/adopt",
                 answer=DocumentView,
@@ -1593,7 +1605,7 @@ class AsyncCalls:
     ) -> Redaction:
         """Take the values of fields out of a document and its history for good: hashes stand in their place."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
                 answer=Redaction,
@@ -1607,7 +1619,7 @@ class AsyncCalls:
     ) -> Listing[DocumentVersion]:
         """List every version that a document had, the first one first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions",
                 answer=Listing[DocumentVersion],
@@ -1618,7 +1630,7 @@ class AsyncCalls:
     async def get_document_version(self, type: str, document: str, version: int) -> DocumentVersion:
         """Look at one version of a document, exactly as it was."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}",
                 answer=DocumentVersion,
@@ -1628,7 +1640,7 @@ class AsyncCalls:
     async def get_document_page(self, type: str, document: str, version: int) -> str:
         """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}/page",
                 answer=str,
@@ -1638,7 +1650,7 @@ class AsyncCalls:
     async def diff_document(self, type: str, document: str, *, old: int, new: int) -> FieldDifferences:
         """What is different in two versions, field by field; of sensitive fields only that they are."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/diff",
                 answer=FieldDifferences,
@@ -1651,7 +1663,7 @@ class AsyncCalls:
     ) -> Listing[DocumentMutation]:
         """List what was done to a document, in order: by people, and by its workflow."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/mutations",
                 answer=Listing[DocumentMutation],
@@ -1664,7 +1676,7 @@ class AsyncCalls:
     ) -> Listing[AuditLine]:
         """List who did what to a document, when, from where, why and how, steps of its workflow included."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/audit",
                 answer=Listing[AuditLine],
@@ -1677,7 +1689,7 @@ class AsyncCalls:
     ) -> Listing[DocumentRound]:
         """List the rounds of a document: its ways from a state to its rest."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/rounds",
                 answer=Listing[DocumentRound],
@@ -1690,7 +1702,7 @@ class AsyncCalls:
     ) -> Listing[DocumentLink]:
         """List the documents and runs that a document has to do with."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/links",
                 answer=Listing[DocumentLink],
@@ -1703,7 +1715,7 @@ class AsyncCalls:
     ) -> Listing[DocumentChoice]:
         """Why a document went the way it did: every step that asked something, with what it read and what came out."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/choices",
                 answer=Listing[DocumentChoice],
@@ -1714,7 +1726,7 @@ class AsyncCalls:
     async def list_templates(self, *, cursor: str = "", limit: int = 100) -> Listing[BodyTemplate]:
         """List the templates that come with the package, with what can be said to each."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/body-templates",
                 answer=Listing[BodyTemplate],
@@ -1733,7 +1745,7 @@ class AsyncCalls:
     ) -> BodyDraft:
         """Begin a draft from a template, for the newest envelope of its type, or of another type with the same slots."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/body-templates/{placed(template)}/instantiate",
                 answer=BodyDraft,
@@ -1747,13 +1759,13 @@ class AsyncCalls:
     async def check_body(self, body: object, *, idempotency_key: str = "") -> BodyCheck:
         """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
         return await self._line.ask(
-            Request(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body, key=idempotency_key)
+            ClientRequest(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body, key=idempotency_key)
         )
 
     async def list_drafts(self, *, cursor: str = "", limit: int = 100, type: str = "") -> Listing[BodyDraft]:
         """List the open drafts, of one type or of all, oldest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/body-drafts",
                 answer=Listing[BodyDraft],
@@ -1764,7 +1776,7 @@ class AsyncCalls:
     async def begin_draft(self, body: object, *, comment: str = "", idempotency_key: str = "") -> BodyDraft:
         """Begin a draft, given as YAML or JSON; what is wrong with it comes with the answer, and is saved too."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/body-drafts",
                 answer=BodyDraft,
@@ -1777,7 +1789,7 @@ class AsyncCalls:
     async def get_draft(self, draft: str) -> BodyDraft:
         """Look at one draft, with everything that is wrong with it."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}", answer=BodyDraft)
+            ClientRequest(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}", answer=BodyDraft)
         )
 
     async def save_draft(
@@ -1785,7 +1797,7 @@ class AsyncCalls:
     ) -> BodyDraft:
         """Save the next revision of a draft; `If-Match` makes sure of the revision that was seen."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/body-drafts/{placed(draft)}",
                 answer=BodyDraft,
@@ -1799,7 +1811,7 @@ class AsyncCalls:
     async def discard_draft(self, draft: str, *, idempotency_key: str = "") -> None:
         """Forget a draft."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE", path=f"/api/v1/body-drafts/{placed(draft)}", answer=type(None), key=idempotency_key
             )
         )
@@ -1815,7 +1827,7 @@ class AsyncCalls:
     ) -> BodyVersion:
         """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/body-drafts/{placed(draft)}/publish",
                 answer=BodyVersion,
@@ -1830,7 +1842,7 @@ class AsyncCalls:
     async def diff_draft(self, draft: str, *, against: int | None = None) -> Difference:
         """What a draft changes, slot by slot: beside the bare envelope, or a version that was published."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/body-drafts/{placed(draft)}/diff",
                 answer=Difference,
@@ -1841,19 +1853,19 @@ class AsyncCalls:
     async def export_draft(self, draft: str) -> Exported:
         """A draft as YAML with its hash, to be reviewed and kept in git."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/export", answer=Exported)
+            ClientRequest(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/export", answer=Exported)
         )
 
     async def play_draft(self, draft: str) -> Scenarios:
         """Play the scenarios of a draft; nothing is written."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/scenarios", answer=Scenarios)
+            ClientRequest(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/scenarios", answer=Scenarios)
         )
 
     async def list_bodies(self, *, cursor: str = "", limit: int = 100) -> Listing[BodyVersion]:
         """List the bodies in force, by type."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/bodies",
                 answer=Listing[BodyVersion],
@@ -1864,7 +1876,7 @@ class AsyncCalls:
     async def get_body(self, type: str, *, version: int = 0) -> BodyVersion:
         """Look at one version of a body, the one in force if none is named."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/bodies/{placed(type)}",
                 answer=BodyVersion,
@@ -1875,7 +1887,7 @@ class AsyncCalls:
     async def list_body_versions(self, type: str, *, cursor: str = "", limit: int = 100) -> Listing[BodyVersion]:
         """List all versions of a type's body, oldest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/bodies/{placed(type)}/versions",
                 answer=Listing[BodyVersion],
@@ -1886,7 +1898,7 @@ class AsyncCalls:
     async def diff_body(self, type: str, *, version: int = 0, against: int | None = None) -> Difference:
         """What a version changes, slot by slot: beside the bare envelope, or another version."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/bodies/{placed(type)}/diff",
                 answer=Difference,
@@ -1897,7 +1909,7 @@ class AsyncCalls:
     async def export_body(self, type: str, *, version: int = 0) -> Exported:
         """A version of a body as YAML with its hash, to be kept in git; a draft is begun with it."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/bodies/{placed(type)}/export",
                 answer=Exported,
@@ -1908,7 +1920,7 @@ class AsyncCalls:
     async def play_body(self, type: str, *, version: int = 0) -> Scenarios:
         """Play the scenarios of a version; nothing is written."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/bodies/{placed(type)}/scenarios",
                 answer=Scenarios,
@@ -1933,7 +1945,7 @@ class AsyncCalls:
     ) -> DryRun:
         """Which way a document would take, through what is in force or through a draft; nothing is written."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/dry-run",
                 answer=DryRun,
@@ -1968,7 +1980,9 @@ class AsyncCalls:
     async def rebase_body(self, type: str, *, idempotency_key: str = "") -> BodyDraft:
         """Begin a draft of the body in force for the newest envelope; what does not fit there comes with the answer."""
         return await self._line.ask(
-            Request(method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft, key=idempotency_key)
+            ClientRequest(
+                method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft, key=idempotency_key
+            )
         )
 
     async def roll_back_body(
@@ -1976,7 +1990,7 @@ class AsyncCalls:
     ) -> BodyVersion:
         """Publish an older version again, as a new one."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/rollback",
                 answer=BodyVersion,
@@ -1988,7 +2002,7 @@ class AsyncCalls:
     async def archive_body(self, type: str, *, reason: str = "", idempotency_key: str = "") -> BodyVersion:
         """Take the body in force out of force: no document begins any more until one is published."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/archive",
                 answer=BodyVersion,
@@ -2000,7 +2014,7 @@ class AsyncCalls:
     async def recompile_bodies(self, *, type: str = "", dry_run: bool = False, idempotency_key: str = "") -> Recompiled:
         """Compile again what was compiled by another version of the compiler, or tell what would be."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/body-compilations",
                 answer=Recompiled,
@@ -2011,12 +2025,14 @@ class AsyncCalls:
 
     async def get_publishing_rules(self) -> PublishingRules:
         """What the organisation wants of those who publish."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/publishing-rules", answer=PublishingRules))
+        return await self._line.ask(
+            ClientRequest(method="GET", path="/api/v1/publishing-rules", answer=PublishingRules)
+        )
 
     async def put_publishing_rules(self, *, two_person: bool, idempotency_key: str = "") -> PublishingRules:
         """Say whether nobody may publish what they drafted; every change is kept."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path="/api/v1/publishing-rules",
                 answer=PublishingRules,
@@ -2030,7 +2046,7 @@ class AsyncCalls:
     ) -> Listing[WorkflowSuspension]:
         """Which workflows were taken out of use and put back, oldest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/suspensions",
                 answer=Listing[WorkflowSuspension],
@@ -2043,7 +2059,7 @@ class AsyncCalls:
     ) -> WorkflowSuspension:
         """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/suspend",
                 answer=WorkflowSuspension,
@@ -2057,7 +2073,7 @@ class AsyncCalls:
     ) -> WorkflowSuspension:
         """Put a workflow back; the documents go on that were paused with it."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/lift",
                 answer=WorkflowSuspension,
@@ -2082,7 +2098,7 @@ class AsyncCalls:
     ) -> DocumentMoves:
         """Have documents follow another version of their workflow from where they are, or tell which could."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/move",
                 answer=DocumentMoves,
@@ -2106,7 +2122,7 @@ class AsyncCalls:
     async def list_contracts(self, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
         """List the newest version of each contract that the tenant has or shares, by type."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/contracts",
                 answer=Listing[ContractVersion],
@@ -2119,7 +2135,7 @@ class AsyncCalls:
     ) -> ContractVersion:
         """Publish a contract of the tenant's own, given as YAML or JSON; the same again changes nothing."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/contracts",
                 answer=ContractVersion,
@@ -2132,7 +2148,7 @@ class AsyncCalls:
     async def get_contract(self, type: str, *, version: int = 0) -> ContractVersion:
         """Look at one version of a contract, the newest if none is named."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/contracts/{placed(type)}",
                 answer=ContractVersion,
@@ -2145,7 +2161,7 @@ class AsyncCalls:
     ) -> Listing[ContractVersion]:
         """List all versions of a contract, oldest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/contracts/{placed(type)}/versions",
                 answer=Listing[ContractVersion],
@@ -2156,7 +2172,7 @@ class AsyncCalls:
     async def diff_contract(self, type: str, *, old: int, new: int = 0) -> ContractChanges:
         """What differs between two versions of a contract."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/contracts/{placed(type)}/diff",
                 answer=ContractChanges,
@@ -2167,7 +2183,7 @@ class AsyncCalls:
     async def export_contract(self, type: str, *, version: int = 0) -> Exported:
         """A version of a contract as YAML with its hash, to be kept in git."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/contracts/{placed(type)}/export",
                 answer=Exported,
@@ -2180,7 +2196,7 @@ class AsyncCalls:
     ) -> RecompiledContracts:
         """Compile again the bare workflows of the tenant's own contracts that an older version of the compiler has compiled, or tell which would be."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/contract-compilations",
                 answer=RecompiledContracts,
@@ -2192,13 +2208,15 @@ class AsyncCalls:
     async def check_contract(self, body: object, *, idempotency_key: str = "") -> ContractCheck:
         """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
         return await self._line.ask(
-            Request(method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body, key=idempotency_key)
+            ClientRequest(
+                method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body, key=idempotency_key
+            )
         )
 
     async def list_charters(self, *, cursor: str = "", limit: int = 100) -> Listing[Charter]:
         """List all versions of all rules and settings, by name, each oldest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/charters",
                 answer=Listing[Charter],
@@ -2209,13 +2227,13 @@ class AsyncCalls:
     async def refresh_charters(self, *, idempotency_key: str = "") -> None:
         """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
         await self._line.ask(
-            Request(method="POST", path="/api/v1/charters/refresh", answer=type(None), key=idempotency_key)
+            ClientRequest(method="POST", path="/api/v1/charters/refresh", answer=type(None), key=idempotency_key)
         )
 
     async def get_charter(self, charter: str, *, version: int = 0) -> Charter:
         """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/charters/{placed(charter)}",
                 answer=Charter,
@@ -2235,7 +2253,7 @@ class AsyncCalls:
     ) -> Charter:
         """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/charters/{placed(charter)}",
                 answer=Charter,
@@ -2251,7 +2269,7 @@ class AsyncCalls:
     async def list_invariants(self, *, cursor: str = "", limit: int = 100) -> Listing[Invariant]:
         """List the rules that every document keeps, and what to do where one does not hold."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/invariants",
                 answer=Listing[Invariant],
@@ -2262,7 +2280,7 @@ class AsyncCalls:
     async def check_documents(self, *, cursor: str = "", limit: int = 100, rules: Sequence[str] = ()) -> InvariantPage:
         """Look at a stretch of the documents, newest first, whether the rules hold in them: `next` is the cursor of the stretch behind."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/invariants/documents",
                 answer=InvariantPage,
@@ -2275,13 +2293,13 @@ class AsyncCalls:
     async def check_document(self, id: UUID | str) -> list[Violation]:
         """Where one document breaks a rule; it is named by the id of its run."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
+            ClientRequest(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
         )
 
     async def repair_document(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Mended:
         """Set a document right from its history: what is stored of it is made again, and its calls with it."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/invariants/documents/{placed(id)}/repair",
                 answer=Mended,
@@ -2295,7 +2313,7 @@ class AsyncCalls:
     ) -> InvariantPage:
         """Look at the stretch of documents behind the last one; the database remembers how far that was."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/invariants/patrol",
                 answer=InvariantPage,
@@ -2307,7 +2325,7 @@ class AsyncCalls:
     async def check_workflows(self, *, cursor: str = "", limit: int = 100) -> Listing[Violation]:
         """List where the published workflows of documents break a rule."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/invariants/workflows",
                 answer=Listing[Violation],
@@ -2318,7 +2336,7 @@ class AsyncCalls:
     async def verify_seals(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
         """Look at a stretch of the seals: whether none is missing or was changed, and whether the histories are as they were sealed."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/seals",
                 answer=SealCheck,
@@ -2328,12 +2346,12 @@ class AsyncCalls:
 
     async def last_seal(self) -> LastSeal:
         """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/seals/head", answer=LastSeal))
+        return await self._line.ask(ClientRequest(method="GET", path="/api/v1/seals/head", answer=LastSeal))
 
     async def hold_seal(self, *, number: int, link: str) -> KeptSeal:
         """Whether a seal is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/seals/kept",
                 answer=KeptSeal,
@@ -2346,7 +2364,7 @@ class AsyncCalls:
     ) -> SealedPage:
         """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/seals",
                 answer=SealedPage,
@@ -2366,7 +2384,7 @@ class AsyncCalls:
     ) -> Report:
         """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/reports/{placed(name)}",
                 answer=Report,
@@ -2389,7 +2407,7 @@ class AsyncCalls:
     ) -> Listing[DeadLetter]:
         """List what gave up, oldest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/dead-letters",
                 answer=Listing[DeadLetter],
@@ -2410,7 +2428,7 @@ class AsyncCalls:
     async def group_letters(self, *, definition: str = "") -> LetterGroups:
         """What gave up, put together by cause, the largest group first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/dead-letters/groups",
                 answer=LetterGroups,
@@ -2421,7 +2439,7 @@ class AsyncCalls:
     async def get_letter(self, number: int) -> DeadLetter:
         """Look at one dead letter."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/dead-letters/{placed(number)}", answer=DeadLetter)
+            ClientRequest(method="GET", path=f"/api/v1/dead-letters/{placed(number)}", answer=DeadLetter)
         )
 
     async def requeue_letter(
@@ -2429,7 +2447,7 @@ class AsyncCalls:
     ) -> None:
         """Put what gave up back to work."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/dead-letters/{placed(number)}/requeue",
                 answer=type(None),
@@ -2441,7 +2459,7 @@ class AsyncCalls:
     async def retry_compensation(self, number: int, *, idempotency_key: str = "") -> None:
         """Try again to undo a step."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/dead-letters/{placed(number)}/retry-compensation",
                 answer=type(None),
@@ -2452,7 +2470,7 @@ class AsyncCalls:
     async def discard_letter(self, number: int, *, idempotency_key: str = "") -> None:
         """Forget what gave up."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/dead-letters/{placed(number)}/discard",
                 answer=type(None),
@@ -2477,7 +2495,7 @@ class AsyncCalls:
     ) -> Listing[InstanceInfo]:
         """List instances of any kind, those of deciders too, newest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/instances",
                 answer=Listing[InstanceInfo],
@@ -2515,7 +2533,7 @@ class AsyncCalls:
     async def compare_sent(self, *, keys: list[str], idempotency_key: str = "") -> list[SentEffect]:
         """What the database knows of effects that receivers have seen, for whoever has restored it: which will be sent again, and which it has lost."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/instances/sent-effects",
                 answer=list[SentEffect],
@@ -2527,7 +2545,7 @@ class AsyncCalls:
     async def delete_instance(self, id: UUID | str, *, force: bool = False, idempotency_key: str = "") -> None:
         """Delete an instance that has ended, whole, with its history."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE",
                 path=f"/api/v1/instances/{placed(id)}",
                 answer=type(None),
@@ -2541,7 +2559,7 @@ class AsyncCalls:
     ) -> Listing[InboxMessage]:
         """List the commands that were accepted and wait for their turn, in order."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/inbox",
                 answer=Listing[InboxMessage],
@@ -2555,7 +2573,9 @@ class AsyncCalls:
     async def bury_message(self, number: int, *, idempotency_key: str = "") -> None:
         """Move a command that waits to the dead letters: it can be discarded or requeued there."""
         await self._line.ask(
-            Request(method="POST", path=f"/api/v1/inbox/{placed(number)}/bury", answer=type(None), key=idempotency_key)
+            ClientRequest(
+                method="POST", path=f"/api/v1/inbox/{placed(number)}/bury", answer=type(None), key=idempotency_key
+            )
         )
 
     async def publish_event(
@@ -2568,13 +2588,13 @@ class AsyncCalls:
         ttl_seconds: float | None = None,
         match_one: bool = False,
         idempotency_key: str = "",
-    ) -> Published:
+    ) -> PublishedEventAnswer:
         """Tell whoever waits for it that something happened."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/events",
-                answer=Published,
+                answer=PublishedEventAnswer,
                 body=said(
                     {
                         "event": event,
@@ -2593,7 +2613,7 @@ class AsyncCalls:
     async def list_events(self, *, cursor: str = "", limit: int = 100, event: str = "") -> Listing[PublishedEvent]:
         """List the events that are kept, oldest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/events",
                 answer=Listing[PublishedEvent],
@@ -2606,7 +2626,7 @@ class AsyncCalls:
     async def get_event(self, event_id: str) -> PublishedEvent:
         """Look at one event, with who took it and what it started."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/events/{placed(event_id)}", answer=PublishedEvent)
+            ClientRequest(method="GET", path=f"/api/v1/events/{placed(event_id)}", answer=PublishedEvent)
         )
 
     async def list_notifications(
@@ -2614,7 +2634,7 @@ class AsyncCalls:
     ) -> Listing[Notification]:
         """List what the caller was told, newest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/notifications",
                 answer=Listing[Notification],
@@ -2626,18 +2646,20 @@ class AsyncCalls:
 
     async def count_unread(self) -> Count:
         """How much of it was not read."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/notifications/unread-count", answer=Count))
+        return await self._line.ask(
+            ClientRequest(method="GET", path="/api/v1/notifications/unread-count", answer=Count)
+        )
 
     async def mark_all_read(self, *, idempotency_key: str = "") -> Count:
         """Have all of it read; how much had not been."""
         return await self._line.ask(
-            Request(method="POST", path="/api/v1/notifications/read-all", answer=Count, key=idempotency_key)
+            ClientRequest(method="POST", path="/api/v1/notifications/read-all", answer=Count, key=idempotency_key)
         )
 
     async def mark_read(self, number: int, *, idempotency_key: str = "") -> None:
         """Have one read."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/notifications/{placed(number)}/read",
                 answer=type(None),
@@ -2648,7 +2670,7 @@ class AsyncCalls:
     async def list_pauses(self, *, cursor: str = "", limit: int = 100, with_ended: bool = False) -> Listing[PauseInfo]:
         """List what is paused, or was, newest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/pauses",
                 answer=Listing[PauseInfo],
@@ -2673,7 +2695,7 @@ class AsyncCalls:
     ) -> PauseInfo:
         """Hold back a definition, a version, a step, or the whole tenant."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/pauses",
                 answer=PauseInfo,
@@ -2703,12 +2725,14 @@ class AsyncCalls:
 
     async def get_pause(self, number: int) -> PauseInfo:
         """Look at one pause: how much it holds."""
-        return await self._line.ask(Request(method="GET", path=f"/api/v1/pauses/{placed(number)}", answer=PauseInfo))
+        return await self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/pauses/{placed(number)}", answer=PauseInfo)
+        )
 
     async def end_pause(self, number: int, *, reason: str = "", idempotency_key: str = "") -> PauseInfo:
         """End a pause."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/pauses/{placed(number)}/resume",
                 answer=PauseInfo,
@@ -2720,7 +2744,7 @@ class AsyncCalls:
     async def list_people(self, *, cursor: str = "", limit: int = 100) -> Listing[Principal]:
         """List everybody by id."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/directory/people",
                 answer=Listing[Principal],
@@ -2731,7 +2755,7 @@ class AsyncCalls:
     async def get_person(self, person: str) -> Principal:
         """Look at somebody."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/directory/people/{placed(person)}", answer=Principal)
+            ClientRequest(method="GET", path=f"/api/v1/directory/people/{placed(person)}", answer=Principal)
         )
 
     async def put_person(
@@ -2747,7 +2771,7 @@ class AsyncCalls:
     ) -> Principal:
         """Write somebody into the directory, or change them."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/directory/people/{placed(person)}",
                 answer=Principal,
@@ -2764,7 +2788,7 @@ class AsyncCalls:
     ) -> Principal:
         """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/directory/people/{placed(person)}/preferences",
                 answer=Principal,
@@ -2776,7 +2800,7 @@ class AsyncCalls:
     async def activate_person(self, person: str, *, idempotency_key: str = "") -> None:
         """Let somebody decide and be asked again."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/directory/people/{placed(person)}/activate",
                 answer=type(None),
@@ -2787,7 +2811,7 @@ class AsyncCalls:
     async def deactivate_person(self, person: str, *, idempotency_key: str = "") -> None:
         """Let somebody neither decide nor be asked."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/directory/people/{placed(person)}/deactivate",
                 answer=type(None),
@@ -2798,7 +2822,7 @@ class AsyncCalls:
     async def list_roles(self, person: str) -> list[str]:
         """The roles of somebody now."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/directory/people/{placed(person)}/roles", answer=list[str])
+            ClientRequest(method="GET", path=f"/api/v1/directory/people/{placed(person)}/roles", answer=list[str])
         )
 
     async def grant_role(
@@ -2812,7 +2836,7 @@ class AsyncCalls:
     ) -> None:
         """Give somebody a role, for a period if it says so."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/directory/people/{placed(person)}/roles/{placed(role)}",
                 answer=type(None),
@@ -2824,7 +2848,7 @@ class AsyncCalls:
     async def revoke_role(self, person: str, role: str, *, idempotency_key: str = "") -> Done:
         """Take a role from somebody."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE",
                 path=f"/api/v1/directory/people/{placed(person)}/roles/{placed(role)}",
                 answer=Done,
@@ -2835,7 +2859,7 @@ class AsyncCalls:
     async def list_holders(self, role: str, *, cursor: str = "", limit: int = 100) -> Listing[Principal]:
         """List those who have a role now."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/directory/roles/{placed(role)}/holders",
                 answer=Listing[Principal],
@@ -2846,7 +2870,7 @@ class AsyncCalls:
     async def list_delegations(self, *, person: str) -> list[Delegation]:
         """The delegations by and to somebody that are not over."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/directory/delegations",
                 answer=list[Delegation],
@@ -2868,7 +2892,7 @@ class AsyncCalls:
     ) -> Delegation:
         """Let somebody decide for somebody else; for oneself it takes no capability."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/directory/delegations",
                 answer=Delegation,
@@ -2891,7 +2915,7 @@ class AsyncCalls:
     async def end_delegation(self, number: int, *, idempotency_key: str = "") -> Done:
         """Have a delegation end now."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE",
                 path=f"/api/v1/directory/delegations/{placed(number)}",
                 answer=Done,
@@ -2902,7 +2926,7 @@ class AsyncCalls:
     async def list_absences(self, *, person: str) -> list[Absence]:
         """The absences of somebody that are not over."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/directory/absences",
                 answer=list[Absence],
@@ -2921,7 +2945,7 @@ class AsyncCalls:
     ) -> Absence:
         """Say that somebody is away; for oneself it takes no capability."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/directory/absences",
                 answer=Absence,
@@ -2936,7 +2960,7 @@ class AsyncCalls:
     async def end_absence(self, number: int, *, idempotency_key: str = "") -> Done:
         """Say that somebody is back."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE", path=f"/api/v1/directory/absences/{placed(number)}", answer=Done, key=idempotency_key
             )
         )
@@ -2944,7 +2968,7 @@ class AsyncCalls:
     async def list_stranded(self, *, cursor: str = "", limit: int = 100) -> Listing[HumanTask]:
         """List open questions that only deactivated people could decide."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/directory/stranded-tasks",
                 answer=Listing[HumanTask],
@@ -2955,7 +2979,7 @@ class AsyncCalls:
     async def list_changes(self, *, cursor: str = "", limit: int = 100, person: str = "") -> Listing[DirectoryChange]:
         """List who changed what and when, newest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/directory/changes",
                 answer=Listing[DirectoryChange],
@@ -2968,7 +2992,7 @@ class AsyncCalls:
     async def list_chains(self, *, cursor: str = "", limit: int = 100) -> Listing[Chain]:
         """List the newest version of each chain."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/chains",
                 answer=Listing[Chain],
@@ -2981,7 +3005,7 @@ class AsyncCalls:
     ) -> Chain:
         """Publish a chain, as the version behind the newest one."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/chains",
                 answer=Chain,
@@ -2993,7 +3017,7 @@ class AsyncCalls:
     async def get_chain(self, name: str, *, version: int = 0) -> Chain:
         """Look at one version of a chain."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/chains/{placed(name)}",
                 answer=Chain,
@@ -3004,7 +3028,7 @@ class AsyncCalls:
     async def list_chain_versions(self, name: str, *, cursor: str = "", limit: int = 100) -> Listing[Chain]:
         """List all versions of a chain, oldest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/chains/{placed(name)}/versions",
                 answer=Listing[Chain],
@@ -3026,7 +3050,7 @@ class AsyncCalls:
     ) -> NewApiKey:
         """Make an API key. Its secret is in this answer and nowhere else."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/keys",
                 answer=NewApiKey,
@@ -3049,7 +3073,7 @@ class AsyncCalls:
     async def list_keys(self, *, cursor: str = "", limit: int = 100) -> Listing[ApiKey]:
         """List the API keys of the tenant, revoked ones included, oldest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/keys",
                 answer=Listing[ApiKey],
@@ -3059,18 +3083,18 @@ class AsyncCalls:
 
     async def get_key(self, key: str) -> ApiKey:
         """Look at one key, without its secret."""
-        return await self._line.ask(Request(method="GET", path=f"/api/v1/keys/{placed(key)}", answer=ApiKey))
+        return await self._line.ask(ClientRequest(method="GET", path=f"/api/v1/keys/{placed(key)}", answer=ApiKey))
 
     async def revoke_key(self, key: str, *, idempotency_key: str = "") -> ApiKey:
         """End a key, for good."""
         return await self._line.ask(
-            Request(method="POST", path=f"/api/v1/keys/{placed(key)}/revoke", answer=ApiKey, key=idempotency_key)
+            ClientRequest(method="POST", path=f"/api/v1/keys/{placed(key)}/revoke", answer=ApiKey, key=idempotency_key)
         )
 
     async def list_refusals(self, *, cursor: str = "", limit: int = 100) -> Listing[RefusedRequest]:
         """List requests that were refused because of who asked, newest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/audit/refusals",
                 answer=Listing[RefusedRequest],
@@ -3083,7 +3107,7 @@ class AsyncCalls:
     ) -> Listing[Change]:
         """List changes of people, definitions, keys, rules and pauses, newest first: who, on whose behalf, why, and the values before and after."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/audit/changes",
                 answer=Listing[Change],
@@ -3097,7 +3121,7 @@ class AsyncCalls:
     async def list_acts(self, id: UUID | str, *, cursor: str = "", limit: int = 100) -> Listing[AuditEntry]:
         """List what callers did to an instance, in order: a run, a document, a schedule or a batch."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/audit/instances/{placed(id)}",
                 answer=Listing[AuditEntry],
@@ -3107,12 +3131,12 @@ class AsyncCalls:
 
     async def tell_me(self) -> Me:
         """Who the caller is, and what they may do."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/me", answer=Me))
+        return await self._line.ask(ClientRequest(method="GET", path="/api/v1/me", answer=Me))
 
     async def list_schedules(self, *, cursor: str = "", limit: int = 100, workflow: str = "") -> Listing[Schedule]:
         """List the schedules, the newest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/schedules",
                 answer=Listing[Schedule],
@@ -3126,7 +3150,7 @@ class AsyncCalls:
     async def get_schedule(self, schedule: str) -> Schedule:
         """Look at one schedule: what it says, its next time, and what it runs."""
         return await self._line.ask(
-            Request(method="GET", path=f"/api/v1/schedules/{placed(schedule)}", answer=Schedule)
+            ClientRequest(method="GET", path=f"/api/v1/schedules/{placed(schedule)}", answer=Schedule)
         )
 
     async def put_schedule(
@@ -3154,7 +3178,7 @@ class AsyncCalls:
     ) -> Schedule:
         """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/schedules/{placed(schedule)}",
                 answer=Schedule,
@@ -3203,7 +3227,7 @@ class AsyncCalls:
     async def delete_schedule(self, schedule: str, *, idempotency_key: str = "", if_version: int | None = None) -> None:
         """Let there be no such schedule any more; its runs go on."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE",
                 path=f"/api/v1/schedules/{placed(schedule)}",
                 answer=type(None),
@@ -3215,7 +3239,7 @@ class AsyncCalls:
     async def pause_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
         """Start nothing more by itself; what passes meanwhile is not made up for."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/schedules/{placed(schedule)}/pause",
                 answer=Schedule,
@@ -3227,7 +3251,7 @@ class AsyncCalls:
     async def resume_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
         """Go on with the times that are to come."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/schedules/{placed(schedule)}/resume",
                 answer=Schedule,
@@ -3245,7 +3269,7 @@ class AsyncCalls:
     ) -> FireInfo:
         """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/schedules/{placed(schedule)}/trigger",
                 answer=FireInfo,
@@ -3259,7 +3283,7 @@ class AsyncCalls:
     ) -> Schedule:
         """Start the workflow for every time of a period, one after the other or all at once. It takes `execution:start` besides, or `documents:write` if it creates documents."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/schedules/{placed(schedule)}/backfill",
                 answer=Schedule,
@@ -3271,7 +3295,7 @@ class AsyncCalls:
     async def stop_backfills(self, schedule: str, *, idempotency_key: str = "") -> Schedule:
         """Start nothing more for periods; runs that there are go on."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/schedules/{placed(schedule)}/stop-backfills",
                 answer=Schedule,
@@ -3282,7 +3306,7 @@ class AsyncCalls:
     async def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
         """List what became of each time, the last one first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/schedules/{placed(schedule)}/fires",
                 answer=Listing[FireInfo],
@@ -3290,13 +3314,13 @@ class AsyncCalls:
             )
         )
 
-    async def list_times(self, schedule: str, *, after: datetime | None = None, limit: int = 10) -> Times:
+    async def list_times(self, schedule: str, *, after: datetime | None = None, limit: int = 10) -> ScheduleTimesAnswer:
         """List the next times of a schedule."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/schedules/{placed(schedule)}/times",
-                answer=Times,
+                answer=ScheduleTimesAnswer,
                 query=said({"after": after, "limit": limit}, {"after": None, "limit": 10}),
             )
         )
@@ -3320,7 +3344,7 @@ class AsyncCalls:
     ) -> Batch:
         """Do something to many runs; what became of each, the items of the batch tell. To start, cancel or abort takes the permission that it takes alone."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/batches",
                 answer=Batch,
@@ -3360,7 +3384,7 @@ class AsyncCalls:
     async def list_batches(self, *, cursor: str = "", limit: int = 100) -> Listing[Batch]:
         """List the batches, the newest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/batches",
                 answer=Listing[Batch],
@@ -3370,7 +3394,7 @@ class AsyncCalls:
 
     async def get_batch(self, batch: str) -> Batch:
         """Look at one batch: how far it is, and how many items have come to what."""
-        return await self._line.ask(Request(method="GET", path=f"/api/v1/batches/{placed(batch)}", answer=Batch))
+        return await self._line.ask(ClientRequest(method="GET", path=f"/api/v1/batches/{placed(batch)}", answer=Batch))
 
     async def list_batch_items(
         self,
@@ -3382,7 +3406,7 @@ class AsyncCalls:
     ) -> Listing[BatchItem]:
         """List what became of each item."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/batches/{placed(batch)}/items",
                 answer=Listing[BatchItem],
@@ -3395,7 +3419,7 @@ class AsyncCalls:
     async def cancel_batch(self, batch: str, *, reason: str = "", idempotency_key: str = "") -> Batch:
         """Try no more of the items; what was done stays done."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/batches/{placed(batch)}/cancel",
                 answer=Batch,
@@ -3407,7 +3431,7 @@ class AsyncCalls:
     async def list_sessions(self, *, cursor: str = "", limit: int = 100, actor: str = "") -> Listing[Session]:
         """List the sessions of browsers, ended ones included, oldest first."""
         return await self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/sessions",
                 answer=Listing[Session],
@@ -3420,35 +3444,39 @@ class AsyncCalls:
     async def end_session(self, session: str, *, idempotency_key: str = "") -> Session:
         """Send a browser away: its session ends, for good."""
         return await self._line.ask(
-            Request(method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session, key=idempotency_key)
+            ClientRequest(
+                method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session, key=idempotency_key
+            )
         )
 
     async def list_workers(self) -> list[WorkerInfo]:
         """The workers that are alive, in all processes."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/workers", answer=list[WorkerInfo]))
+        return await self._line.ask(ClientRequest(method="GET", path="/api/v1/workers", answer=list[WorkerInfo]))
 
     async def list_queues(self) -> Queues:
         """How much work waits, by handler and by definition, and how much gave up, by tenant."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/queues", answer=Queues))
+        return await self._line.ask(ClientRequest(method="GET", path="/api/v1/queues", answer=Queues))
 
     async def list_missing_handlers(self) -> list[MissingHandler]:
         """Handlers that work waits for and no live worker has."""
         return await self._line.ask(
-            Request(method="GET", path="/api/v1/queues/missing-handlers", answer=list[MissingHandler])
+            ClientRequest(method="GET", path="/api/v1/queues/missing-handlers", answer=list[MissingHandler])
         )
 
     async def list_incidents(self) -> list[IncidentInfo]:
         """What does not go on by itself, of all tenants: questions that nobody can decide, calls that may hang, work that no code can read."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/incidents", answer=list[IncidentInfo]))
+        return await self._line.ask(ClientRequest(method="GET", path="/api/v1/incidents", answer=list[IncidentInfo]))
 
     async def list_projections(self) -> list[ProjectionInfo]:
         """How far each read model has read."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/projections", answer=list[ProjectionInfo]))
+        return await self._line.ask(
+            ClientRequest(method="GET", path="/api/v1/projections", answer=list[ProjectionInfo])
+        )
 
     async def drop_projection(self, projection: str, *, idempotency_key: str = "") -> None:
         """Forget how far a read model has read that no process feeds any more; its tables stay."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE",
                 path=f"/api/v1/projections/{placed(projection)}",
                 answer=type(None),
@@ -3458,12 +3486,12 @@ class AsyncCalls:
 
     async def get_health(self) -> Health:
         """Whether this process does its work, and what keeps it from it."""
-        return await self._line.ask(Request(method="GET", path="/api/v1/health", answer=Health))
+        return await self._line.ask(ClientRequest(method="GET", path="/api/v1/health", answer=Health))
 
     async def maintain(self, *, mode: Literal["none", "pause", "refuse"], idempotency_key: str = "") -> None:
         """Begin or end maintenance, in all processes."""
         await self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/maintenance",
                 answer=type(None),
@@ -3474,4 +3502,4 @@ class AsyncCalls:
 
     async def get_metrics(self) -> str:
         """Figures of this process and of the queues, as Prometheus reads them."""
-        return await self._line.ask(Request(method="GET", path="/metrics", answer=str))
+        return await self._line.ask(ClientRequest(method="GET", path="/metrics", answer=str))

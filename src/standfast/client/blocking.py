@@ -57,7 +57,7 @@ from standfast.app.pause_points import PausePoint
 from standfast.app.pause_views import ResumeOption, ResumeRequest
 from standfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
 from standfast.app.publication_views import PublishedEvent
-from standfast.app.reasons import Why
+from standfast.app.reasons import RunExplanation
 from standfast.app.redaction import Redaction
 from standfast.app.reporting import Report
 from standfast.app.restoring import SentEffect
@@ -68,8 +68,8 @@ from standfast.app.verification import Verification
 from standfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
 from standfast.authoring.document.differences import Difference
 from standfast.authoring.rehearsal.dry_run import DryRun
-from standfast.client.lines import Line
-from standfast.client.requests import Request, StreamEvent, new_key, placed, said
+from standfast.client.lines import Transport
+from standfast.client.requests import ClientRequest, StreamEvent, new_key, placed, said
 from standfast.client.shapes import (
     Changed,
     ContractChanges,
@@ -78,24 +78,24 @@ from standfast.client.shapes import (
     Drawing,
     Exported,
     FieldDifferences,
+    HealthAnswer,
     KeptSeal,
     LastSeal,
     Listing,
     Me,
     ProcessListing,
-    Published,
+    PublishedEventAnswer,
     Queues,
     Recompiled,
     RecompiledContracts,
     RunResult,
     RunStatus,
     Scenarios,
+    ScheduleTimesAnswer,
     SeenTask,
-    Standing,
     Started,
     Stopped,
     TaskOutcomes,
-    Times,
 )
 from standfast.kernel.changes import Change
 from standfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
@@ -106,20 +106,20 @@ from standfast.runtime.health import Health
 class Calls:
     """The calls of the API, for callers who wait."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Transport) -> None:
         self._line = line
 
-    def tell_alive(self) -> Standing:
+    def tell_alive(self) -> HealthAnswer:
         """Whether this process is to go on; 503 if it should be restarted, which a database that is away is no reason for."""
-        return self._line.ask(Request(method="GET", path="/healthz", answer=Standing))
+        return self._line.ask(ClientRequest(method="GET", path="/healthz", answer=HealthAnswer))
 
-    def tell_ready(self) -> Standing:
+    def tell_ready(self) -> HealthAnswer:
         """Whether requests should be sent here: the database answers, and commands are taken."""
-        return self._line.ask(Request(method="GET", path="/readyz", answer=Standing))
+        return self._line.ask(ClientRequest(method="GET", path="/readyz", answer=HealthAnswer))
 
     def get_document(self) -> dict[str, object]:
         """The OpenAPI document of this API."""
-        return self._line.ask(Request(method="GET", path="/openapi.json", answer=dict[str, object]))
+        return self._line.ask(ClientRequest(method="GET", path="/openapi.json", answer=dict[str, object]))
 
     def list_executions(
         self,
@@ -138,7 +138,7 @@ class Calls:
     ) -> Listing[InstanceSummary]:
         """List runs, newest first unless `sort` says otherwise."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/executions",
                 answer=Listing[InstanceSummary],
@@ -186,7 +186,7 @@ class Calls:
     ) -> Listing[InstanceSummary]:
         """List runs that are paused or wait for an operator, those that were paused last first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/executions/paused",
                 answer=Listing[InstanceSummary],
@@ -216,7 +216,7 @@ class Calls:
     def list_resumable(self, *, cursor: str = "", limit: int = 100, definition: str = "") -> Listing[InstanceSummary]:
         """List paused runs that are about to go on."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/executions/resumable",
                 answer=Listing[InstanceSummary],
@@ -230,7 +230,7 @@ class Calls:
     def list_stuck(self, *, cursor: str = "", limit: int = 100) -> Listing[InstanceSummary]:
         """List runs that nothing can ever wake; there should never be any."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/executions/stuck",
                 answer=Listing[InstanceSummary],
@@ -240,24 +240,30 @@ class Calls:
 
     def stream_executions(self, *, last: int = 0) -> Iterator[StreamEvent[Changed]]:
         """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
-        return self._line.listen(Request(method="GET", path="/api/v1/executions/events", answer=Changed), last)
+        return self._line.listen(ClientRequest(method="GET", path="/api/v1/executions/events", answer=Changed), last)
 
     def get_execution(self, id: UUID | str) -> WorkflowInstance:
         """Look at one run, with its input, its data and its result."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/executions/{placed(id)}", answer=WorkflowInstance))
+        return self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}", answer=WorkflowInstance)
+        )
 
     def get_status(self, id: UUID | str) -> RunStatus:
         """How a run stands: whether it is paused, why, and where it goes on."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/executions/{placed(id)}/status", answer=RunStatus))
+        return self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/status", answer=RunStatus)
+        )
 
     def list_steps(self, id: UUID | str) -> list[Step]:
         """The steps of a run, in the order in which they began."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/executions/{placed(id)}/steps", answer=list[Step]))
+        return self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/steps", answer=list[Step])
+        )
 
     def get_state_at(self, id: UUID | str, *, at: int) -> PastState:
         """A run as it was after an event of its history: how it stood, its data, its steps."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/state",
                 answer=PastState,
@@ -267,12 +273,14 @@ class Calls:
 
     def get_trace(self, id: UUID | str) -> list[Step]:
         """The trace of a run: its steps with what went in and out."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/executions/{placed(id)}/trace", answer=list[Step]))
+        return self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/trace", answer=list[Step])
+        )
 
     def list_history(self, id: UUID | str, *, after: int = 0, limit: int = 100) -> list[HistoryEntry]:
         """The history of a run, in order; the sequence of the last entry is `after` of the next page."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/history",
                 answer=list[HistoryEntry],
@@ -280,14 +288,16 @@ class Calls:
             )
         )
 
-    def explain(self, id: UUID | str) -> Why:
+    def explain(self, id: UUID | str) -> RunExplanation:
         """Why a run does not move, and what could be done."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/executions/{placed(id)}/why", answer=Why))
+        return self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/why", answer=RunExplanation)
+        )
 
     def list_run_audit(self, id: UUID | str, *, cursor: str = "", limit: int = 100) -> Listing[AuditEntry]:
         """List what callers did to a run, in order: who, on whose behalf, why, and the values before and after."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/audit",
                 answer=Listing[AuditEntry],
@@ -298,13 +308,13 @@ class Calls:
     def list_run_tasks(self, id: UUID | str) -> list[HumanTask]:
         """The questions of a run to people, answered ones included."""
         return self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/tasks", answer=list[HumanTask])
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/tasks", answer=list[HumanTask])
         )
 
     def draw_execution(self, id: UUID | str, *, format: Literal["mermaid", "dot", "json"] = "mermaid") -> Drawing:
         """A drawing of a run with its live state."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/diagram",
                 answer=Drawing,
@@ -315,25 +325,29 @@ class Calls:
     def verify_execution(self, id: UUID | str) -> Verification:
         """Fold the history of a run again, and compare it with what is stored."""
         return self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/verification", answer=Verification)
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/verification", answer=Verification)
         )
 
     def list_resume_options(self, id: UUID | str) -> list[ResumeOption]:
         """What would bring a run on, and who may do that; empty if nothing would."""
         return self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/resume-options", answer=list[ResumeOption])
+            ClientRequest(
+                method="GET", path=f"/api/v1/executions/{placed(id)}/resume-options", answer=list[ResumeOption]
+            )
         )
 
     def list_resume_requests(self, id: UUID | str) -> list[ResumeRequest]:
         """All requests to let a run go on, refused ones included."""
         return self._line.ask(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/resume-requests", answer=list[ResumeRequest])
+            ClientRequest(
+                method="GET", path=f"/api/v1/executions/{placed(id)}/resume-requests", answer=list[ResumeRequest]
+            )
         )
 
     def await_result(self, id: UUID | str, *, wait: float = 0.0) -> RunResult:
         """What a run came to; `wait` has the request wait for its end. Status 202 if it has not ended by then."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/result",
                 answer=RunResult,
@@ -344,7 +358,7 @@ class Calls:
     def stream_execution(self, id: UUID | str, *, last: int = 0) -> Iterator[StreamEvent[HistoryEntry]]:
         """The history of a run as it grows, as server-sent events: `entry`, `resync`, and `end` when it has ended."""
         return self._line.listen(
-            Request(method="GET", path=f"/api/v1/executions/{placed(id)}/events", answer=HistoryEntry), last
+            ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/events", answer=HistoryEntry), last
         )
 
     def start_execution(
@@ -360,7 +374,7 @@ class Calls:
     ) -> Started:
         """Start a run; it is stored when this answers. The same `Idempotency-Key` gives the same run, with status 200."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/executions",
                 answer=Started,
@@ -384,7 +398,7 @@ class Calls:
     ) -> None:
         """Tell a run that something happened; if no step waits for it yet, it is kept."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/signal",
                 answer=type(None),
@@ -398,7 +412,7 @@ class Calls:
     def cancel_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
         """Stop a run and undo what it did. Status 202 if that is still under way."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/cancel",
                 answer=Stopped,
@@ -410,7 +424,7 @@ class Calls:
     def abort_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
         """End a run at once; nothing is undone."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/abort",
                 answer=Stopped,
@@ -431,7 +445,7 @@ class Calls:
     ) -> None:
         """Have a run wait: handlers that are running finish, and what follows from them is held."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/pause",
                 answer=type(None),
@@ -455,7 +469,7 @@ class Calls:
     ) -> None:
         """Let a run go on that is paused or waits for an operator; `override` takes `execution:override` besides."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/resume",
                 answer=type(None),
@@ -472,7 +486,7 @@ class Calls:
     ) -> ResumeRequest:
         """Write down that a run is to go on, and leave it to the resume worker."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/resume-requests",
                 answer=ResumeRequest,
@@ -492,7 +506,7 @@ class Calls:
     ) -> None:
         """Call the handler of a step now that gave up or waits for its next call."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/retry",
                 answer=type(None),
@@ -504,7 +518,7 @@ class Calls:
     def reenqueue_step(self, id: UUID | str, number: int, *, reason: str, idempotency_key: str = "") -> None:
         """Take a step from a worker that is gone, and have another one call it."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/requeue",
                 answer=type(None),
@@ -518,7 +532,7 @@ class Calls:
     ) -> None:
         """Go on behind a step without its work."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/skip",
                 answer=type(None),
@@ -532,7 +546,7 @@ class Calls:
     ) -> None:
         """End a step with an answer that was found by other means."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/steps/{placed(number)}/complete",
                 answer=type(None),
@@ -546,7 +560,7 @@ class Calls:
     ) -> None:
         """Lay a JSON merge patch over the data of a run."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/data",
                 answer=type(None),
@@ -558,7 +572,7 @@ class Calls:
     def cancel_branch(self, id: UUID | str, *, reason: str, token: str, idempotency_key: str = "") -> None:
         """End one of several branches; the others go on, and are waited for without it."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/cancel-branch",
                 answer=type(None),
@@ -570,7 +584,7 @@ class Calls:
     def move_back(self, id: UUID | str, *, reason: str, save_point: str = "", idempotency_key: str = "") -> None:
         """Undo what was done behind a save point, and go on from there."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/move-back",
                 answer=type(None),
@@ -582,7 +596,7 @@ class Calls:
     def fail_execution(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Stopped:
         """Have a run fail, with its compensations. Status 202 if that is still under way."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/fail",
                 answer=Stopped,
@@ -594,7 +608,7 @@ class Calls:
     def preview_fork(self, id: UUID | str, *, at: int) -> ForkPreview:
         """What a new run would take over, and have done again, that begins where this one was."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/executions/{placed(id)}/fork-preview",
                 answer=ForkPreview,
@@ -614,7 +628,7 @@ class Calls:
     ) -> Started:
         """Start a new run of the same version where this one was; this one stays as it is."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/executions/{placed(id)}/fork",
                 answer=Started,
@@ -638,7 +652,7 @@ class Calls:
     ) -> ProcessListing:
         """List processes of the caller's tenant and partition, newest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/ui/workflows",
                 answer=ProcessListing,
@@ -674,7 +688,7 @@ class Calls:
     ) -> Listing[ExpiredProcess]:
         """List active processes whose time is over, those first for which it has been for the longest."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/ui/workflows/expired",
                 answer=Listing[ExpiredProcess],
@@ -696,7 +710,7 @@ class Calls:
     ) -> ProcessInstance:
         """Start a process; the body is its input. The same `Idempotency-Key` gives the same instance, with status 200."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/ui/workflows/{placed(workflow_id)}/start",
                 answer=ProcessInstance,
@@ -710,12 +724,12 @@ class Calls:
 
     def get_process(self, id: UUID | str) -> ProcessDescriptor:
         """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
-        return self._line.ask(Request(method="GET", path=f"/ui/workflows/{placed(id)}", answer=ProcessDescriptor))
+        return self._line.ask(ClientRequest(method="GET", path=f"/ui/workflows/{placed(id)}", answer=ProcessDescriptor))
 
     def list_trail(self, id: UUID | str, *, lifecycle: bool = False) -> list[ProcessEvent]:
         """The trail of a process: what happened to its steps."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/ui/workflows/{placed(id)}/events",
                 answer=list[ProcessEvent],
@@ -737,7 +751,7 @@ class Calls:
     ) -> ProcessInstance:
         """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/advance",
                 answer=ProcessInstance,
@@ -756,7 +770,7 @@ class Calls:
     ) -> ProcessInstance:
         """End a process; nothing is undone."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/cancel",
                 answer=ProcessInstance,
@@ -777,7 +791,7 @@ class Calls:
     ) -> ProcessInstance:
         """Let a suspended process go on: a step that failed is tried again. To leave a wait, `If-Match` has to make sure of the version."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/ui/workflows/{placed(id)}/resume",
                 answer=ProcessInstance,
@@ -791,7 +805,7 @@ class Calls:
     def list_definitions(self, *, cursor: str = "", limit: int = 100, name: str = "") -> Listing[DefinitionInfo]:
         """List published versions by name, each oldest first; those of the tenant and those that all share."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/definitions",
                 answer=Listing[DefinitionInfo],
@@ -802,13 +816,15 @@ class Calls:
     def publish_definition(self, body: dict[str, object], *, idempotency_key: str = "") -> DefinitionInfo:
         """Publish a workflow that is given as data, for the tenant; the same again changes nothing."""
         return self._line.ask(
-            Request(method="POST", path="/api/v1/definitions", answer=DefinitionInfo, body=body, key=idempotency_key)
+            ClientRequest(
+                method="POST", path="/api/v1/definitions", answer=DefinitionInfo, body=body, key=idempotency_key
+            )
         )
 
     def validate_definition(self, body: dict[str, object], *, idempotency_key: str = "") -> DefinitionCheck:
         """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/definitions/validate",
                 answer=DefinitionCheck,
@@ -822,7 +838,7 @@ class Calls:
     ) -> FilePublication:
         """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/definitions/files",
                 answer=FilePublication,
@@ -835,7 +851,7 @@ class Calls:
     def validate_file(self, body: object, *, name: str = "the file", idempotency_key: str = "") -> FileCheck:
         """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/definitions/files/validate",
                 answer=FileCheck,
@@ -850,7 +866,7 @@ class Calls:
     ) -> FileChanges:
         """How a workflow of a file differs from a published version of it, the newest if none is named."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/definitions/files/diff",
                 answer=FileChanges,
@@ -877,7 +893,7 @@ class Calls:
     ) -> DryRun:
         """Which way a run of a workflow of a file would take, which need not be published; nothing is written."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/definitions/files/dry-run",
                 answer=DryRun,
@@ -913,7 +929,7 @@ class Calls:
     def list_archived(self, *, cursor: str = "", limit: int = 100) -> Listing[ArchivedDefinition]:
         """List the versions that are out of use, by name."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/definitions/archived",
                 answer=Listing[ArchivedDefinition],
@@ -924,7 +940,7 @@ class Calls:
     def archive_definition(self, name: str, *, version: str, reason: str = "", idempotency_key: str = "") -> None:
         """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/definitions/{placed(name)}/archive",
                 answer=type(None),
@@ -936,7 +952,7 @@ class Calls:
     def restore_definition(self, name: str, *, version: str, idempotency_key: str = "") -> None:
         """Take a version that was archived into use again."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/definitions/{placed(name)}/restore",
                 answer=type(None),
@@ -948,7 +964,7 @@ class Calls:
     def get_definition(self, name: str, *, version: str = "") -> DefinitionInfo:
         """Look at one version: whose it is, its hash, who published it."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/definitions/{placed(name)}",
                 answer=DefinitionInfo,
@@ -972,7 +988,7 @@ class Calls:
     ) -> DryRun:
         """Which way a run would take; nothing is written, nobody is told anything, and no handler is called."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/definitions/{placed(name)}/dry-run",
                 answer=DryRun,
@@ -1005,7 +1021,7 @@ class Calls:
     def diff_definition(self, name: str, *, old: str, new: str = "") -> FileChanges:
         """How two published versions of a workflow differ; the newest if the second one is not named."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/definitions/{placed(name)}/diff",
                 answer=FileChanges,
@@ -1016,7 +1032,7 @@ class Calls:
     def get_source(self, name: str, *, version: str = "") -> dict[str, object]:
         """A version as data, which can be changed and published as another one."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/definitions/{placed(name)}/source",
                 answer=dict[str, object],
@@ -1029,7 +1045,7 @@ class Calls:
     ) -> list[PausePoint]:
         """List the steps at which runs of a version rest, each once: what for, and how they go on."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/definitions/{placed(name)}/pause-points",
                 answer=list[PausePoint],
@@ -1042,7 +1058,7 @@ class Calls:
     ) -> Drawing:
         """A drawing of a version."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/definitions/{placed(name)}/diagram",
                 answer=Drawing,
@@ -1064,7 +1080,7 @@ class Calls:
     ) -> Listing[HumanTask]:
         """List questions that wait for an answer, oldest first: those in the caller's inbox, unless it says otherwise."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/tasks",
                 answer=Listing[HumanTask],
@@ -1095,12 +1111,12 @@ class Calls:
 
     def count_tasks(self) -> TaskCounts:
         """How many questions wait for the caller."""
-        return self._line.ask(Request(method="GET", path="/api/v1/tasks/counts", answer=TaskCounts))
+        return self._line.ask(ClientRequest(method="GET", path="/api/v1/tasks/counts", answer=TaskCounts))
 
     def list_decided(self, *, cursor: str = "", limit: int = 100) -> Listing[DecidedTask]:
         """What the caller has decided, newest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/tasks/decided",
                 answer=Listing[DecidedTask],
@@ -1110,7 +1126,7 @@ class Calls:
 
     def stream_inbox(self, *, last: int = 0) -> Iterator[StreamEvent[TaskCounts]]:
         """How many questions wait for the caller, whenever that changes, as server-sent events: `counts`."""
-        return self._line.listen(Request(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
+        return self._line.listen(ClientRequest(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
 
     def decide_tasks(
         self,
@@ -1123,7 +1139,7 @@ class Calls:
     ) -> TaskOutcomes:
         """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/tasks/decide",
                 answer=TaskOutcomes,
@@ -1137,7 +1153,7 @@ class Calls:
 
     def get_task(self, id: UUID | str) -> TaskDetails:
         """Look at one question with all who are or were asked, their decisions and comments, and its form."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/tasks/{placed(id)}", answer=TaskDetails))
+        return self._line.ask(ClientRequest(method="GET", path=f"/api/v1/tasks/{placed(id)}", answer=TaskDetails))
 
     def decide_task(
         self,
@@ -1152,7 +1168,7 @@ class Calls:
     ) -> None:
         """Answer a question by one of its outcomes."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/decide",
                 answer=type(None),
@@ -1182,7 +1198,7 @@ class Calls:
     ) -> None:
         """Answer yes, in whatever word the definition has for it."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/approve",
                 answer=type(None),
@@ -1211,7 +1227,7 @@ class Calls:
     ) -> None:
         """Answer no, in whatever word the definition has for it."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/reject",
                 answer=type(None),
@@ -1240,7 +1256,7 @@ class Calls:
     ) -> None:
         """Answer neither yes nor no, where the step allows it."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/abstain",
                 answer=type(None),
@@ -1262,7 +1278,7 @@ class Calls:
     ) -> None:
         """Take one's decision back, as long as the question is open."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/withdraw-decision",
                 answer=type(None),
@@ -1274,7 +1290,7 @@ class Calls:
     def claim_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Take a question for oneself: nobody else can decide it then."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/claim",
                 answer=type(None),
@@ -1286,7 +1302,7 @@ class Calls:
     def release_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Give a question back that one has claimed."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/release",
                 answer=type(None),
@@ -1300,7 +1316,7 @@ class Calls:
     ) -> None:
         """Have another user decide in one's place."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/delegate",
                 answer=type(None),
@@ -1316,7 +1332,7 @@ class Calls:
     ) -> None:
         """Ask somebody else instead; it takes `task:reassign`."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/reassign",
                 answer=type(None),
@@ -1330,7 +1346,7 @@ class Calls:
     ) -> None:
         """Ask somebody else as well; it takes `task:add_approver`."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/approvers",
                 answer=type(None),
@@ -1344,7 +1360,7 @@ class Calls:
     ) -> None:
         """Have a question escalate now."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/escalate",
                 answer=type(None),
@@ -1356,7 +1372,7 @@ class Calls:
     def comment_on_task(self, id: UUID | str, *, text: str, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Say something about a question, or answer one that was asked back."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/comments",
                 answer=type(None),
@@ -1368,7 +1384,7 @@ class Calls:
     def ask_back(self, id: UUID | str, *, text: str, on_behalf_of: str = "", idempotency_key: str = "") -> None:
         """Ask back before one decides."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/questions",
                 answer=type(None),
@@ -1382,7 +1398,7 @@ class Calls:
     ) -> None:
         """Take the question itself back: nobody decides any more."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/tasks/{placed(id)}/withdraw",
                 answer=type(None),
@@ -1396,7 +1412,7 @@ class Calls:
     ) -> Listing[DocumentSummary]:
         """List the documents of a type, newest first; who may not look at all runs names themselves as `requester`."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}",
                 answer=Listing[DocumentSummary],
@@ -1418,7 +1434,7 @@ class Calls:
     ) -> DocumentView:
         """Create a document of a type; its workflow begins with it."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}",
                 answer=DocumentView,
@@ -1430,7 +1446,9 @@ class Calls:
     def read_document(self, type: str, document: str) -> DocumentView:
         """Look at a document as it is, whether it can be edited, and what the caller can ask for from here."""
         return self._line.ask(
-            Request(method="GET", path=f"/api/v1/documents/{placed(type)}/{placed(document)}", answer=DocumentView)
+            ClientRequest(
+                method="GET", path=f"/api/v1/documents/{placed(type)}/{placed(document)}", answer=DocumentView
+            )
         )
 
     def change_document(
@@ -1446,7 +1464,7 @@ class Calls:
     ) -> DocumentView:
         """Change a document; where an edit is an amendment, the answer is the document that takes its place, with `is_amendment`. `If-Match` makes sure of the version that was seen."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="PATCH",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}",
                 answer=DocumentView,
@@ -1470,7 +1488,7 @@ class Calls:
     ) -> EditCheck:
         """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/check-edit",
                 answer=EditCheck,
@@ -1491,7 +1509,7 @@ class Calls:
     ) -> DocumentView:
         """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/notify-mutation",
                 answer=DocumentView,
@@ -1515,7 +1533,7 @@ class Calls:
     ) -> DocumentView:
         """Ask for a transition of the lifecycle, such as submit or cancel; its gate performs it, at once or when the body of its slot is done."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/transitions",
                 answer=DocumentView,
@@ -1538,7 +1556,7 @@ class Calls:
     ) -> DocumentView:
         """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/amend",
                 answer=DocumentView,
@@ -1564,7 +1582,7 @@ class Calls:
     ) -> DocumentView:
         """Have a document managed that was there before: it waits at the status that it has, with its version."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/adopt",
                 answer=DocumentView,
@@ -1581,7 +1599,7 @@ class Calls:
     ) -> Redaction:
         """Take the values of fields out of a document and its history for good: hashes stand in their place."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/redact",
                 answer=Redaction,
@@ -1595,7 +1613,7 @@ class Calls:
     ) -> Listing[DocumentVersion]:
         """List every version that a document had, the first one first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions",
                 answer=Listing[DocumentVersion],
@@ -1606,7 +1624,7 @@ class Calls:
     def get_document_version(self, type: str, document: str, version: int) -> DocumentVersion:
         """Look at one version of a document, exactly as it was."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}",
                 answer=DocumentVersion,
@@ -1616,7 +1634,7 @@ class Calls:
     def get_document_page(self, type: str, document: str, version: int) -> str:
         """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/versions/{placed(version)}/page",
                 answer=str,
@@ -1626,7 +1644,7 @@ class Calls:
     def diff_document(self, type: str, document: str, *, old: int, new: int) -> FieldDifferences:
         """What is different in two versions, field by field; of sensitive fields only that they are."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/diff",
                 answer=FieldDifferences,
@@ -1639,7 +1657,7 @@ class Calls:
     ) -> Listing[DocumentMutation]:
         """List what was done to a document, in order: by people, and by its workflow."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/mutations",
                 answer=Listing[DocumentMutation],
@@ -1652,7 +1670,7 @@ class Calls:
     ) -> Listing[AuditLine]:
         """List who did what to a document, when, from where, why and how, steps of its workflow included."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/audit",
                 answer=Listing[AuditLine],
@@ -1665,7 +1683,7 @@ class Calls:
     ) -> Listing[DocumentRound]:
         """List the rounds of a document: its ways from a state to its rest."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/rounds",
                 answer=Listing[DocumentRound],
@@ -1678,7 +1696,7 @@ class Calls:
     ) -> Listing[DocumentLink]:
         """List the documents and runs that a document has to do with."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/links",
                 answer=Listing[DocumentLink],
@@ -1691,7 +1709,7 @@ class Calls:
     ) -> Listing[DocumentChoice]:
         """Why a document went the way it did: every step that asked something, with what it read and what came out."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/documents/{placed(type)}/{placed(document)}/choices",
                 answer=Listing[DocumentChoice],
@@ -1702,7 +1720,7 @@ class Calls:
     def list_templates(self, *, cursor: str = "", limit: int = 100) -> Listing[BodyTemplate]:
         """List the templates that come with the package, with what can be said to each."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/body-templates",
                 answer=Listing[BodyTemplate],
@@ -1721,7 +1739,7 @@ class Calls:
     ) -> BodyDraft:
         """Begin a draft from a template, for the newest envelope of its type, or of another type with the same slots."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/body-templates/{placed(template)}/instantiate",
                 answer=BodyDraft,
@@ -1735,13 +1753,13 @@ class Calls:
     def check_body(self, body: object, *, idempotency_key: str = "") -> BodyCheck:
         """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
         return self._line.ask(
-            Request(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body, key=idempotency_key)
+            ClientRequest(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body, key=idempotency_key)
         )
 
     def list_drafts(self, *, cursor: str = "", limit: int = 100, type: str = "") -> Listing[BodyDraft]:
         """List the open drafts, of one type or of all, oldest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/body-drafts",
                 answer=Listing[BodyDraft],
@@ -1752,7 +1770,7 @@ class Calls:
     def begin_draft(self, body: object, *, comment: str = "", idempotency_key: str = "") -> BodyDraft:
         """Begin a draft, given as YAML or JSON; what is wrong with it comes with the answer, and is saved too."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/body-drafts",
                 answer=BodyDraft,
@@ -1764,14 +1782,16 @@ class Calls:
 
     def get_draft(self, draft: str) -> BodyDraft:
         """Look at one draft, with everything that is wrong with it."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}", answer=BodyDraft))
+        return self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}", answer=BodyDraft)
+        )
 
     def save_draft(
         self, draft: str, body: object, *, comment: str = "", idempotency_key: str = "", if_version: int | None = None
     ) -> BodyDraft:
         """Save the next revision of a draft; `If-Match` makes sure of the revision that was seen."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/body-drafts/{placed(draft)}",
                 answer=BodyDraft,
@@ -1785,7 +1805,7 @@ class Calls:
     def discard_draft(self, draft: str, *, idempotency_key: str = "") -> None:
         """Forget a draft."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE", path=f"/api/v1/body-drafts/{placed(draft)}", answer=type(None), key=idempotency_key
             )
         )
@@ -1801,7 +1821,7 @@ class Calls:
     ) -> BodyVersion:
         """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/body-drafts/{placed(draft)}/publish",
                 answer=BodyVersion,
@@ -1816,7 +1836,7 @@ class Calls:
     def diff_draft(self, draft: str, *, against: int | None = None) -> Difference:
         """What a draft changes, slot by slot: beside the bare envelope, or a version that was published."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/body-drafts/{placed(draft)}/diff",
                 answer=Difference,
@@ -1827,19 +1847,19 @@ class Calls:
     def export_draft(self, draft: str) -> Exported:
         """A draft as YAML with its hash, to be reviewed and kept in git."""
         return self._line.ask(
-            Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/export", answer=Exported)
+            ClientRequest(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/export", answer=Exported)
         )
 
     def play_draft(self, draft: str) -> Scenarios:
         """Play the scenarios of a draft; nothing is written."""
         return self._line.ask(
-            Request(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/scenarios", answer=Scenarios)
+            ClientRequest(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}/scenarios", answer=Scenarios)
         )
 
     def list_bodies(self, *, cursor: str = "", limit: int = 100) -> Listing[BodyVersion]:
         """List the bodies in force, by type."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/bodies",
                 answer=Listing[BodyVersion],
@@ -1850,7 +1870,7 @@ class Calls:
     def get_body(self, type: str, *, version: int = 0) -> BodyVersion:
         """Look at one version of a body, the one in force if none is named."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/bodies/{placed(type)}",
                 answer=BodyVersion,
@@ -1861,7 +1881,7 @@ class Calls:
     def list_body_versions(self, type: str, *, cursor: str = "", limit: int = 100) -> Listing[BodyVersion]:
         """List all versions of a type's body, oldest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/bodies/{placed(type)}/versions",
                 answer=Listing[BodyVersion],
@@ -1872,7 +1892,7 @@ class Calls:
     def diff_body(self, type: str, *, version: int = 0, against: int | None = None) -> Difference:
         """What a version changes, slot by slot: beside the bare envelope, or another version."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/bodies/{placed(type)}/diff",
                 answer=Difference,
@@ -1883,7 +1903,7 @@ class Calls:
     def export_body(self, type: str, *, version: int = 0) -> Exported:
         """A version of a body as YAML with its hash, to be kept in git; a draft is begun with it."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/bodies/{placed(type)}/export",
                 answer=Exported,
@@ -1894,7 +1914,7 @@ class Calls:
     def play_body(self, type: str, *, version: int = 0) -> Scenarios:
         """Play the scenarios of a version; nothing is written."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/bodies/{placed(type)}/scenarios",
                 answer=Scenarios,
@@ -1919,7 +1939,7 @@ class Calls:
     ) -> DryRun:
         """Which way a document would take, through what is in force or through a draft; nothing is written."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/dry-run",
                 answer=DryRun,
@@ -1954,13 +1974,15 @@ class Calls:
     def rebase_body(self, type: str, *, idempotency_key: str = "") -> BodyDraft:
         """Begin a draft of the body in force for the newest envelope; what does not fit there comes with the answer."""
         return self._line.ask(
-            Request(method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft, key=idempotency_key)
+            ClientRequest(
+                method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft, key=idempotency_key
+            )
         )
 
     def roll_back_body(self, type: str, *, version: int, comment: str = "", idempotency_key: str = "") -> BodyVersion:
         """Publish an older version again, as a new one."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/rollback",
                 answer=BodyVersion,
@@ -1972,7 +1994,7 @@ class Calls:
     def archive_body(self, type: str, *, reason: str = "", idempotency_key: str = "") -> BodyVersion:
         """Take the body in force out of force: no document begins any more until one is published."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/archive",
                 answer=BodyVersion,
@@ -1984,7 +2006,7 @@ class Calls:
     def recompile_bodies(self, *, type: str = "", dry_run: bool = False, idempotency_key: str = "") -> Recompiled:
         """Compile again what was compiled by another version of the compiler, or tell what would be."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/body-compilations",
                 answer=Recompiled,
@@ -1995,12 +2017,12 @@ class Calls:
 
     def get_publishing_rules(self) -> PublishingRules:
         """What the organisation wants of those who publish."""
-        return self._line.ask(Request(method="GET", path="/api/v1/publishing-rules", answer=PublishingRules))
+        return self._line.ask(ClientRequest(method="GET", path="/api/v1/publishing-rules", answer=PublishingRules))
 
     def put_publishing_rules(self, *, two_person: bool, idempotency_key: str = "") -> PublishingRules:
         """Say whether nobody may publish what they drafted; every change is kept."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path="/api/v1/publishing-rules",
                 answer=PublishingRules,
@@ -2012,7 +2034,7 @@ class Calls:
     def list_suspensions(self, *, cursor: str = "", limit: int = 100, type: str = "") -> Listing[WorkflowSuspension]:
         """Which workflows were taken out of use and put back, oldest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/suspensions",
                 answer=Listing[WorkflowSuspension],
@@ -2025,7 +2047,7 @@ class Calls:
     ) -> WorkflowSuspension:
         """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/suspend",
                 answer=WorkflowSuspension,
@@ -2039,7 +2061,7 @@ class Calls:
     ) -> WorkflowSuspension:
         """Put a workflow back; the documents go on that were paused with it."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/lift",
                 answer=WorkflowSuspension,
@@ -2064,7 +2086,7 @@ class Calls:
     ) -> DocumentMoves:
         """Have documents follow another version of their workflow from where they are, or tell which could."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/bodies/{placed(type)}/move",
                 answer=DocumentMoves,
@@ -2088,7 +2110,7 @@ class Calls:
     def list_contracts(self, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
         """List the newest version of each contract that the tenant has or shares, by type."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/contracts",
                 answer=Listing[ContractVersion],
@@ -2101,7 +2123,7 @@ class Calls:
     ) -> ContractVersion:
         """Publish a contract of the tenant's own, given as YAML or JSON; the same again changes nothing."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/contracts",
                 answer=ContractVersion,
@@ -2114,7 +2136,7 @@ class Calls:
     def get_contract(self, type: str, *, version: int = 0) -> ContractVersion:
         """Look at one version of a contract, the newest if none is named."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/contracts/{placed(type)}",
                 answer=ContractVersion,
@@ -2125,7 +2147,7 @@ class Calls:
     def list_contract_versions(self, type: str, *, cursor: str = "", limit: int = 100) -> Listing[ContractVersion]:
         """List all versions of a contract, oldest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/contracts/{placed(type)}/versions",
                 answer=Listing[ContractVersion],
@@ -2136,7 +2158,7 @@ class Calls:
     def diff_contract(self, type: str, *, old: int, new: int = 0) -> ContractChanges:
         """What differs between two versions of a contract."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/contracts/{placed(type)}/diff",
                 answer=ContractChanges,
@@ -2147,7 +2169,7 @@ class Calls:
     def export_contract(self, type: str, *, version: int = 0) -> Exported:
         """A version of a contract as YAML with its hash, to be kept in git."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/contracts/{placed(type)}/export",
                 answer=Exported,
@@ -2160,7 +2182,7 @@ class Calls:
     ) -> RecompiledContracts:
         """Compile again the bare workflows of the tenant's own contracts that an older version of the compiler has compiled, or tell which would be."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/contract-compilations",
                 answer=RecompiledContracts,
@@ -2172,13 +2194,15 @@ class Calls:
     def check_contract(self, body: object, *, idempotency_key: str = "") -> ContractCheck:
         """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
         return self._line.ask(
-            Request(method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body, key=idempotency_key)
+            ClientRequest(
+                method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body, key=idempotency_key
+            )
         )
 
     def list_charters(self, *, cursor: str = "", limit: int = 100) -> Listing[Charter]:
         """List all versions of all rules and settings, by name, each oldest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/charters",
                 answer=Listing[Charter],
@@ -2188,12 +2212,14 @@ class Calls:
 
     def refresh_charters(self, *, idempotency_key: str = "") -> None:
         """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
-        self._line.ask(Request(method="POST", path="/api/v1/charters/refresh", answer=type(None), key=idempotency_key))
+        self._line.ask(
+            ClientRequest(method="POST", path="/api/v1/charters/refresh", answer=type(None), key=idempotency_key)
+        )
 
     def get_charter(self, charter: str, *, version: int = 0) -> Charter:
         """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/charters/{placed(charter)}",
                 answer=Charter,
@@ -2213,7 +2239,7 @@ class Calls:
     ) -> Charter:
         """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/charters/{placed(charter)}",
                 answer=Charter,
@@ -2229,7 +2255,7 @@ class Calls:
     def list_invariants(self, *, cursor: str = "", limit: int = 100) -> Listing[Invariant]:
         """List the rules that every document keeps, and what to do where one does not hold."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/invariants",
                 answer=Listing[Invariant],
@@ -2240,7 +2266,7 @@ class Calls:
     def check_documents(self, *, cursor: str = "", limit: int = 100, rules: Sequence[str] = ()) -> InvariantPage:
         """Look at a stretch of the documents, newest first, whether the rules hold in them: `next` is the cursor of the stretch behind."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/invariants/documents",
                 answer=InvariantPage,
@@ -2253,13 +2279,13 @@ class Calls:
     def check_document(self, id: UUID | str) -> list[Violation]:
         """Where one document breaks a rule; it is named by the id of its run."""
         return self._line.ask(
-            Request(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
+            ClientRequest(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
         )
 
     def repair_document(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Mended:
         """Set a document right from its history: what is stored of it is made again, and its calls with it."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/invariants/documents/{placed(id)}/repair",
                 answer=Mended,
@@ -2273,7 +2299,7 @@ class Calls:
     ) -> InvariantPage:
         """Look at the stretch of documents behind the last one; the database remembers how far that was."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/invariants/patrol",
                 answer=InvariantPage,
@@ -2285,7 +2311,7 @@ class Calls:
     def check_workflows(self, *, cursor: str = "", limit: int = 100) -> Listing[Violation]:
         """List where the published workflows of documents break a rule."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/invariants/workflows",
                 answer=Listing[Violation],
@@ -2296,7 +2322,7 @@ class Calls:
     def verify_seals(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
         """Look at a stretch of the seals: whether none is missing or was changed, and whether the histories are as they were sealed."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/seals",
                 answer=SealCheck,
@@ -2306,12 +2332,12 @@ class Calls:
 
     def last_seal(self) -> LastSeal:
         """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
-        return self._line.ask(Request(method="GET", path="/api/v1/seals/head", answer=LastSeal))
+        return self._line.ask(ClientRequest(method="GET", path="/api/v1/seals/head", answer=LastSeal))
 
     def hold_seal(self, *, number: int, link: str) -> KeptSeal:
         """Whether a seal is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/seals/kept",
                 answer=KeptSeal,
@@ -2322,7 +2348,7 @@ class Calls:
     def seal_histories(self, *, cursor: UUID | None = None, limit: int = 1000, idempotency_key: str = "") -> SealedPage:
         """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/seals",
                 answer=SealedPage,
@@ -2342,7 +2368,7 @@ class Calls:
     ) -> Report:
         """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/reports/{placed(name)}",
                 answer=Report,
@@ -2365,7 +2391,7 @@ class Calls:
     ) -> Listing[DeadLetter]:
         """List what gave up, oldest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/dead-letters",
                 answer=Listing[DeadLetter],
@@ -2386,7 +2412,7 @@ class Calls:
     def group_letters(self, *, definition: str = "") -> LetterGroups:
         """What gave up, put together by cause, the largest group first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/dead-letters/groups",
                 answer=LetterGroups,
@@ -2396,12 +2422,14 @@ class Calls:
 
     def get_letter(self, number: int) -> DeadLetter:
         """Look at one dead letter."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/dead-letters/{placed(number)}", answer=DeadLetter))
+        return self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/dead-letters/{placed(number)}", answer=DeadLetter)
+        )
 
     def requeue_letter(self, number: int, *, input: dict[str, object] | None = None, idempotency_key: str = "") -> None:
         """Put what gave up back to work."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/dead-letters/{placed(number)}/requeue",
                 answer=type(None),
@@ -2413,7 +2441,7 @@ class Calls:
     def retry_compensation(self, number: int, *, idempotency_key: str = "") -> None:
         """Try again to undo a step."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/dead-letters/{placed(number)}/retry-compensation",
                 answer=type(None),
@@ -2424,7 +2452,7 @@ class Calls:
     def discard_letter(self, number: int, *, idempotency_key: str = "") -> None:
         """Forget what gave up."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/dead-letters/{placed(number)}/discard",
                 answer=type(None),
@@ -2449,7 +2477,7 @@ class Calls:
     ) -> Listing[InstanceInfo]:
         """List instances of any kind, those of deciders too, newest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/instances",
                 answer=Listing[InstanceInfo],
@@ -2487,7 +2515,7 @@ class Calls:
     def compare_sent(self, *, keys: list[str], idempotency_key: str = "") -> list[SentEffect]:
         """What the database knows of effects that receivers have seen, for whoever has restored it: which will be sent again, and which it has lost."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/instances/sent-effects",
                 answer=list[SentEffect],
@@ -2499,7 +2527,7 @@ class Calls:
     def delete_instance(self, id: UUID | str, *, force: bool = False, idempotency_key: str = "") -> None:
         """Delete an instance that has ended, whole, with its history."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE",
                 path=f"/api/v1/instances/{placed(id)}",
                 answer=type(None),
@@ -2513,7 +2541,7 @@ class Calls:
     ) -> Listing[InboxMessage]:
         """List the commands that were accepted and wait for their turn, in order."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/inbox",
                 answer=Listing[InboxMessage],
@@ -2527,7 +2555,9 @@ class Calls:
     def bury_message(self, number: int, *, idempotency_key: str = "") -> None:
         """Move a command that waits to the dead letters: it can be discarded or requeued there."""
         self._line.ask(
-            Request(method="POST", path=f"/api/v1/inbox/{placed(number)}/bury", answer=type(None), key=idempotency_key)
+            ClientRequest(
+                method="POST", path=f"/api/v1/inbox/{placed(number)}/bury", answer=type(None), key=idempotency_key
+            )
         )
 
     def publish_event(
@@ -2540,13 +2570,13 @@ class Calls:
         ttl_seconds: float | None = None,
         match_one: bool = False,
         idempotency_key: str = "",
-    ) -> Published:
+    ) -> PublishedEventAnswer:
         """Tell whoever waits for it that something happened."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/events",
-                answer=Published,
+                answer=PublishedEventAnswer,
                 body=said(
                     {
                         "event": event,
@@ -2565,7 +2595,7 @@ class Calls:
     def list_events(self, *, cursor: str = "", limit: int = 100, event: str = "") -> Listing[PublishedEvent]:
         """List the events that are kept, oldest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/events",
                 answer=Listing[PublishedEvent],
@@ -2577,12 +2607,14 @@ class Calls:
 
     def get_event(self, event_id: str) -> PublishedEvent:
         """Look at one event, with who took it and what it started."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/events/{placed(event_id)}", answer=PublishedEvent))
+        return self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/events/{placed(event_id)}", answer=PublishedEvent)
+        )
 
     def list_notifications(self, *, cursor: str = "", limit: int = 100, unread: bool = False) -> Listing[Notification]:
         """List what the caller was told, newest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/notifications",
                 answer=Listing[Notification],
@@ -2594,18 +2626,18 @@ class Calls:
 
     def count_unread(self) -> Count:
         """How much of it was not read."""
-        return self._line.ask(Request(method="GET", path="/api/v1/notifications/unread-count", answer=Count))
+        return self._line.ask(ClientRequest(method="GET", path="/api/v1/notifications/unread-count", answer=Count))
 
     def mark_all_read(self, *, idempotency_key: str = "") -> Count:
         """Have all of it read; how much had not been."""
         return self._line.ask(
-            Request(method="POST", path="/api/v1/notifications/read-all", answer=Count, key=idempotency_key)
+            ClientRequest(method="POST", path="/api/v1/notifications/read-all", answer=Count, key=idempotency_key)
         )
 
     def mark_read(self, number: int, *, idempotency_key: str = "") -> None:
         """Have one read."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/notifications/{placed(number)}/read",
                 answer=type(None),
@@ -2616,7 +2648,7 @@ class Calls:
     def list_pauses(self, *, cursor: str = "", limit: int = 100, with_ended: bool = False) -> Listing[PauseInfo]:
         """List what is paused, or was, newest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/pauses",
                 answer=Listing[PauseInfo],
@@ -2641,7 +2673,7 @@ class Calls:
     ) -> PauseInfo:
         """Hold back a definition, a version, a step, or the whole tenant."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/pauses",
                 answer=PauseInfo,
@@ -2671,12 +2703,12 @@ class Calls:
 
     def get_pause(self, number: int) -> PauseInfo:
         """Look at one pause: how much it holds."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/pauses/{placed(number)}", answer=PauseInfo))
+        return self._line.ask(ClientRequest(method="GET", path=f"/api/v1/pauses/{placed(number)}", answer=PauseInfo))
 
     def end_pause(self, number: int, *, reason: str = "", idempotency_key: str = "") -> PauseInfo:
         """End a pause."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/pauses/{placed(number)}/resume",
                 answer=PauseInfo,
@@ -2688,7 +2720,7 @@ class Calls:
     def list_people(self, *, cursor: str = "", limit: int = 100) -> Listing[Principal]:
         """List everybody by id."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/directory/people",
                 answer=Listing[Principal],
@@ -2699,7 +2731,7 @@ class Calls:
     def get_person(self, person: str) -> Principal:
         """Look at somebody."""
         return self._line.ask(
-            Request(method="GET", path=f"/api/v1/directory/people/{placed(person)}", answer=Principal)
+            ClientRequest(method="GET", path=f"/api/v1/directory/people/{placed(person)}", answer=Principal)
         )
 
     def put_person(
@@ -2715,7 +2747,7 @@ class Calls:
     ) -> Principal:
         """Write somebody into the directory, or change them."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/directory/people/{placed(person)}",
                 answer=Principal,
@@ -2732,7 +2764,7 @@ class Calls:
     ) -> Principal:
         """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/directory/people/{placed(person)}/preferences",
                 answer=Principal,
@@ -2744,7 +2776,7 @@ class Calls:
     def activate_person(self, person: str, *, idempotency_key: str = "") -> None:
         """Let somebody decide and be asked again."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/directory/people/{placed(person)}/activate",
                 answer=type(None),
@@ -2755,7 +2787,7 @@ class Calls:
     def deactivate_person(self, person: str, *, idempotency_key: str = "") -> None:
         """Let somebody neither decide nor be asked."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/directory/people/{placed(person)}/deactivate",
                 answer=type(None),
@@ -2766,7 +2798,7 @@ class Calls:
     def list_roles(self, person: str) -> list[str]:
         """The roles of somebody now."""
         return self._line.ask(
-            Request(method="GET", path=f"/api/v1/directory/people/{placed(person)}/roles", answer=list[str])
+            ClientRequest(method="GET", path=f"/api/v1/directory/people/{placed(person)}/roles", answer=list[str])
         )
 
     def grant_role(
@@ -2780,7 +2812,7 @@ class Calls:
     ) -> None:
         """Give somebody a role, for a period if it says so."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/directory/people/{placed(person)}/roles/{placed(role)}",
                 answer=type(None),
@@ -2792,7 +2824,7 @@ class Calls:
     def revoke_role(self, person: str, role: str, *, idempotency_key: str = "") -> Done:
         """Take a role from somebody."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE",
                 path=f"/api/v1/directory/people/{placed(person)}/roles/{placed(role)}",
                 answer=Done,
@@ -2803,7 +2835,7 @@ class Calls:
     def list_holders(self, role: str, *, cursor: str = "", limit: int = 100) -> Listing[Principal]:
         """List those who have a role now."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/directory/roles/{placed(role)}/holders",
                 answer=Listing[Principal],
@@ -2814,7 +2846,7 @@ class Calls:
     def list_delegations(self, *, person: str) -> list[Delegation]:
         """The delegations by and to somebody that are not over."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/directory/delegations",
                 answer=list[Delegation],
@@ -2836,7 +2868,7 @@ class Calls:
     ) -> Delegation:
         """Let somebody decide for somebody else; for oneself it takes no capability."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/directory/delegations",
                 answer=Delegation,
@@ -2859,7 +2891,7 @@ class Calls:
     def end_delegation(self, number: int, *, idempotency_key: str = "") -> Done:
         """Have a delegation end now."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE",
                 path=f"/api/v1/directory/delegations/{placed(number)}",
                 answer=Done,
@@ -2870,7 +2902,7 @@ class Calls:
     def list_absences(self, *, person: str) -> list[Absence]:
         """The absences of somebody that are not over."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/directory/absences",
                 answer=list[Absence],
@@ -2889,7 +2921,7 @@ class Calls:
     ) -> Absence:
         """Say that somebody is away; for oneself it takes no capability."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/directory/absences",
                 answer=Absence,
@@ -2904,7 +2936,7 @@ class Calls:
     def end_absence(self, number: int, *, idempotency_key: str = "") -> Done:
         """Say that somebody is back."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE", path=f"/api/v1/directory/absences/{placed(number)}", answer=Done, key=idempotency_key
             )
         )
@@ -2912,7 +2944,7 @@ class Calls:
     def list_stranded(self, *, cursor: str = "", limit: int = 100) -> Listing[HumanTask]:
         """List open questions that only deactivated people could decide."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/directory/stranded-tasks",
                 answer=Listing[HumanTask],
@@ -2923,7 +2955,7 @@ class Calls:
     def list_changes(self, *, cursor: str = "", limit: int = 100, person: str = "") -> Listing[DirectoryChange]:
         """List who changed what and when, newest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/directory/changes",
                 answer=Listing[DirectoryChange],
@@ -2936,7 +2968,7 @@ class Calls:
     def list_chains(self, *, cursor: str = "", limit: int = 100) -> Listing[Chain]:
         """List the newest version of each chain."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/chains",
                 answer=Listing[Chain],
@@ -2949,7 +2981,7 @@ class Calls:
     ) -> Chain:
         """Publish a chain, as the version behind the newest one."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/chains",
                 answer=Chain,
@@ -2961,7 +2993,7 @@ class Calls:
     def get_chain(self, name: str, *, version: int = 0) -> Chain:
         """Look at one version of a chain."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/chains/{placed(name)}",
                 answer=Chain,
@@ -2972,7 +3004,7 @@ class Calls:
     def list_chain_versions(self, name: str, *, cursor: str = "", limit: int = 100) -> Listing[Chain]:
         """List all versions of a chain, oldest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/chains/{placed(name)}/versions",
                 answer=Listing[Chain],
@@ -2994,7 +3026,7 @@ class Calls:
     ) -> NewApiKey:
         """Make an API key. Its secret is in this answer and nowhere else."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/keys",
                 answer=NewApiKey,
@@ -3017,7 +3049,7 @@ class Calls:
     def list_keys(self, *, cursor: str = "", limit: int = 100) -> Listing[ApiKey]:
         """List the API keys of the tenant, revoked ones included, oldest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/keys",
                 answer=Listing[ApiKey],
@@ -3027,18 +3059,18 @@ class Calls:
 
     def get_key(self, key: str) -> ApiKey:
         """Look at one key, without its secret."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/keys/{placed(key)}", answer=ApiKey))
+        return self._line.ask(ClientRequest(method="GET", path=f"/api/v1/keys/{placed(key)}", answer=ApiKey))
 
     def revoke_key(self, key: str, *, idempotency_key: str = "") -> ApiKey:
         """End a key, for good."""
         return self._line.ask(
-            Request(method="POST", path=f"/api/v1/keys/{placed(key)}/revoke", answer=ApiKey, key=idempotency_key)
+            ClientRequest(method="POST", path=f"/api/v1/keys/{placed(key)}/revoke", answer=ApiKey, key=idempotency_key)
         )
 
     def list_refusals(self, *, cursor: str = "", limit: int = 100) -> Listing[RefusedRequest]:
         """List requests that were refused because of who asked, newest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/audit/refusals",
                 answer=Listing[RefusedRequest],
@@ -3051,7 +3083,7 @@ class Calls:
     ) -> Listing[Change]:
         """List changes of people, definitions, keys, rules and pauses, newest first: who, on whose behalf, why, and the values before and after."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/audit/changes",
                 answer=Listing[Change],
@@ -3065,7 +3097,7 @@ class Calls:
     def list_acts(self, id: UUID | str, *, cursor: str = "", limit: int = 100) -> Listing[AuditEntry]:
         """List what callers did to an instance, in order: a run, a document, a schedule or a batch."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/audit/instances/{placed(id)}",
                 answer=Listing[AuditEntry],
@@ -3075,12 +3107,12 @@ class Calls:
 
     def tell_me(self) -> Me:
         """Who the caller is, and what they may do."""
-        return self._line.ask(Request(method="GET", path="/api/v1/me", answer=Me))
+        return self._line.ask(ClientRequest(method="GET", path="/api/v1/me", answer=Me))
 
     def list_schedules(self, *, cursor: str = "", limit: int = 100, workflow: str = "") -> Listing[Schedule]:
         """List the schedules, the newest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/schedules",
                 answer=Listing[Schedule],
@@ -3093,7 +3125,9 @@ class Calls:
 
     def get_schedule(self, schedule: str) -> Schedule:
         """Look at one schedule: what it says, its next time, and what it runs."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/schedules/{placed(schedule)}", answer=Schedule))
+        return self._line.ask(
+            ClientRequest(method="GET", path=f"/api/v1/schedules/{placed(schedule)}", answer=Schedule)
+        )
 
     def put_schedule(
         self,
@@ -3120,7 +3154,7 @@ class Calls:
     ) -> Schedule:
         """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="PUT",
                 path=f"/api/v1/schedules/{placed(schedule)}",
                 answer=Schedule,
@@ -3169,7 +3203,7 @@ class Calls:
     def delete_schedule(self, schedule: str, *, idempotency_key: str = "", if_version: int | None = None) -> None:
         """Let there be no such schedule any more; its runs go on."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE",
                 path=f"/api/v1/schedules/{placed(schedule)}",
                 answer=type(None),
@@ -3181,7 +3215,7 @@ class Calls:
     def pause_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
         """Start nothing more by itself; what passes meanwhile is not made up for."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/schedules/{placed(schedule)}/pause",
                 answer=Schedule,
@@ -3193,7 +3227,7 @@ class Calls:
     def resume_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
         """Go on with the times that are to come."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/schedules/{placed(schedule)}/resume",
                 answer=Schedule,
@@ -3211,7 +3245,7 @@ class Calls:
     ) -> FireInfo:
         """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/schedules/{placed(schedule)}/trigger",
                 answer=FireInfo,
@@ -3225,7 +3259,7 @@ class Calls:
     ) -> Schedule:
         """Start the workflow for every time of a period, one after the other or all at once. It takes `execution:start` besides, or `documents:write` if it creates documents."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/schedules/{placed(schedule)}/backfill",
                 answer=Schedule,
@@ -3237,7 +3271,7 @@ class Calls:
     def stop_backfills(self, schedule: str, *, idempotency_key: str = "") -> Schedule:
         """Start nothing more for periods; runs that there are go on."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/schedules/{placed(schedule)}/stop-backfills",
                 answer=Schedule,
@@ -3248,7 +3282,7 @@ class Calls:
     def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
         """List what became of each time, the last one first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/schedules/{placed(schedule)}/fires",
                 answer=Listing[FireInfo],
@@ -3256,13 +3290,13 @@ class Calls:
             )
         )
 
-    def list_times(self, schedule: str, *, after: datetime | None = None, limit: int = 10) -> Times:
+    def list_times(self, schedule: str, *, after: datetime | None = None, limit: int = 10) -> ScheduleTimesAnswer:
         """List the next times of a schedule."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/schedules/{placed(schedule)}/times",
-                answer=Times,
+                answer=ScheduleTimesAnswer,
                 query=said({"after": after, "limit": limit}, {"after": None, "limit": 10}),
             )
         )
@@ -3286,7 +3320,7 @@ class Calls:
     ) -> Batch:
         """Do something to many runs; what became of each, the items of the batch tell. To start, cancel or abort takes the permission that it takes alone."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/batches",
                 answer=Batch,
@@ -3326,7 +3360,7 @@ class Calls:
     def list_batches(self, *, cursor: str = "", limit: int = 100) -> Listing[Batch]:
         """List the batches, the newest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/batches",
                 answer=Listing[Batch],
@@ -3336,7 +3370,7 @@ class Calls:
 
     def get_batch(self, batch: str) -> Batch:
         """Look at one batch: how far it is, and how many items have come to what."""
-        return self._line.ask(Request(method="GET", path=f"/api/v1/batches/{placed(batch)}", answer=Batch))
+        return self._line.ask(ClientRequest(method="GET", path=f"/api/v1/batches/{placed(batch)}", answer=Batch))
 
     def list_batch_items(
         self,
@@ -3348,7 +3382,7 @@ class Calls:
     ) -> Listing[BatchItem]:
         """List what became of each item."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path=f"/api/v1/batches/{placed(batch)}/items",
                 answer=Listing[BatchItem],
@@ -3361,7 +3395,7 @@ class Calls:
     def cancel_batch(self, batch: str, *, reason: str = "", idempotency_key: str = "") -> Batch:
         """Try no more of the items; what was done stays done."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path=f"/api/v1/batches/{placed(batch)}/cancel",
                 answer=Batch,
@@ -3373,7 +3407,7 @@ class Calls:
     def list_sessions(self, *, cursor: str = "", limit: int = 100, actor: str = "") -> Listing[Session]:
         """List the sessions of browsers, ended ones included, oldest first."""
         return self._line.ask(
-            Request(
+            ClientRequest(
                 method="GET",
                 path="/api/v1/sessions",
                 answer=Listing[Session],
@@ -3386,35 +3420,37 @@ class Calls:
     def end_session(self, session: str, *, idempotency_key: str = "") -> Session:
         """Send a browser away: its session ends, for good."""
         return self._line.ask(
-            Request(method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session, key=idempotency_key)
+            ClientRequest(
+                method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session, key=idempotency_key
+            )
         )
 
     def list_workers(self) -> list[WorkerInfo]:
         """The workers that are alive, in all processes."""
-        return self._line.ask(Request(method="GET", path="/api/v1/workers", answer=list[WorkerInfo]))
+        return self._line.ask(ClientRequest(method="GET", path="/api/v1/workers", answer=list[WorkerInfo]))
 
     def list_queues(self) -> Queues:
         """How much work waits, by handler and by definition, and how much gave up, by tenant."""
-        return self._line.ask(Request(method="GET", path="/api/v1/queues", answer=Queues))
+        return self._line.ask(ClientRequest(method="GET", path="/api/v1/queues", answer=Queues))
 
     def list_missing_handlers(self) -> list[MissingHandler]:
         """Handlers that work waits for and no live worker has."""
         return self._line.ask(
-            Request(method="GET", path="/api/v1/queues/missing-handlers", answer=list[MissingHandler])
+            ClientRequest(method="GET", path="/api/v1/queues/missing-handlers", answer=list[MissingHandler])
         )
 
     def list_incidents(self) -> list[IncidentInfo]:
         """What does not go on by itself, of all tenants: questions that nobody can decide, calls that may hang, work that no code can read."""
-        return self._line.ask(Request(method="GET", path="/api/v1/incidents", answer=list[IncidentInfo]))
+        return self._line.ask(ClientRequest(method="GET", path="/api/v1/incidents", answer=list[IncidentInfo]))
 
     def list_projections(self) -> list[ProjectionInfo]:
         """How far each read model has read."""
-        return self._line.ask(Request(method="GET", path="/api/v1/projections", answer=list[ProjectionInfo]))
+        return self._line.ask(ClientRequest(method="GET", path="/api/v1/projections", answer=list[ProjectionInfo]))
 
     def drop_projection(self, projection: str, *, idempotency_key: str = "") -> None:
         """Forget how far a read model has read that no process feeds any more; its tables stay."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="DELETE",
                 path=f"/api/v1/projections/{placed(projection)}",
                 answer=type(None),
@@ -3424,12 +3460,12 @@ class Calls:
 
     def get_health(self) -> Health:
         """Whether this process does its work, and what keeps it from it."""
-        return self._line.ask(Request(method="GET", path="/api/v1/health", answer=Health))
+        return self._line.ask(ClientRequest(method="GET", path="/api/v1/health", answer=Health))
 
     def maintain(self, *, mode: Literal["none", "pause", "refuse"], idempotency_key: str = "") -> None:
         """Begin or end maintenance, in all processes."""
         self._line.ask(
-            Request(
+            ClientRequest(
                 method="POST",
                 path="/api/v1/maintenance",
                 answer=type(None),
@@ -3440,4 +3476,4 @@ class Calls:
 
     def get_metrics(self) -> str:
         """Figures of this process and of the queues, as Prometheus reads them."""
-        return self._line.ask(Request(method="GET", path="/metrics", answer=str))
+        return self._line.ask(ClientRequest(method="GET", path="/metrics", answer=str))

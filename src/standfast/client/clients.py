@@ -10,9 +10,9 @@ import httpx
 
 from standfast.client.awaitable import AsyncCalls
 from standfast.client.blocking import Calls
-from standfast.client.lines import AsyncLine, Line, options_of
+from standfast.client.lines import AsyncTransport, Transport, options_of
 from standfast.client.retries import Retries
-from standfast.client.waiting import Waiting, value_of
+from standfast.client.waiting import ResultWait, value_of
 
 _TIMEOUT_SECONDS = 40.0
 """More than a server waits for a result."""
@@ -36,14 +36,14 @@ class Client(Calls):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         http = httpx.Client(transport=transport, **options_of(address, key, timeout, partition, reason=reason))
-        super().__init__(Line(http, retries or Retries()))
+        super().__init__(Transport(http, retries or Retries()))
 
     def result(self, run: UUID | str, timeout: float | None = None) -> object:
         """Wait for the end of a run, and return what it came to.
 
         WorkflowFailedError if it does not end well; TimeoutError after `timeout` seconds, and the run goes on.
         """
-        waiting = Waiting(run, timeout)
+        waiting = ResultWait(run, timeout)
         while (ended := waiting.look(self.await_result(run, wait=waiting.seconds))) is None:
             pass
         return value_of(ended)
@@ -76,11 +76,11 @@ class AsyncClient(AsyncCalls):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         http = httpx.AsyncClient(transport=transport, **options_of(address, key, timeout, partition, reason=reason))
-        super().__init__(AsyncLine(http, retries or Retries()))
+        super().__init__(AsyncTransport(http, retries or Retries()))
 
     async def result(self, run: UUID | str, timeout: float | None = None) -> object:  # noqa: ASYNC109 - the run goes on
         """Wait for the end of a run, and return what it came to; see `Client.result`."""
-        waiting = Waiting(run, timeout)
+        waiting = ResultWait(run, timeout)
         while (ended := waiting.look(await self.await_result(run, wait=waiting.seconds))) is None:
             pass
         return value_of(ended)

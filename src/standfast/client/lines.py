@@ -11,8 +11,8 @@ from urllib.parse import quote
 import httpx
 
 from standfast.client.refusals import unreachable
-from standfast.client.requests import Request, StreamEvent
-from standfast.client.retries import Retries, Turns
+from standfast.client.requests import ClientRequest, StreamEvent
+from standfast.client.retries import Retries, RetrySequence
 from standfast.client.streams import Listening
 from standfast.errors import ConfigurationError
 
@@ -24,7 +24,7 @@ _NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeou
 _OK: Final = 200
 
 
-class Options(TypedDict):
+class HttpxOptions(TypedDict):
     """What both kinds of clients of httpx are made with."""
 
     base_url: str
@@ -47,7 +47,7 @@ def check_address(address: str) -> None:
         raise ConfigurationError(f"{address!r} is no address of a server; write it like https://standfast.example.org")
 
 
-def options_of(address: str, key: str, timeout: float, partition: str, *, reason: str = "") -> Options:
+def options_of(address: str, key: str, timeout: float, partition: str, *, reason: str = "") -> HttpxOptions:
     """How httpx is told where to and as whom; ConfigurationError for what is no address."""
     check_address(address)
     headers = {"user-agent": "standfast"} | ({"authorization": f"Bearer {key}"} if key else {})
@@ -55,7 +55,7 @@ def options_of(address: str, key: str, timeout: float, partition: str, *, reason
     headers |= {"standfast-reason": quote(reason, safe=" ")} if reason else {}
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise ConfigurationError("the key is none: it has characters that no key has")
-    return Options(
+    return HttpxOptions(
         base_url=address.rstrip("/"),
         headers=headers,
         timeout=httpx.Timeout(timeout),
@@ -64,7 +64,7 @@ def options_of(address: str, key: str, timeout: float, partition: str, *, reason
     )
 
 
-def _sent(request: Request[Any]) -> dict[str, Any]:
+def _sent(request: ClientRequest[Any]) -> dict[str, Any]:
     return {
         "method": request.method,
         "url": request.path,
@@ -84,16 +84,16 @@ def _rested(rest: float | None, http: httpx.Client | httpx.AsyncClient, error: h
     return rest
 
 
-class Line:
+class Transport:
     """A line whose callers wait."""
 
     def __init__(self, http: httpx.Client, retries: Retries) -> None:
         self._http = http
         self._retries = retries
 
-    def ask(self, request: Request[T]) -> T:
+    def ask(self, request: ClientRequest[T]) -> T:
         """The answer to a request."""
-        turns = Turns(self._retries, is_repeatable=request.is_repeatable)
+        turns = RetrySequence(self._retries, is_repeatable=request.is_repeatable)
         while True:
             try:
                 response = self._http.request(**_sent(request))
@@ -106,7 +106,7 @@ class Line:
                     return request.answered(response.status_code, response.content)
             time.sleep(rest)
 
-    def listen(self, request: Request[T], last: int) -> Iterator[StreamEvent[T]]:
+    def listen(self, request: ClientRequest[T], last: int) -> Iterator[StreamEvent[T]]:
         """The events of a stream; a line that breaks is made anew, and goes on behind the last event."""
         listening = Listening(request, self._retries, last)
         while not listening.is_over:
@@ -129,16 +129,16 @@ class Line:
         self._http.close()
 
 
-class AsyncLine:
+class AsyncTransport:
     """The same for coroutines."""
 
     def __init__(self, http: httpx.AsyncClient, retries: Retries) -> None:
         self._http = http
         self._retries = retries
 
-    async def ask(self, request: Request[T]) -> T:
+    async def ask(self, request: ClientRequest[T]) -> T:
         """The answer to a request."""
-        turns = Turns(self._retries, is_repeatable=request.is_repeatable)
+        turns = RetrySequence(self._retries, is_repeatable=request.is_repeatable)
         while True:
             try:
                 response = await self._http.request(**_sent(request))
@@ -151,7 +151,7 @@ class AsyncLine:
                     return request.answered(response.status_code, response.content)
             await asyncio.sleep(rest)
 
-    async def listen(self, request: Request[T], last: int) -> AsyncIterator[StreamEvent[T]]:
+    async def listen(self, request: ClientRequest[T], last: int) -> AsyncIterator[StreamEvent[T]]:
         """The events of a stream; a line that breaks is made anew, and goes on behind the last event."""
         listening = Listening(request, self._retries, last)
         while not listening.is_over:

@@ -20,7 +20,7 @@ _MISSING: Final = re.compile(
 _UNCOMPILED: Final = re.compile(r"(?P<name>.*?) cannot be compiled:", re.DOTALL)
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ServerProblem(msgspec.Struct, frozen=True, kw_only=True):
     """The problem details that a server answers with, as far as they say what kind of error it is."""
 
     status: int
@@ -36,7 +36,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 def error_of(status: int, content: bytes, *, key: str = "") -> e.StandfastError:
     """The error that a refusal stands for. What to do about it, and where the server's log has it, are notes of it."""
     try:
-        told = msgspec.json.decode(content, type=settled(Told))
+        told = msgspec.json.decode(content, type=settled(ServerProblem))
     except msgspec.DecodeError:
         return not_understood(status, content)
     made = _OF_ENGINE.get(told.error, _of_edge)
@@ -64,55 +64,55 @@ def unreachable(address: str, error: Exception, *, may_be_done: bool) -> e.Store
     return told
 
 
-def _missing(told: Told) -> e.StandfastError:
+def _missing(told: ServerProblem) -> e.StandfastError:
     found = _MISSING.fullmatch(told.detail)
     if found is None:
         return e.NotFoundError("such thing", "", hint=told.detail)
     return e.NotFoundError(found["kind"], ast.literal_eval(found["name"]), hint=found["hint"] or "")
 
 
-def _refused(told: Told) -> e.StandfastError:
+def _refused(told: ServerProblem) -> e.StandfastError:
     return e.RejectedError(reason=told.code, message=told.detail)
 
 
-def _forbidden(told: Told) -> e.StandfastError:
+def _forbidden(told: ServerProblem) -> e.StandfastError:
     return e.ForbiddenError(reason=told.code, message=told.detail)
 
 
-def _unfit(told: Told) -> e.StandfastError:
+def _unfit(told: ServerProblem) -> e.StandfastError:
     return e.PayloadError(told.detail, reason="" if told.code == e.PayloadError.code else told.code)
 
 
-def _reused(told: Told) -> e.StandfastError:
+def _reused(told: ServerProblem) -> e.StandfastError:
     return e.ReusedIdError(told.detail)
 
 
-def _uncompiled(told: Told) -> e.StandfastError:
+def _uncompiled(told: ServerProblem) -> e.StandfastError:
     found = _UNCOMPILED.match(told.detail)
     return e.DefinitionError(found["name"] if found else "the definition", told.errors)
 
 
-def _unexpressed(told: Told) -> e.StandfastError:
+def _unexpressed(told: ServerProblem) -> e.StandfastError:
     return e.ExpressionError(told.detail, reason=told.code)
 
 
-def _failed(told: Told) -> e.StandfastError:
+def _failed(told: ServerProblem) -> e.StandfastError:
     return e.CommandError(told.detail, decider="")
 
 
-def _lost(told: Told) -> e.StandfastError:
+def _lost(told: ServerProblem) -> e.StandfastError:
     return e.StoreUnavailableError(told.detail, may_be_done=True)
 
 
-def _misled(told: Told) -> e.StandfastError:
+def _misled(told: ServerProblem) -> e.StandfastError:
     return e.ConfigurationError(f"{told.detail}: the server is another one than this client was made for")
 
 
-def _plain(kind: Callable[[str], e.StandfastError]) -> Callable[[Told], e.StandfastError]:
+def _plain(kind: Callable[[str], e.StandfastError]) -> Callable[[ServerProblem], e.StandfastError]:
     return lambda told: kind(told.detail)
 
 
-_OF_ENGINE: Final[Mapping[str, Callable[[Told], e.StandfastError]]] = {
+_OF_ENGINE: Final[Mapping[str, Callable[[ServerProblem], e.StandfastError]]] = {
     e.StandfastError.code: _plain(e.StandfastError),
     e.DefinitionError.code: _uncompiled,
     e.ExpressionError.code: _unexpressed,
@@ -137,7 +137,7 @@ _OF_ENGINE: Final[Mapping[str, Callable[[Told], e.StandfastError]]] = {
 }
 """How each error of the library is made again. A test walks the tree, so that a new one cannot be forgotten."""
 
-_OF_EDGE: Final[Mapping[int, Callable[[Told], e.StandfastError]]] = {
+_OF_EDGE: Final[Mapping[int, Callable[[ServerProblem], e.StandfastError]]] = {
     HTTPStatus.UNAUTHORIZED: _forbidden,
     HTTPStatus.FORBIDDEN: _forbidden,
     HTTPStatus.NOT_FOUND: _misled,
@@ -150,7 +150,7 @@ _OF_EDGE: Final[Mapping[int, Callable[[Told], e.StandfastError]]] = {
 """What the edge refuses by itself, by the status, as the error that a caller would deal with in the same way; see `_of_edge` for all others."""
 
 
-def _of_edge(told: Told) -> e.StandfastError:
+def _of_edge(told: ServerProblem) -> e.StandfastError:
     if told.status in _OF_EDGE:
         return _OF_EDGE[told.status](told)
     if told.status >= HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -25,7 +25,7 @@ _STEPS: Final = frozenset({"", ".", ".."})
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
-class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+class ClientRequest(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """One request."""
 
     method: Method

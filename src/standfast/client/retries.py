@@ -34,7 +34,7 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
     """The longest rest, also if a server asks for a longer one."""
 
 
-class Turns:
+class RetrySequence:
     """The times that one request is sent."""
 
     def __init__(self, retries: Retries, *, is_repeatable: bool) -> None:

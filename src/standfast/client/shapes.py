@@ -68,6 +68,13 @@ class FieldDifferences(msgspec.Struct, frozen=True, kw_only=True):
     fields: list[FieldDifference]
 
 
+class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """How the server stands. Who may know more asks `/api/v1/health`."""
+
+    status: str
+    """`ok` or `unavailable`."""
+
+
 class KeptSeal(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a seal is the one that was kept."""
 
@@ -113,7 +120,7 @@ class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
     """Give it as `cursor` for the next page."""
 
 
-class Published(msgspec.Struct, frozen=True, kw_only=True):
+class PublishedEventAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An event that is stored."""
 
     id: str
@@ -176,18 +183,17 @@ class Scenarios(msgspec.Struct, frozen=True, kw_only=True):
     results: list[ScenarioResult]
 
 
+class ScheduleTimesAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The next times of a schedule."""
+
+    times: list[datetime]
+
+
 class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
     """A question, as it was looked at."""
 
     task: str
     document_version: str = ""
-
-
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """How the server stands. Who may know more asks `/api/v1/health`."""
-
-    status: str
-    """`ok` or `unavailable`."""
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,9 +215,3 @@ class TaskOutcomes(msgspec.Struct, frozen=True, kw_only=True):
     """What became of each question, in their order."""
 
     items: list[TaskOutcome]
-
-
-class Times(msgspec.Struct, frozen=True, kw_only=True):
-    """The next times of a schedule."""
-
-    times: list[datetime]

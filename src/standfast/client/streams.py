@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
-from standfast.client.requests import Request, StreamEvent
-from standfast.client.retries import Retries, Turns
+from standfast.client.requests import ClientRequest, StreamEvent
+from standfast.client.retries import Retries, RetrySequence
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ _AGAIN_SECONDS: Final = 0.1
 class Listening(Generic[T]):
     """What a client has heard of one stream."""
 
-    def __init__(self, request: Request[T], retries: Retries, last: int) -> None:
+    def __init__(self, request: ClientRequest[T], retries: Retries, last: int) -> None:
         self._request = request
         self._retries = retries
         self._last = last or None
@@ -68,5 +68,5 @@ class Listening(Generic[T]):
         self._lines = {}
         return _AGAIN_SECONDS
 
-    def _anew(self) -> Turns:
-        return Turns(self._retries, is_repeatable=True)
+    def _anew(self) -> RetrySequence:
+        return RetrySequence(self._retries, is_repeatable=True)

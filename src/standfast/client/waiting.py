@@ -13,7 +13,7 @@ _TURN_SECONDS: Final = 20.0
 """How long a server is asked to wait at a time: less than servers and proxies allow."""
 
 
-class Waiting:
+class ResultWait:
     """One wait for one run."""
 
     def __init__(self, run: UUID | str, timeout: float | None) -> None:

@@ -17,7 +17,7 @@ from standfast.app.engine import Engine
 from standfast.contrib.answering import answer_of
 from standfast.contrib.programs import configuration_of, run_command
 from standfast.errors import ConfigurationError, StandfastError
-from standfast.runtime.companions import Attendance, CallFacts, Companion
+from standfast.runtime.companions import CallFacts, CallInterception, Interceptor
 
 _NAME = "standfast"
 _KEYS = ("database", "tenant", "settings")
@@ -47,13 +47,13 @@ class _Within:
         self._context.pop(error)
 
 
-class _Contexts(Companion):
+class _Contexts(Interceptor):
     """Has handlers called within the application's context, so that `current_app` and sessions of extensions are there."""
 
     def __init__(self, app: Flask) -> None:
         self._app = app
 
-    def call(self, facts: CallFacts) -> Attendance:
+    def call(self, facts: CallFacts) -> CallInterception:
         """A handler is about to be called."""
         del facts
         return _Within(self._app)

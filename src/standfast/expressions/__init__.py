@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from standfast.expressions.expression import Expression, parse
 from standfast.expressions.fields import FieldMapping, parse_fields
-from standfast.expressions.limits import Limits
-from standfast.expressions.options import NAMESPACES, Options, Spelling
+from standfast.expressions.limits import ExpressionLimits
+from standfast.expressions.options import NAMESPACES, ExpressionOptions, Spelling
 from standfast.expressions.pointing import point
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.schemas import Type, schema_type
-from standfast.expressions.tracing import Explanation, Failure
+from standfast.expressions.tracing import EvaluationFailure, Explanation
 
 __all__ = [
     "NAMESPACES",
+    "EvaluationFailure",
     "Explanation",
     "Expression",
-    "Failure",
+    "ExpressionErrorCode",
+    "ExpressionLimits",
+    "ExpressionOptions",
     "FieldMapping",
-    "Limits",
-    "Options",
-    "Reason",
     "Spelling",
     "Type",
     "parse",

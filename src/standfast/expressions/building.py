@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from standfast.errors import ExpressionError
 from standfast.expressions.limits import check_depth, check_items
 from standfast.expressions.numerals import canonical_number
-from standfast.expressions.options import Options
+from standfast.expressions.options import ExpressionOptions
 from standfast.expressions.paths import is_word, read_path
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.tree import (
     ORDERINGS,
     PARTS_OF_TEXT,
@@ -31,7 +31,7 @@ from standfast.expressions.tree import (
     Number,
     Operator,
     Or,
-    Template,
+    TextTemplate,
     Variable,
 )
 
@@ -47,7 +47,7 @@ NodeT = TypeVar("NodeT", bound=Node)
 class Builder:
     """Makes nodes and keeps the limits on them. One per source."""
 
-    def __init__(self, options: Options, *, lenient: bool) -> None:
+    def __init__(self, options: ExpressionOptions, *, lenient: bool) -> None:
         self.options = options
         self.limits = options.limits
         self.lenient = lenient
@@ -64,7 +64,7 @@ class Builder:
             raise ExpressionError(
                 "a path is names joined by dots; a name has letters A-Z, digits and underscores, or stands in quotes and "
                 "brackets as in input['ship-to']",
-                reason=Reason.BAD_NAME,
+                reason=ExpressionErrorCode.BAD_NAME,
                 position=at,
             )
         _check_word(names[0], at)
@@ -77,7 +77,9 @@ class Builder:
             names = (self.options.root, *names)
         if not is_word(names[0]):
             raise ExpressionError(
-                "a path begins with a name of letters A-Z, digits and underscores", reason=Reason.BAD_NAME, position=at
+                "a path begins with a name of letters A-Z, digits and underscores",
+                reason=ExpressionErrorCode.BAD_NAME,
+                position=at,
             )
         return Variable(
             path=names,
@@ -126,9 +128,9 @@ class Builder:
         """The whole of a condition: a bare variable becomes the demand that it be a truth value."""
         return And(parts=(_settled(root, "false"),), at=root.at) if isinstance(root, Variable) else root
 
-    def template(self, parts: Iterable[Constant | Variable], at: int) -> Template:
+    def template(self, parts: Iterable[Constant | Variable], at: int) -> TextTemplate:
         """A text with holes."""
-        return self._grown(Template(parts=tuple(_settled(part, "text") for part in parts), at=at))
+        return self._grown(TextTemplate(parts=tuple(_settled(part, "text") for part in parts), at=at))
 
     def _flattened(self, parts: Sequence[Node], kind: type[And | Or]) -> tuple[Node, ...]:
         """The parts, with the parts of those of the same kind in their place; only what is new has to be checked."""
@@ -150,14 +152,14 @@ def _check_word(name: str, at: int) -> None:
     word = name.lower()
     if word in RESERVED:
         remedy = "is a word of the language, not a variable" if word == name else f"is written {word!r}"
-        raise ExpressionError(f"{name!r} {remedy}", reason=Reason.BAD_NAME, position=at)
+        raise ExpressionError(f"{name!r} {remedy}", reason=ExpressionErrorCode.BAD_NAME, position=at)
 
 
 def _check_names(names: tuple[str, ...], at: int) -> None:
     if not all(names):
-        raise ExpressionError("no name is empty", reason=Reason.BAD_NAME, position=at)
+        raise ExpressionError("no name is empty", reason=ExpressionErrorCode.BAD_NAME, position=at)
     if any(name.startswith("__") for name in names):
-        raise ExpressionError("no name begins with two underscores", reason=Reason.BAD_NAME, position=at)
+        raise ExpressionError("no name begins with two underscores", reason=ExpressionErrorCode.BAD_NAME, position=at)
 
 
 def _absent_left(operator: Operator, right: Node) -> Absent:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from standfast.errors import ExpressionError
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 
 LAYOUT = frozenset(" \t\r\n")
 """The white space that may stand between words."""
@@ -48,7 +48,7 @@ def check_characters(source: str, allowed: AbstractSet[str] = frozenset()) -> No
         if is_hidden(character) and character not in LAYOUT and character not in allowed:
             raise ExpressionError(
                 f"{describe(character)} may not stand in an expression; inside quotes write {escaped(character)}",
-                reason=Reason.FORBIDDEN_CHARACTER,
+                reason=ExpressionErrorCode.FORBIDDEN_CHARACTER,
                 position=position,
             )
 
@@ -106,7 +106,9 @@ def _unescape_one(match: re.Match[str], at: int) -> str:
         return ESCAPES[single]
     known = " ".join(f"\\{each}" for each in ESCAPES)
     raise ExpressionError(
-        f"this escape is not known; there are {known} \\uXXXX \\UXXXXXXXX", reason=Reason.BAD_STRING, position=at
+        f"this escape is not known; there are {known} \\uXXXX \\UXXXXXXXX",
+        reason=ExpressionErrorCode.BAD_STRING,
+        position=at,
     )
 
 
@@ -114,7 +116,7 @@ def _code_point(code: int, at: int) -> str:
     if code > _LAST_CODE_POINT or unicodedata.category(chr(code)) == "Cs":
         raise ExpressionError(
             "this escape is not a character: surrogates and numbers beyond U+10FFFF are refused",
-            reason=Reason.BAD_STRING,
+            reason=ExpressionErrorCode.BAD_STRING,
             position=at,
         )
     return chr(code)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from standfast.errors import ExpressionError
 from standfast.expressions.characters import mention, visible
 from standfast.expressions.paths import path_text
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.schemas import ANY, BOOL, Type
 from standfast.expressions.suggestions import suggestion
 from standfast.expressions.temporal import read_time
@@ -29,8 +29,8 @@ from standfast.expressions.tree import (
     Not,
     Number,
     Or,
-    Template,
     Temporal,
+    TextTemplate,
     Variable,
 )
 from standfast.expressions.values import EQUATED, KINDS, ORDERED, TEXTS, Kind
@@ -69,7 +69,7 @@ class Checker:
                 return Typed(replace(node, part=self._truth(part)), BOOL)
             case And(parts=parts) | Or(parts=parts):
                 return Typed(replace(node, parts=tuple(map(self._truth, parts))), BOOL)
-            case Template(parts=parts):
+            case TextTemplate(parts=parts):
                 return Typed(replace(node, parts=tuple(map(self._hole, parts))), Type("string"))
             case _:
                 assert_never(node)
@@ -77,7 +77,7 @@ class Checker:
     def expect(self, typed: Typed, name: Kind) -> None:
         """Note a problem unless the node can be of this kind."""
         if typed.type.kind not in {name, "any"}:
-            reason = Reason.NOT_BOOLEAN if name == "bool" else Reason.TYPE_MISMATCH
+            reason = ExpressionErrorCode.NOT_BOOLEAN if name == "bool" else ExpressionErrorCode.TYPE_MISMATCH
             wanted = "true or false is needed here" if name == "bool" else f"a {name} is needed here"
             self._note(f"{wanted}, and this is of type {typed.type}", typed.node, reason)
 
@@ -99,12 +99,14 @@ class Checker:
                 return Typed(variable, ANY)
             parent = path_text(variable.path[:depth]) if depth else ""
             if found.fields is None:
-                self._note(f"'{parent}' is of type {found} and has no fields", variable, Reason.NOT_AN_OBJECT)
+                self._note(
+                    f"'{parent}' is of type {found} and has no fields", variable, ExpressionErrorCode.NOT_AN_OBJECT
+                )
                 return Typed(variable, ANY)
             if name not in found.fields:
                 place = f" in '{parent}'" if parent else ""
                 message = f"there is no '{visible(name)}'{place}{suggestion(name, found.fields)}"
-                self._note(message, variable, Reason.UNKNOWN_NAME)
+                self._note(message, variable, ExpressionErrorCode.UNKNOWN_NAME)
                 return Typed(variable, ANY)
             found = found.fields[name]
         return Typed(replace(variable, read_as=_temporal(found)), found)
@@ -129,7 +131,9 @@ class Checker:
     def _check_order(self, left: Typed, right: Typed, node: Comparison) -> None:
         kinds = left.type.kind, right.type.kind
         if "null" in kinds:
-            self._note("null has no place in an order; test for null with == or !=", node, Reason.NULL_ORDER)
+            self._note(
+                "null has no place in an order; test for null with == or !=", node, ExpressionErrorCode.NULL_ORDER
+            )
         elif not _is_possible(kinds, ORDERED):
             self._note(f"there is no order between {left.type} and {right.type}", node)
         else:
@@ -165,23 +169,25 @@ class Checker:
         for literal, other in ((left, right), (right, left)):
             if isinstance(literal.node, Number) and other.type.name == "money" and "." in literal.node.text:
                 message = "money is counted in minor units, so this must be a whole number"
-                self._note(message, literal.node, Reason.NOT_MINOR_UNITS)
+                self._note(message, literal.node, ExpressionErrorCode.NOT_MINOR_UNITS)
             if isinstance(literal.node, Constant) and isinstance(literal.node.value, str):
                 self._check_text(literal.node, literal.node.value, other.type)
 
     def _check_text(self, node: Constant, text: str, beside: Type) -> None:
         if beside.values and text not in beside.values:
             self._note(
-                f"{mention(text)} is not possible here{suggestion(text, beside.values)}", node, Reason.UNKNOWN_VALUE
+                f"{mention(text)} is not possible here{suggestion(text, beside.values)}",
+                node,
+                ExpressionErrorCode.UNKNOWN_VALUE,
             )
         kind = _temporal(beside)
         if kind is not None:
             try:
                 read_time(text, kind)
             except ExpressionError as error:
-                self._note(str(error), node, Reason.BAD_TIME)
+                self._note(str(error), node, ExpressionErrorCode.BAD_TIME)
 
-    def _note(self, message: str, node: Node, reason: Reason = Reason.TYPE_MISMATCH) -> None:
+    def _note(self, message: str, node: Node, reason: ExpressionErrorCode = ExpressionErrorCode.TYPE_MISMATCH) -> None:
         self.problems.append(ExpressionError(message, reason=reason, position=node.at))
 
 

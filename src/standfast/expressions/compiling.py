@@ -13,7 +13,7 @@ from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, assert_never
 
 from standfast.errors import ExpressionError
 from standfast.expressions.numerals import number_value
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.temporal import read_time
 from standfast.expressions.tree import (
     Absent,
@@ -26,7 +26,7 @@ from standfast.expressions.tree import (
     Number,
     Operator,
     Or,
-    Template,
+    TextTemplate,
     Variable,
 )
 from standfast.expressions.values import KINDS, RELATIONS, Relation, Unreadable, kind_of, text_of
@@ -105,7 +105,7 @@ def _compiled(node: Node) -> Run:
             return _conjunction([_truth(part) for part in parts])
         case Or(parts=parts):
             return _disjunction([_truth(part) for part in parts])
-        case Template(parts=parts):
+        case TextTemplate(parts=parts):
             return _template(parts)
         case _:
             assert_never(node)
@@ -143,9 +143,11 @@ def _without_fields(value: object, node: Variable) -> Data:
     if value is None:
         return {}
     if type(value) is Unreadable:
-        raise ExpressionError(value.why, reason=Reason.MISSING_VALUE, position=node.at)
+        raise ExpressionError(value.why, reason=ExpressionErrorCode.MISSING_VALUE, position=node.at)
     raise ExpressionError(
-        f"'{node.name}' leads through something that is not an object", reason=Reason.NOT_AN_OBJECT, position=node.at
+        f"'{node.name}' leads through something that is not an object",
+        reason=ExpressionErrorCode.NOT_AN_OBJECT,
+        position=node.at,
     )
 
 
@@ -158,7 +160,9 @@ def _absence(node: Variable) -> Callable[[object], object]:
     def refuse(nothing: object) -> object:
         if nothing is None:
             return None
-        raise ExpressionError(f"there is no '{node.name}' in the data", reason=Reason.MISSING_VALUE, position=node.at)
+        raise ExpressionError(
+            f"there is no '{node.name}' in the data", reason=ExpressionErrorCode.MISSING_VALUE, position=node.at
+        )
 
     return refuse
 
@@ -250,7 +254,7 @@ def _truth(node: Node) -> Run:
             return value
         raise ExpressionError(
             f"true or false is needed here, not a value of kind {kind_of(value)}",
-            reason=Reason.NOT_BOOLEAN,
+            reason=ExpressionErrorCode.NOT_BOOLEAN,
             position=node.at,
         )
 

@@ -14,7 +14,7 @@ from standfast.expressions.building import Builder
 from standfast.expressions.characters import mention
 from standfast.expressions.jsontext import Numeral, Spot, read_json, text_places
 from standfast.expressions.native import read_native
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.suggestions import suggestion
 from standfast.expressions.tree import Comparison, Constant, Node, Number, Operator, Variable
 
@@ -90,7 +90,7 @@ def _comparison(spot: Spot, keys: Mapping[str, Spot], builder: Builder) -> Compa
         return _existence(keys, builder, operator.at)
     if name not in OPERATORS:
         message = f"there is no operator {mention(name)}; there are {', '.join([*OPERATORS, EXISTS])}"
-        raise _wrong(message, operator, reason=Reason.UNKNOWN_OPERATOR)
+        raise _wrong(message, operator, reason=ExpressionErrorCode.UNKNOWN_OPERATOR)
     if "value" not in keys:
         raise _wrong(f"'{name}' needs a value", spot)
     field, value = _field(keys["field"], builder), _operand(keys["value"], builder)
@@ -153,5 +153,7 @@ def _string(spot: Spot, what: str) -> str:
     return spot.value
 
 
-def _wrong(message: str, spot: Spot, reason: Reason = Reason.BAD_CONDITION) -> ExpressionError:
+def _wrong(
+    message: str, spot: Spot, reason: ExpressionErrorCode = ExpressionErrorCode.BAD_CONDITION
+) -> ExpressionError:
     return ExpressionError(message, reason=reason, position=spot.at)

@@ -15,12 +15,12 @@ from standfast.expressions.checking import Checker
 from standfast.expressions.compiling import Run, compile_tree
 from standfast.expressions.jsontext import json_source
 from standfast.expressions.limits import check_tree
-from standfast.expressions.options import DEFAULT, STORED, Options, Spelling
+from standfast.expressions.options import DEFAULT, STORED, ExpressionOptions, Spelling
 from standfast.expressions.parsing import admit, read_tree
 from standfast.expressions.printing import printed
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.schemas import schema_type
-from standfast.expressions.tracing import Explanation, Failure, record
+from standfast.expressions.tracing import EvaluationFailure, Explanation, record
 from standfast.expressions.tree import Node, digest, variables
 from standfast.expressions.values import Kind
 
@@ -77,7 +77,7 @@ class Expression:
         if isinstance(value, bool):
             return value
         raise ExpressionError(
-            "this expression is not a condition", reason=Reason.NOT_BOOLEAN, source=self.source, position=0
+            "this expression is not a condition", reason=ExpressionErrorCode.NOT_BOOLEAN, source=self.source, position=0
         )
 
     def explain(self, data: Mapping[str, object], *, sensitive: AbstractSet[str] = frozenset()) -> Explanation:
@@ -89,7 +89,7 @@ class Expression:
         try:
             result = self._run(dict(data), notebook)
         except ExpressionError as error:
-            failure = Failure(error.reason, str(error), error.position)
+            failure = EvaluationFailure(error.reason, str(error), error.position)
             return record(self.source, self.tree, notebook, failure=failure, sensitive=sensitive)
         return record(self.source, self.tree, notebook, result=result, sensitive=sensitive)
 
@@ -99,17 +99,17 @@ class Expression:
         return msgspec.json.decode(stored, type=dict[str, object])
 
     @classmethod
-    def from_data(cls, data: object, *, options: Options = STORED) -> Expression:
+    def from_data(cls, data: object, *, options: ExpressionOptions = STORED) -> Expression:
         """The expression that `to_data` stored. What was changed since, or breaks a limit, is refused."""
         try:
             stored = msgspec.convert(data, _Stored)
             check_tree(stored.tree, options.limits)
             is_genuine = digest(stored.tree) == stored.hash
         except (msgspec.ValidationError, RecursionError, ValueError):
-            raise ExpressionError("this is not a stored expression", reason=Reason.BAD_FORM) from None
+            raise ExpressionError("this is not a stored expression", reason=ExpressionErrorCode.BAD_FORM) from None
         if not is_genuine:
             message = "the stored expression is not the one that was hashed"
-            raise ExpressionError(message, reason=Reason.BAD_FORM, source=stored.source)
+            raise ExpressionError(message, reason=ExpressionErrorCode.BAD_FORM, source=stored.source)
         admit(stored.tree, stored.spelling, options)
         return cls(stored.source, stored.spelling, stored.tree)
 
@@ -136,7 +136,7 @@ class Expression:
 
 
 def parse(
-    source: str | Mapping[str, object], *, spelling: Spelling = "native", options: Options = DEFAULT
+    source: str | Mapping[str, object], *, spelling: Spelling = "native", options: ExpressionOptions = DEFAULT
 ) -> Expression:
     """Read an expression; a mapping is a JSON condition. Raises `ExpressionError`, which points at the mistake."""
     if not isinstance(source, str):

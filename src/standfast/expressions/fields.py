@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from standfast.errors import ExpressionError
 from standfast.expressions.expression import Expression, parse
-from standfast.expressions.options import DEFAULT, Options
-from standfast.expressions.reasons import Reason
+from standfast.expressions.options import DEFAULT, ExpressionOptions
+from standfast.expressions.reasons import ExpressionErrorCode
 
 Change: TypeAlias = Callable[[Expression], object]
 
@@ -30,22 +30,22 @@ class FieldMapping:
         return _each(self._fields, lambda expression: expression.evaluate(data))
 
 
-def parse_fields(document: Mapping[str, object], *, options: Options = DEFAULT) -> FieldMapping:
+def parse_fields(document: Mapping[str, object], *, options: ExpressionOptions = DEFAULT) -> FieldMapping:
     """Read a mapping whose texts are mapping expressions, at any depth of objects and lists within the limit."""
     return FieldMapping(_read(document, options, options.limits.depth))
 
 
-def _read(document: Mapping[str, object], options: Options, levels: int) -> dict[str, object]:
+def _read(document: Mapping[str, object], options: ExpressionOptions, levels: int) -> dict[str, object]:
     return {name: _named(name, lambda form: _read_form(form, options, levels), form) for name, form in document.items()}
 
 
-def _read_form(form: object, options: Options, levels: int) -> object:
+def _read_form(form: object, options: ExpressionOptions, levels: int) -> object:
     if isinstance(form, str):
         return parse(form, spelling="mapping", options=options)
     if not isinstance(form, Mapping | list):
         return form
     if levels == 1:
-        raise ExpressionError("the mapping is nested too deeply", reason=Reason.TOO_DEEP)
+        raise ExpressionError("the mapping is nested too deeply", reason=ExpressionErrorCode.TOO_DEEP)
     if isinstance(form, list):
         return [_read_form(each, options, levels - 1) for each in form]
     return _read(form, options, levels - 1)

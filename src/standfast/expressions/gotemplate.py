@@ -14,7 +14,7 @@ from standfast.errors import ExpressionError
 from standfast.expressions.building import Builder
 from standfast.expressions.characters import mention
 from standfast.expressions.literals import TERMINALS, LiteralTree
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.syntax import END, VALUE, Grammar
 from standfast.expressions.tree import Constant, Node, Operator, Variable
 
@@ -79,14 +79,14 @@ class Whole(NamedTuple):
 Argument: TypeAlias = Node | Whole
 
 
-class Call(NamedTuple):
+class TemplateCall(NamedTuple):
     """A function with the arguments that stand beside it; a pipe may still add one."""
 
     name: Token
     arguments: list[Argument]
 
 
-Command: TypeAlias = Call | Argument
+Command: TypeAlias = TemplateCall | Argument
 
 
 def read_go(source: str, builder: Builder) -> Node:
@@ -111,24 +111,26 @@ class _GoTree(LiteralTree):
     def whole(self, parts: list[Token]) -> Whole:
         return Whole(self.at(parts[0]))
 
-    def call(self, parts: tuple[Token, *tuple[Argument, ...]]) -> Call:
+    def call(self, parts: tuple[Token, *tuple[Argument, ...]]) -> TemplateCall:
         name, *arguments = parts
         if name not in ARITY:
             raise ExpressionError(
                 f"there is no function {mention(name)}; there are {', '.join(ARITY)}",
-                reason=Reason.UNKNOWN_FUNCTION,
+                reason=ExpressionErrorCode.UNKNOWN_FUNCTION,
                 position=self.at(name),
             )
-        return Call(name, arguments)
+        return TemplateCall(name, arguments)
 
     def pipeline(self, parts: list[Command]) -> Node:
         """Each command's value becomes the last argument of the next, as in Go."""
         value: list[Node] = []
         for part in parts:
-            if isinstance(part, Call):
+            if isinstance(part, TemplateCall):
                 value = [self._applied(part.name, [*part.arguments, *value])]
             elif value:
-                raise ExpressionError("only a function can follow '|'", reason=Reason.SYNTAX, position=part.at)
+                raise ExpressionError(
+                    "only a function can follow '|'", reason=ExpressionErrorCode.SYNTAX, position=part.at
+                )
             else:
                 value = [_valued(part)]
         return value[0]
@@ -157,20 +159,22 @@ class _GoTree(LiteralTree):
         for each in others:
             if not isinstance(each, Constant) or not isinstance(each.value, str):
                 message = "'index' takes a field and then names in quotes; there is no other indexing"
-                raise ExpressionError(message, reason=Reason.SYNTAX, position=each.at)
+                raise ExpressionError(message, reason=ExpressionErrorCode.SYNTAX, position=each.at)
             names.append(each.value)
         if isinstance(first, Whole):
             return self.builder.variable_of(tuple(names), first.at)
         if isinstance(first, Variable):
             return self.builder.below(first, tuple(names))
-        raise ExpressionError("'index' looks into a field, or into '.'", reason=Reason.SYNTAX, position=first.at)
+        raise ExpressionError(
+            "'index' looks into a field, or into '.'", reason=ExpressionErrorCode.SYNTAX, position=first.at
+        )
 
 
 def _valued(argument: Argument) -> Node:
     """An argument that has a value of its own."""
     if isinstance(argument, Whole):
         message = "'.' alone is the whole data; name a field of it, or look into it with 'index'"
-        raise ExpressionError(message, reason=Reason.SYNTAX, position=argument.at)
+        raise ExpressionError(message, reason=ExpressionErrorCode.SYNTAX, position=argument.at)
     return argument
 
 
@@ -178,4 +182,6 @@ def _check_arity(name: Token, count: int, at: int) -> None:
     least, most = ARITY[name]
     if not least <= count <= most:
         wanted = f"{least} or more" if most > least else f"exactly {least}"
-        raise ExpressionError(f"'{name}' takes {wanted} values, not {count}", reason=Reason.SYNTAX, position=at)
+        raise ExpressionError(
+            f"'{name}' takes {wanted} values, not {count}", reason=ExpressionErrorCode.SYNTAX, position=at
+        )

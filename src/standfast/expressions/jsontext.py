@@ -12,7 +12,7 @@ from lark import Token, Transformer_NonRecursive
 from standfast.errors import ExpressionError
 from standfast.expressions.characters import is_hidden, mention
 from standfast.expressions.literals import TERMINALS
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.syntax import END, VALUE, Grammar
 
 GRAMMAR: Final = Grammar(
@@ -73,7 +73,7 @@ def json_source(document: object) -> str:
     except (TypeError, ValueError, RecursionError):
         raise ExpressionError(
             "a condition is plain JSON data: objects, lists, texts, numbers, true, false and null",
-            reason=Reason.BAD_CONDITION,
+            reason=ExpressionErrorCode.BAD_CONDITION,
         ) from None
     if text.isascii() and text.isprintable():
         return text
@@ -123,7 +123,9 @@ class _Spots(Transformer_NonRecursive[Token, Spot]):
             name = _text(key)
             if name in members:
                 raise ExpressionError(
-                    f"the key {mention(name)} stands here twice", reason=Reason.BAD_CONDITION, position=_at(key)
+                    f"the key {mention(name)} stands here twice",
+                    reason=ExpressionErrorCode.BAD_CONDITION,
+                    position=_at(key),
                 )
             members[name] = value
         return self._nested(brace, members, list(members.values()))
@@ -131,7 +133,9 @@ class _Spots(Transformer_NonRecursive[Token, Spot]):
     def _nested(self, opening: Token, value: Content, below: list[Spot]) -> Spot:
         depth = 1 + max((each.depth for each in below), default=0)
         if depth > self.deepest:
-            raise ExpressionError("the condition is nested too deeply", reason=Reason.TOO_DEEP, position=_at(opening))
+            raise ExpressionError(
+                "the condition is nested too deeply", reason=ExpressionErrorCode.TOO_DEEP, position=_at(opening)
+            )
         return Spot(value, _at(opening), depth)
 
 
@@ -142,7 +146,9 @@ def _text(token: Token) -> str:
         text.encode()
     except ValueError:
         raise ExpressionError(
-            "this text has an escape that is not a character", reason=Reason.BAD_STRING, position=_at(token)
+            "this text has an escape that is not a character",
+            reason=ExpressionErrorCode.BAD_STRING,
+            position=_at(token),
         ) from None
     return text
 

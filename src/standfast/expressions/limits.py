@@ -11,14 +11,14 @@ import msgspec
 
 from standfast.errors import ConfigurationError, ExpressionError
 from standfast.expressions.numerals import canonical_number
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.tree import Items, Node, Number, depth, variables, walk
 
 DEEPEST = 100
 """The depth no configuration may exceed: trees are walked by recursion."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ExpressionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The bounds on one expression. The defaults are the ones the specifications ask for."""
 
     length: int = 500
@@ -49,32 +49,32 @@ def check_length(text: str, limit: int) -> None:
     if len(text) > limit:
         raise ExpressionError(
             f"an expression may have {limit} characters; this one has {len(text)}",
-            reason=Reason.TOO_LONG,
+            reason=ExpressionErrorCode.TOO_LONG,
             position=limit,
         )
 
 
-def check_depth(node: Node, limits: Limits, above: int = 0) -> None:
+def check_depth(node: Node, limits: ExpressionLimits, above: int = 0) -> None:
     """Refuse a node that goes too deep with the levels `above` it. Its children have been checked before it."""
     if depth(node) + above > limits.depth:
         raise ExpressionError(
             f"an expression may be nested {limits.depth} levels deep; this one goes deeper",
-            reason=Reason.TOO_DEEP,
+            reason=ExpressionErrorCode.TOO_DEEP,
             position=node.at,
         )
 
 
-def check_items(node: Items, limits: Limits) -> None:
+def check_items(node: Items, limits: ExpressionLimits) -> None:
     """Refuse a list that is too long."""
     if len(node.items) > limits.list_items:
         raise ExpressionError(
             f"a list may have {limits.list_items} items; this one has {len(node.items)}",
-            reason=Reason.LIST_TOO_LONG,
+            reason=ExpressionErrorCode.LIST_TOO_LONG,
             position=node.at,
         )
 
 
-def check_tree(tree: Node, limits: Limits) -> None:
+def check_tree(tree: Node, limits: ExpressionLimits) -> None:
     """Refuse a tree from outside that no source within the limits could have become."""
     check_depth(tree, limits)
     for node in walk(tree):
@@ -84,7 +84,7 @@ def check_tree(tree: Node, limits: Limits) -> None:
             canonical_number(node.text, limits.digits, node.at)
 
 
-def check_dereferences(tree: Node, limits: Limits, tops: AbstractSet[str]) -> None:
+def check_dereferences(tree: Node, limits: ExpressionLimits, tops: AbstractSet[str]) -> None:
     """Refuse an expression that reads too much; the names in `tops` are free. Points at the variable that goes over."""
     count = 0
     for variable in variables(tree):
@@ -92,6 +92,6 @@ def check_dereferences(tree: Node, limits: Limits, tops: AbstractSet[str]) -> No
         if count > limits.dereferences:
             raise ExpressionError(
                 f"an expression may follow {limits.dereferences} names into the data; this is one too many",
-                reason=Reason.TOO_MANY_DEREFERENCES,
+                reason=ExpressionErrorCode.TOO_MANY_DEREFERENCES,
                 position=variable.at,
             )

@@ -20,8 +20,8 @@ from standfast.errors import ExpressionError
 from standfast.expressions.building import Builder
 from standfast.expressions.characters import unescape
 from standfast.expressions.native import read_native
-from standfast.expressions.options import Options
-from standfast.expressions.reasons import Reason
+from standfast.expressions.options import ExpressionOptions
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.suggestions import suggestion
 from standfast.expressions.tree import Constant, Node, Variable, variables
 
@@ -44,7 +44,7 @@ def read_mapping(source: str, builder: Builder) -> Node:
     return tree
 
 
-def read_template(source: str, options: Options, at: int = 0, *, is_quoted: bool = False) -> Node:
+def read_template(source: str, options: ExpressionOptions, at: int = 0, *, is_quoted: bool = False) -> Node:
     """The tree of a text with holes; of a text without, the text. Doubled braces stand for themselves.
 
     Leniency does not reach in here: a key or a message with a hole in it is worse than a step that fails. Only the
@@ -57,11 +57,13 @@ def read_template(source: str, options: Options, at: int = 0, *, is_quoted: bool
     return builder.template(_merged(pieces, at), at)
 
 
-def _quoted_template(quoted: re.Match[str], options: Options) -> Node:
+def _quoted_template(quoted: re.Match[str], options: ExpressionOptions) -> Node:
     at = quoted.start(1)
     if not options.templates:
         raise ExpressionError(
-            "this place takes no text with holes; write \\{ for a brace", reason=Reason.BAD_TEMPLATE, position=at
+            "this place takes no text with holes; write \\{ for a brace",
+            reason=ExpressionErrorCode.BAD_TEMPLATE,
+            position=at,
         )
     return read_template(quoted[1][1:-1], options, at + 1, is_quoted=True)
 
@@ -74,7 +76,7 @@ def _pieces(source: str, builder: Builder, at: int, *, is_quoted: bool) -> Itera
         elif piece in {"{", "}"}:
             raise ExpressionError(
                 f"this brace has no partner; write {piece * 2} for the character",
-                reason=Reason.BAD_TEMPLATE,
+                reason=ExpressionErrorCode.BAD_TEMPLATE,
                 position=position,
             )
         elif piece.startswith("{"):
@@ -92,12 +94,12 @@ def _merged(pieces: list[str | Variable], at: int) -> Iterator[Constant | Variab
             yield from (piece for piece in group if isinstance(piece, Variable))
 
 
-def _check_namespaces(tree: Node, options: Options) -> None:
+def _check_namespaces(tree: Node, options: ExpressionOptions) -> None:
     known = options.tops
     for variable in variables(tree):
         first = variable.path[0]
         if first not in known:
             hint = suggestion(first, sorted(known)) or "; a text is written in quotes"
             raise ExpressionError(
-                f"'{first}' is not a namespace{hint}", reason=Reason.UNKNOWN_NAME, position=variable.at
+                f"'{first}' is not a namespace{hint}", reason=ExpressionErrorCode.UNKNOWN_NAME, position=variable.at
             )

@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
 from standfast.errors import ExpressionError
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 
 AnyNumber: TypeAlias = int | float | Decimal
 
@@ -26,7 +26,7 @@ def canonical_number(text: str, digits: int, at: int) -> str:
     whole, places = number.adjusted() + 1, -int(number.as_tuple().exponent)
     if not number.is_zero() and max(whole, 1) + max(places, 0) > digits:
         raise ExpressionError(
-            f"a number may have {digits} digits; this one has more", reason=Reason.BAD_NUMBER, position=at
+            f"a number may have {digits} digits; this one has more", reason=ExpressionErrorCode.BAD_NUMBER, position=at
         )
     return _plain(number)
 
@@ -43,7 +43,7 @@ def number_text(number: AnyNumber) -> str:
     """The number as people write it: 5 for 5.0, no exponent, no trailing zeros. Refuses what has no such form."""
     exact = as_decimal(number)
     if not exact.is_finite() or abs(exact.adjusted()) > LONGEST_TEXT:
-        raise ExpressionError("this number cannot be written out", reason=Reason.BAD_NUMBER)
+        raise ExpressionError("this number cannot be written out", reason=ExpressionErrorCode.BAD_NUMBER)
     return _plain(exact)
 
 
@@ -57,7 +57,7 @@ def as_decimal(number: AnyNumber) -> Decimal:
 def align_numbers(left: AnyNumber, right: AnyNumber) -> tuple[AnyNumber, AnyNumber]:
     """The pair in a form that Python compares without rounding. NaN is refused: it would make every answer a no."""
     if _is_nan(left) or _is_nan(right):
-        raise ExpressionError("NaN is not a number that can be compared", reason=Reason.NOT_A_NUMBER)
+        raise ExpressionError("NaN is not a number that can be compared", reason=ExpressionErrorCode.NOT_A_NUMBER)
     if isinstance(left, float) and isinstance(right, Decimal):
         return as_decimal(left), right
     if isinstance(left, Decimal) and isinstance(right, float):
@@ -81,4 +81,4 @@ def _decimal(text: str, at: int) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        raise ExpressionError("this is not a number", reason=Reason.BAD_NUMBER, position=at) from None
+        raise ExpressionError("this is not a number", reason=ExpressionErrorCode.BAD_NUMBER, position=at) from None

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from standfast.errors import ConfigurationError
-from standfast.expressions.limits import Limits
+from standfast.expressions.limits import ExpressionLimits
 from standfast.expressions.paths import NAME_PATTERN
 
 Spelling: TypeAlias = Literal["native", "go", "json", "mapping", "template"]
@@ -23,7 +23,7 @@ NAMESPACES: Final = frozenset({"entity", "actor", "org", "now", "context", "inpu
 """The names under which the engine offers data."""
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class ExpressionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to read a source. Equal options make equal trees of the same condition in every spelling."""
 
     lenient: bool | None = None
@@ -34,7 +34,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The names that stand at the top of the data and do not count as a dereference."""
     templates: bool = True
     """Whether a quoted text in a mapping may have `{path}` holes."""
-    limits: Limits = Limits()
+    limits: ExpressionLimits = ExpressionLimits()
     """The bounds on size."""
 
     @property
@@ -48,6 +48,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(f"{name!r} cannot be a namespace: it is not a name of letters, digits and _")
 
 
-STORED: Final = Options(namespaces=NAMESPACES | {"approval", "related", "resume"})
+STORED: Final = ExpressionOptions(namespaces=NAMESPACES | {"approval", "related", "resume"})
 """For expressions that were read with the namespaces of their place, and are read back: whatever any place offers is free."""
-DEFAULT: Final = Options()
+DEFAULT: Final = ExpressionOptions()

@@ -11,12 +11,12 @@ from standfast.expressions.characters import JOINERS, check_characters, mention
 from standfast.expressions.checking import Checker
 from standfast.expressions.conditions import read_condition
 from standfast.expressions.gotemplate import read_go
-from standfast.expressions.limits import Limits, check_dereferences, check_length
+from standfast.expressions.limits import ExpressionLimits, check_dereferences, check_length
 from standfast.expressions.mappings import read_mapping, read_template
 from standfast.expressions.native import read_native
-from standfast.expressions.options import LENIENT_SPELLINGS, Options, Spelling
+from standfast.expressions.options import LENIENT_SPELLINGS, ExpressionOptions, Spelling
 from standfast.expressions.printing import printed
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.schemas import ANY
 from standfast.expressions.tree import Node
 
@@ -32,11 +32,13 @@ CONDITIONS: Final = frozenset({"native", "go", "json"})
 """The spellings whose expressions are true or false; the others make values of any kind."""
 
 
-def read_tree(source: str, spelling: Spelling, options: Options) -> Node:
+def read_tree(source: str, spelling: Spelling, options: ExpressionOptions) -> Node:
     """The tree of a source."""
     if spelling not in READERS:
         known = ", ".join(READERS)
-        raise ExpressionError(f"there is no spelling {mention(str(spelling))}; there are {known}", reason=Reason.SYNTAX)
+        raise ExpressionError(
+            f"there is no spelling {mention(str(spelling))}; there are {known}", reason=ExpressionErrorCode.SYNTAX
+        )
     check_length(source, _longest(spelling, options.limits))
     check_characters(source, JOINERS if spelling == "template" else frozenset())
     lenient = spelling in LENIENT_SPELLINGS if options.lenient is None else options.lenient
@@ -50,7 +52,7 @@ def read_tree(source: str, spelling: Spelling, options: Options) -> Node:
     return tree
 
 
-def admit(tree: Node, spelling: Spelling, options: Options) -> None:
+def admit(tree: Node, spelling: Spelling, options: ExpressionOptions) -> None:
     """Refuse a tree that reads too much, or whose types cannot fit whatever the data is."""
     check_dereferences(tree, options.limits, options.tops)
     checker = Checker(ANY)
@@ -61,5 +63,5 @@ def admit(tree: Node, spelling: Spelling, options: Options) -> None:
         raise checker.problems[0]
 
 
-def _longest(spelling: Spelling, limits: Limits) -> int:
+def _longest(spelling: Spelling, limits: ExpressionLimits) -> int:
     return {"json": limits.json_length, "template": limits.template_length}.get(spelling, limits.length)

@@ -14,7 +14,7 @@ from standfast.expressions.tree import (
     Not,
     Number,
     Or,
-    Template,
+    TextTemplate,
     Variable,
 )
 
@@ -37,7 +37,7 @@ def printed(node: Node) -> str:
             return " && ".join(f"({printed(part)})" if isinstance(part, Or) else printed(part) for part in parts)
         case Or(parts=parts):
             return " || ".join(map(printed, parts))
-        case Template(parts=parts):
+        case TextTemplate(parts=parts):
             return f"'{''.join(map(_piece, parts))}'"
         case _:
             assert_never(node)

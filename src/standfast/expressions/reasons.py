@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Reason(StrEnum):
+class ExpressionErrorCode(StrEnum):
     """Why an expression was refused. Programs may rely on the value, people read the message."""
 
     SYNTAX = "syntax"

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, cast, get_args
 import msgspec
 
 from standfast.errors import ExpressionError
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.values import Kind
 
 TypeName: TypeAlias = Kind | Literal["any", "money"]
@@ -58,5 +58,5 @@ def schema_type(form: object) -> Type:
         case _:
             raise ExpressionError(
                 f"{form!r} is not a type; a schema has {', '.join(TYPE_NAMES)}, [type] and objects of these",
-                reason=Reason.BAD_SCHEMA,
+                reason=ExpressionErrorCode.BAD_SCHEMA,
             )

@@ -11,7 +11,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from standfast.errors import ExpressionError
 from standfast.expressions.characters import describe, mention
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 
 VALUE = "a value"
 END = "the end"
@@ -59,7 +59,9 @@ class Grammar:
         index = cast("int", error.pos_in_stream)
         character = source[index]
         if character in QUOTES:
-            return _mistake("the text that begins here is not closed", locate(index), reason=Reason.BAD_STRING)
+            return _mistake(
+                "the text that begins here is not closed", locate(index), reason=ExpressionErrorCode.BAD_STRING
+            )
         return self._surprise(error, describe(character), character, locate(index))
 
     def _surprise(self, error: UnexpectedInput, found: str, text: str, position: int) -> ExpressionError:
@@ -72,7 +74,7 @@ class Grammar:
         return list(dict.fromkeys(phrase for terminal, phrase in self.words.items() if terminal in present))
 
 
-def _mistake(message: str, position: int, reason: Reason = Reason.SYNTAX) -> ExpressionError:
+def _mistake(message: str, position: int, reason: ExpressionErrorCode = ExpressionErrorCode.SYNTAX) -> ExpressionError:
     return ExpressionError(message, reason=reason, position=position)
 
 

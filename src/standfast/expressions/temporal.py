@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from standfast.errors import ExpressionError
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.tree import Temporal
 
 Time: TypeAlias = date | datetime | timedelta
@@ -36,18 +36,18 @@ def read_time(text: str, kind: Temporal) -> Time:
         return msgspec.convert(text, TYPES[kind])
     except (msgspec.ValidationError, UnicodeEncodeError):  # The latter for half a character.
         raise ExpressionError(
-            f"this text is not a {kind}; one looks like {EXAMPLES[kind]}", reason=Reason.BAD_TIME
+            f"this text is not a {kind}; one looks like {EXAMPLES[kind]}", reason=ExpressionErrorCode.BAD_TIME
         ) from None
 
 
 def in_utc(moment: datetime) -> datetime:
     """The moment in UTC: comparing across zones in Python depends on whether they are the same object."""
     if moment.utcoffset() is None:
-        raise ExpressionError("this datetime has no time zone", reason=Reason.NO_TIME_ZONE)
+        raise ExpressionError("this datetime has no time zone", reason=ExpressionErrorCode.NO_TIME_ZONE)
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ExpressionError("this datetime is out of range", reason=Reason.BAD_TIME) from None
+        raise ExpressionError("this datetime is out of range", reason=ExpressionErrorCode.BAD_TIME) from None
 
 
 def align_times(left: Time | str, right: Time | str) -> tuple[Time, Time]:

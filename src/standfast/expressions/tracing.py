@@ -25,7 +25,7 @@ TOO_DEEP: Final = "[nested too deeply]"
 """What a record shows in the place of a value that no JSON writer would take."""
 
 
-class Failure(msgspec.Struct, frozen=True):
+class EvaluationFailure(msgspec.Struct, frozen=True):
     """Why an evaluation had no result."""
 
     reason: str
@@ -47,7 +47,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """What came out; null when `failure` says why nothing did."""
     absent: tuple[str, ...] = ()
     """The variables that were looked for and not there; their value is given as null."""
-    failure: Failure | None = None
+    failure: EvaluationFailure | None = None
     """Why there is no result; None when there is one."""
 
     def to_data(self) -> dict[str, object]:
@@ -62,7 +62,7 @@ def record(
     notebook: Mapping[str, object],
     *,
     result: object = None,
-    failure: Failure | None = None,
+    failure: EvaluationFailure | None = None,
     sensitive: AbstractSet[str] = frozenset(),
 ) -> Explanation:
     """The record of an evaluation from what its notebook holds. `sensitive` are paths whose values are masked."""

@@ -103,13 +103,13 @@ class Or(Located, frozen=True, kw_only=True, tag="any"):
     parts: Annotated[tuple[Node, ...], Meta(min_length=2)]
 
 
-class Template(Located, frozen=True, kw_only=True, tag="template"):
+class TextTemplate(Located, frozen=True, kw_only=True, tag="template"):
     """A text with holes; only ever the whole of an expression."""
 
     parts: tuple[Constant | Variable, ...]
 
 
-Node: TypeAlias = Constant | Number | Variable | Items | Comparison | Not | And | Or | Template
+Node: TypeAlias = Constant | Number | Variable | Items | Comparison | Not | And | Or | TextTemplate
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -123,7 +123,7 @@ def children(node: Node) -> tuple[Node, ...]:
             return (left, right)
         case Not(part=part):
             return (part,)
-        case And(parts=parts) | Or(parts=parts) | Template(parts=parts):
+        case And(parts=parts) | Or(parts=parts) | TextTemplate(parts=parts):
             return parts
         case _:
             assert_never(node)

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from standfast.errors import ExpressionError, indefinite
 from standfast.expressions.numerals import align_numbers, number_text
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.expressions.temporal import align_times, time_text
 from standfast.expressions.tree import Operator
 
@@ -76,7 +76,8 @@ def kind_of(value: object) -> Kind:
         return KINDS[type(value)]
     except KeyError:
         raise ExpressionError(
-            f"{indefinite(type(value))} is not a value that expressions know", reason=Reason.UNSUPPORTED_TYPE
+            f"{indefinite(type(value))} is not a value that expressions know",
+            reason=ExpressionErrorCode.UNSUPPORTED_TYPE,
         ) from None
 
 
@@ -133,7 +134,7 @@ def text_of(value: object) -> str:
 
 def mismatch(message: str) -> ExpressionError:
     """The error for a pair of kinds that an operator has no answer for."""
-    return ExpressionError(message, reason=Reason.TYPE_MISMATCH)
+    return ExpressionError(message, reason=ExpressionErrorCode.TYPE_MISMATCH)
 
 
 def _equal_items(left: object, right: object) -> bool:
@@ -148,7 +149,9 @@ def _ordering(compare: Callable[[Any, Any], bool]) -> Relation:
         if kinds in ORDERED:
             return compare(*ORDERED[kinds](left, right))
         if "null" in kinds:
-            raise ExpressionError("null has no place in an order; test for null first", reason=Reason.NULL_ORDER)
+            raise ExpressionError(
+                "null has no place in an order; test for null first", reason=ExpressionErrorCode.NULL_ORDER
+            )
         raise mismatch(f"there is no order between {kinds[0]} and {kinds[1]}")
 
     return ordered

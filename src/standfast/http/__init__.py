@@ -25,8 +25,8 @@ __all__ = [
 ]
 _HOMES: Final = {
     "application": "create_app",
-    "farewells": "end_streams ending",
     "endpoints": "answer_error",
+    "farewells": "end_streams ending",
     "options": "HttpOptions InboundHook Issuer LoginProvider",
     "serving": "serve",
 }

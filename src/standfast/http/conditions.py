@@ -19,7 +19,7 @@ _VERSION: Final = re.compile(r'"v?([0-9]{1,9})(?:\.[^"]*)?"')
 _LONGEST: Final = 2000
 
 
-class Condition(NamedTuple):
+class Precondition(NamedTuple):
     """What `If-Match` demands."""
 
     version: int | None = None
@@ -28,13 +28,13 @@ class Condition(NamedTuple):
     """That there is one (`*`)."""
 
 
-def condition_of(given: Sequence[str]) -> Condition:
+def condition_of(given: Sequence[str]) -> Precondition:
     """What the lines of `If-Match` demand, which may be none."""
     if not given:
-        return Condition()
+        return Precondition()
     text = ",".join(given).strip()
     if text == "*":
-        return Condition(is_any=True)
+        return Precondition(is_any=True)
     if len(text) > _LONGEST or not _TAGS.fullmatch(text):
         raise EdgeError(EdgeCode.BAD_HEADER, 'If-Match is the tag of what was seen, in quotes, such as "v3", or *')
     versions = {int(found[1]) for each in _EACH.findall(text) if (found := _VERSION.fullmatch(each))}
@@ -42,4 +42,4 @@ def condition_of(given: Sequence[str]) -> Condition:
         raise EdgeError(EdgeCode.CHANGED_MEANWHILE, "If-Match names a version that there is not")
     if len(versions) > 1:
         raise EdgeError(EdgeCode.BAD_HEADER, "If-Match names several versions; name the one that you have seen")
-    return Condition(version=versions.pop())
+    return Precondition(version=versions.pop())

@@ -123,7 +123,7 @@ class CrossSiteError(EdgeError):
         """Whose session it is."""
 
 
-class Doorkeeper:
+class Authenticator:
     """Finds out who comes, or refuses them, always in the same words."""
 
     def __init__(self, engine: Engine, options: HttpOptions, *, insecure_dev: bool) -> None:

@@ -25,7 +25,7 @@ from standfast.http.limits import check_rate
 from standfast.http.problems import EdgeCode, EdgeError
 from standfast.http.reading import check_depth, decoded, read_body
 from standfast.http.repeats import key_of, once
-from standfast.http.routing import Answer, Call, Route, Stream, Text
+from standfast.http.routing import Route, RouteCall, RouteResponse, Stream, TextResponse
 from standfast.http.server import Server
 from standfast.http.traces import Trace, renamed, trace_of
 from standfast.kernel.actor import Actor
@@ -125,7 +125,9 @@ class Endpoint:
             told = f"this is about the whole tenant, and the credential is bound to {identity.partition!r}"
             raise EdgeError(EdgeCode.OTHER_PARTITION, told)
 
-    async def _call(self, route: Route, request: Request, trace: Trace, identity: Identity) -> Call[object, object]:
+    async def _call(
+        self, route: Route, request: Request, trace: Trace, identity: Identity
+    ) -> RouteCall[object, object]:
         if not route.takes_condition and "if-match" in request.headers:
             raise EdgeError(EdgeCode.CONDITION_UNSUPPORTED, "this route does not understand If-Match")
         if route.method != "GET" and "if-none-match" in request.headers:
@@ -134,7 +136,7 @@ class Endpoint:
         query = _query(route, request.query_params)
         raw = await read_body(request, self._server.options) if route.method != "GET" else b""
         context = identity.context(trace.parent, route.permission, reason=_reason(request))
-        return Call(
+        return RouteCall(
             server=self._server,
             calls=self._server.engine.aio.acting(context),
             identity=identity,
@@ -220,9 +222,9 @@ def _answered(answer: object, route: Route, request: Request) -> Response:
     if isinstance(answer, Stream):
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(answer.chunks, media_type="text/event-stream", headers=headers)
-    if isinstance(answer, Text):
+    if isinstance(answer, TextResponse):
         return Response(answer.text, media_type=answer.media_type)
-    found = answer if isinstance(answer, Answer) else Answer(value=answer, status=route.status)
+    found = answer if isinstance(answer, RouteResponse) else RouteResponse(value=answer, status=route.status)
     headers = _placed(found.headers, route, request)
     tag = found.headers.get("etag")
     if tag is not None and request.method in {"GET", "HEAD"} and _knows(request, tag):

@@ -11,7 +11,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from standfast.outbound.lines import Deadline, Line
+from standfast.outbound.lines import Deadline, OutboundConnection
 
 _PATIENCE_SECONDS: Final = 5.0
 """How long a connection may take, and how long all of it: whoever sends a byte at a time is not waited for any longer."""
@@ -33,11 +33,11 @@ class _Lines:
 
     def __init__(self, seconds: float) -> None:
         self.deadline = Deadline(seconds)
-        self._open: list[Line] = []
+        self._open: list[OutboundConnection] = []
 
-    def bounded(self, connection: Any) -> Line:
+    def bounded(self, connection: Any) -> OutboundConnection:
         """What `http.client` has instead of the socket of a connection from now on."""
-        line = Line(connection.sock, self.deadline)
+        line = OutboundConnection(connection.sock, self.deadline)
         self._open.append(line)
         return line
 

@@ -50,7 +50,7 @@ class Counting:
         yield from (_line(self.name, labels, value) for labels, value in sorted(self.values.items()))
 
 
-class Timing:
+class DurationMetric:
     """How long something took, in buckets, for each combination of labels."""
 
     def __init__(self, name: str, told: str) -> None:
@@ -105,24 +105,24 @@ class Gauges:
         self._definitions = Bounded()
         self._works = Bounded()
         self._requests = Counting("standfast_http_requests_total", "Requests that were answered.")
-        self._seconds = Timing("standfast_http_request_seconds", "How long requests took.")
+        self._seconds = DurationMetric("standfast_http_request_seconds", "How long requests took.")
         self._started = Counting("standfast_instances_started_total", "Instances that were started in this process.")
         self._ended = Counting("standfast_instances_ended_total", "Instances that ended in this process.")
         self._calls = Counting("standfast_handler_calls_total", "Calls of handlers that came back.")
-        self._took = Timing("standfast_handler_seconds", "How long handlers took.")
-        self._worked = Timing("standfast_work_seconds", "How long work took, by what it was.")
-        self._lasted = Timing(
+        self._took = DurationMetric("standfast_handler_seconds", "How long handlers took.")
+        self._worked = DurationMetric("standfast_work_seconds", "How long work took, by what it was.")
+        self._lasted = DurationMetric(
             "standfast_instance_seconds", "How long instances took from their first commit to their last."
         )
         self._retried = Counting("standfast_retries_total", "Calls that failed and are made again.")
-        self._waited = Timing("standfast_queue_seconds", "How long work waited before a worker took it.")
+        self._waited = DurationMetric("standfast_queue_seconds", "How long work waited before a worker took it.")
         self._buried = Counting("standfast_dead_letters_total", "Steps, effects, timers and messages that gave up.")
         self._timeouts = Counting(
             "standfast_workflow_timeouts_total", "Steps and workflows whose time was over, so that something followed."
         )
-        self._late = Timing("standfast_timer_late_seconds", "How late timers fired.")
+        self._late = DurationMetric("standfast_timer_late_seconds", "How late timers fired.")
         self._commits = Counting("standfast_commits_total", "Commits.")
-        self._held = Timing(
+        self._held = DurationMetric(
             "standfast_commit_seconds", "How long commits took, which is how long their instances were locked."
         )
         self._events = Counting("standfast_events_total", "Events that were written.")
@@ -182,7 +182,9 @@ class Gauges:
     def text(self, gauges: Sequence[tuple[str, str, Labels, float]]) -> str:
         """All of it, with figures of the moment."""
         with self._lock:
-            parts: Iterable[Counting | Timing] = [x for x in vars(self).values() if isinstance(x, Counting | Timing)]
+            parts: Iterable[Counting | DurationMetric] = [
+                x for x in vars(self).values() if isinstance(x, Counting | DurationMetric)
+            ]
             lines = [line for part in parts for line in part.lines()]
         named: set[str] = set()
         for name, told, labels, value in gauges:

@@ -23,7 +23,7 @@ _PAUSE_SECONDS: Final = 1.0
 """After the database was away."""
 
 
-class Watcher:
+class StreamSubscriber:
     """One stream: what was written since it last looked, of one tenant, or of one run of it."""
 
     def __init__(self, tenant: str, run: UUID | None, backlog: int) -> None:
@@ -61,15 +61,15 @@ class Watcher:
         return found
 
 
-class Hub:
+class EventBroadcaster:
     """Reads the feed while somebody listens, and rings for those whom it concerns."""
 
     def __init__(self, engine: Engine, options: HttpOptions) -> None:
         self._engine = engine
         self._options = options
-        self._lists: dict[str, set[Watcher]] = {}
+        self._lists: dict[str, set[StreamSubscriber]] = {}
         """Those who listen to a tenant, so that an event is passed to those alone whom it concerns."""
-        self._runs: dict[UUID, set[Watcher]] = {}
+        self._runs: dict[UUID, set[StreamSubscriber]] = {}
         """Those who listen to a run."""
         self._task: asyncio.Task[None] | None = None
         self.position = 0
@@ -78,7 +78,7 @@ class Hub:
         """Whether streams go on; they end when the server does."""
         self._closing = asyncio.Event()
 
-    def watching(self, watcher: Watcher) -> AbstractContextManager[None]:
+    def watching(self, watcher: StreamSubscriber) -> AbstractContextManager[None]:
         """Ring for a watcher as long as the block lasts."""
         if watcher.run is None:
             return _entered(self._lists, watcher.tenant, watcher)
@@ -149,7 +149,9 @@ class Hub:
 
 
 @contextmanager
-def _entered(listening: dict[_Place, set[Watcher]], place: _Place, watcher: Watcher) -> Iterator[None]:
+def _entered(
+    listening: dict[_Place, set[StreamSubscriber]], place: _Place, watcher: StreamSubscriber
+) -> Iterator[None]:
     listening.setdefault(place, set()).add(watcher)
     try:
         yield

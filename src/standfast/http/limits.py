@@ -35,7 +35,7 @@ def check_rate(seconds: float, what: str) -> None:
         raise EdgeError(EdgeCode.TOO_MANY_REQUESTS, f"{what} has made too many requests", headers=headers)
 
 
-class Room:
+class StreamSlots:
     """How many of something are open at once, such as streams: of each credential, and of all."""
 
     def __init__(self, each: int, most: int, what: str) -> None:

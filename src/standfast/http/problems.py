@@ -205,7 +205,7 @@ _SERVER_FAULT: Final = 500
 _RETRY_SECONDS: Final = 1
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProblemDetail(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One of several things that are wrong."""
 
     code: str
@@ -233,7 +233,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the same request can succeed later."""
     trace_id: str = ""
     """Names the request in the server's logs and traces."""
-    errors: list[Finding] = []
+    errors: list[ProblemDetail] = []
     """Every single finding, where there are several."""
     error: str = ""
     """The code of the error of the library that this was, whatever its reason; empty if the edge refused by itself."""
@@ -295,7 +295,7 @@ def _told(error: BaseException) -> Problem:
         told = _AWAY  # What the engine says of it names hosts, and whoever asks may be anybody.
     found = _problem(status, reason or error.code, told, remedy, retryable=error.retryable)
     if isinstance(error, e.DefinitionError):
-        findings = [Finding(code=x.code, message=x.message, position=x.position) for x in error.diagnostics]
+        findings = [ProblemDetail(code=x.code, message=x.message, position=x.position) for x in error.diagnostics]
         return msgspec.structs.replace(found, errors=findings)
     return found
 

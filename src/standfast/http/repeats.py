@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from standfast.errors import ReusedIdError, StandfastError, StoreError, StoreUnavailableError
 from standfast.http.problems import EdgeCode, EdgeError
-from standfast.http.routing import Call, Route
+from standfast.http.routing import Route, RouteCall
 
 _log = logging.getLogger("standfast.http")
 _TOLD: Final = ("location", "etag", "content-type")
@@ -31,14 +31,19 @@ _PATIENCE: Final = timedelta(minutes=2)
 _AGAIN: Final = {"idempotency-replayed": "true"}
 
 
-def key_of(route: Route, call: Call[object, object]) -> str:
+def key_of(route: Route, call: RouteCall[object, object]) -> str:
     """The key under which a request is noted here; empty if it has none, if the engine itself takes it, or if nothing is done."""
     key = call.idempotency_key if route.is_repeatable else ""
     return "" if route.takes_key or route.is_look else key
 
 
 async def once(
-    route: Route, call: Call[object, object], request: Request, work: Callable[[], Awaitable[Response]], *, key: str
+    route: Route,
+    call: RouteCall[object, object],
+    request: Request,
+    work: Callable[[], Awaitable[Response]],
+    *,
+    key: str,
 ) -> Response:
     """The answer to a request, be it the first under its key or not."""
     mark = _mark(route, request, call)
@@ -77,7 +82,7 @@ def _may_be_done(error: Exception) -> bool:
     return isinstance(error, StoreError)
 
 
-def _mark(route: Route, request: Request, call: Call[object, object]) -> bytes:
+def _mark(route: Route, request: Request, call: RouteCall[object, object]) -> bytes:
     """What a request is about: everything but who asks, and when."""
     query = request.scope["query_string"].decode("latin-1")
     told = [route.method, route.path, dict(call.path), query, request.headers.get("if-match", "")]

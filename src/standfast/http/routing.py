@@ -39,7 +39,7 @@ class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No parameters in the address."""
 
 
-class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
+class RouteCall(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     """One request, as a handler sees it."""
 
     server: Server
@@ -134,7 +134,7 @@ class Call(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
         return min(limit, self.server.options.max_page)
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class RouteResponse(msgspec.Struct, frozen=True, kw_only=True):
     """What a handler answers where that is more than a value."""
 
     value: object = None
@@ -144,7 +144,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a browser is to keep or to forget, as headers say it."""
 
 
-class Text(msgspec.Struct, frozen=True, kw_only=True):
+class TextResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An answer that is no JSON."""
 
     text: str
@@ -157,7 +157,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     chunks: AsyncIterator[bytes]
 
 
-AnyCall: TypeAlias = Call[Any, Any]
+AnyCall: TypeAlias = RouteCall[Any, Any]
 """A call of whichever route."""
 Handler = Callable[[AnyCall], Awaitable[object]]
 
@@ -283,17 +283,17 @@ class Paged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """How many items the page may have; the server gives fewer if this is more than it allows."""
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RequestModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A body: what it does not know is refused."""
 
 
-class Reasoned(Given, frozen=True, kw_only=True):
+class Reasoned(RequestModel, frozen=True, kw_only=True):
     """A body that says why."""
 
     reason: str = ""
 
 
-class Ending(Reasoned, frozen=True, kw_only=True):
+class TimedReason(Reasoned, frozen=True, kw_only=True):
     """A body that says why, and when it ends by itself."""
 
     until: datetime | None = None

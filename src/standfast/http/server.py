@@ -9,10 +9,10 @@ from datetime import datetime
 from standfast.app.engine import Engine
 from standfast.app.rates import Rate
 from standfast.http.auditing import Audit
-from standfast.http.credentials import Doorkeeper
+from standfast.http.credentials import Authenticator
 from standfast.http.gauges import Gauges
-from standfast.http.hub import Hub
-from standfast.http.limits import Room
+from standfast.http.hub import EventBroadcaster
+from standfast.http.limits import StreamSlots
 from standfast.http.logins import Logins
 from standfast.http.options import HttpOptions
 from standfast.http.pulse import Pulse
@@ -25,14 +25,14 @@ class Server:
     def __init__(self, engine: Engine, options: HttpOptions, *, insecure_dev: bool) -> None:
         self.engine = engine
         self.options = options
-        self.door = Doorkeeper(engine, options, insecure_dev=insecure_dev)
+        self.door = Authenticator(engine, options, insecure_dev=insecure_dev)
         self.audit = Audit(engine, options)
         self.logins = Logins(options.logins)
         self.gauges = Gauges()
-        self.hub = Hub(engine, options)
+        self.hub = EventBroadcaster(engine, options)
         self.pulse = Pulse(engine)
-        self.room = Room(options.streams_per_credential, options.max_streams, "streams")
-        self.waits = Room(options.waits_per_credential, sys.maxsize, "requests that wait")
+        self.room = StreamSlots(options.streams_per_credential, options.max_streams, "streams")
+        self.waits = StreamSlots(options.waits_per_credential, sys.maxsize, "requests that wait")
         """For requests that wait for a result; all together there are as many as there may be connections."""
         self.rate = Rate(options.requests_per_second, options.burst)
         self.hooks = {each.name: Hook(each) for each in options.hooks}

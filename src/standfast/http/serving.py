@@ -11,7 +11,7 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
-from standfast.app.departure import Departure
+from standfast.app.departure import GracefulShutdown
 from standfast.app.engine import Engine
 from standfast.errors import ConfigurationError
 from standfast.http.application import create_app
@@ -88,7 +88,7 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """End when the process is asked to. The signal is not raised again afterwards, which would end the process before the engine."""
-        with Departure(self._end):
+        with GracefulShutdown(self._end):
             yield
 
     def _end(self) -> None:

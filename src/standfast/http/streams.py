@@ -12,7 +12,7 @@ import msgspec
 
 from standfast.app.access_views import Written
 from standfast.errors import NotFoundError, StandfastError
-from standfast.http.hub import Watcher
+from standfast.http.hub import StreamSubscriber
 from standfast.http.news import News, changes, event
 from standfast.http.problems import EdgeCode, EdgeError
 from standfast.http.routing import AnyCall, Stream
@@ -35,7 +35,7 @@ class Resync(msgspec.Struct, frozen=True, kw_only=True):
     position: int
 
 
-class Part:
+class StreamPart:
     """The part of a tenant that somebody is bound to, or all of it. What is written does not say of which part it is, so runs are looked up, each once."""
 
     def __init__(self, call: AnyCall) -> None:
@@ -110,7 +110,7 @@ async def run_events(call: AnyCall) -> AsyncIterator[bytes]:
     """The history of a run as it grows, each entry with its sequence as id; `end` when the run has ended."""
     run, server, after = call.run, call.server, _last(call) or 0
     term = Term(call)
-    watcher = Watcher(call.identity.tenant, run.id, server.options.stream_backlog)
+    watcher = StreamSubscriber(call.identity.tenant, run.id, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         newest = (await run.describe()).version
@@ -132,9 +132,9 @@ async def run_events(call: AnyCall) -> AsyncIterator[bytes]:
 
 async def list_events(call: AnyCall) -> AsyncIterator[bytes]:
     """That runs of the tenant have changed, or of the part of it that the caller is bound to, each with its position as id."""
-    server, last, part = call.server, _last(call), Part(call)
+    server, last, part = call.server, _last(call), StreamPart(call)
     term = Term(call)
-    watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
+    watcher = StreamSubscriber(call.identity.tenant, None, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         watcher.take()
@@ -161,7 +161,7 @@ async def inbox_events(call: AnyCall) -> AsyncIterator[bytes]:
     """How many questions wait for the caller, whenever that has changed."""
     server = call.server
     term = Term(call)
-    watcher = Watcher(call.identity.tenant, None, server.options.stream_backlog)
+    watcher = StreamSubscriber(call.identity.tenant, None, server.options.stream_backlog)
     with server.room.place(call.identity.account), server.hub.watching(watcher):
         await server.hub.begun()
         counts = await call.calls.tasks.counts()
@@ -181,7 +181,7 @@ async def inbox_events(call: AnyCall) -> AsyncIterator[bytes]:
                 yield event("counts", counts, server.hub.position)
 
 
-async def _settled(watcher: Watcher, seconds: float) -> list[News]:
+async def _settled(watcher: StreamSubscriber, seconds: float) -> list[News]:
     """What else is written in a while, so that a burst is counted once."""
     found: list[News] = []
     until = time.monotonic() + seconds
@@ -190,7 +190,7 @@ async def _settled(watcher: Watcher, seconds: float) -> list[News]:
     return found
 
 
-async def _missed(call: AnyCall, last: int | None, begin: int, part: Part) -> tuple[bytes, int]:
+async def _missed(call: AnyCall, last: int | None, begin: int, part: StreamPart) -> tuple[bytes, int]:
     """What a client that comes back has missed until the stream begins, or `resync` if that is too much, or if nobody knows; and how far it is then."""
     most, admin = call.server.options.stream_backlog, call.engine.admin
     if last is None or last == begin:

@@ -35,9 +35,9 @@ from standfast.kernel.soundness import check_answer, check_status
 from standfast.kernel.vocabulary import (
     DEFAULT_LIMIT,
     SYSTEM_PREFIX,
-    PlainVocabulary,
+    MessageTypeSet,
+    PlainMessageTypeSet,
     Upcasters,
-    Vocabulary,
     allows_none,
     diagnose_members,
     diagnose_upcasters,
@@ -79,8 +79,8 @@ class Program:
         self.has_steps = decider.has_steps
         self.deadline_timer = decider.deadline_timer
 
-        def words(members: tuple[type, ...], kind: str, upcasters: Upcasters) -> Vocabulary:
-            make = PlainVocabulary if decider.is_plain else Vocabulary
+        def words(members: tuple[type, ...], kind: str, upcasters: Upcasters) -> MessageTypeSet:
+            make = PlainMessageTypeSet if decider.is_plain else MessageTypeSet
             return make(members, kind=kind, decider=decider.type, codec=codec, upcasters=upcasters, limit=limit)
 
         self.commands = words(commands, "command", decider.command_upcasters)

@@ -70,7 +70,7 @@ class Encoded(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
 
-class Vocabulary:
+class MessageTypeSet:
     """The types of one kind (commands, events or effects) of one decider, and their way to bytes and back."""
 
     _must_prove = True
@@ -153,7 +153,7 @@ class Vocabulary:
 
     def encode_for(self, decider: str, value: object) -> Encoded:
         """The stored form of a word of another decider, whose code is elsewhere, by the rules for a word of its own."""
-        theirs = Vocabulary((type(value),), kind=self.kind, decider=decider, codec=self._codec, limit=self._limit)
+        theirs = MessageTypeSet((type(value),), kind=self.kind, decider=decider, codec=self._codec, limit=self._limit)
         return theirs.encode(value)
 
     def decode(self, name: str, version: int, data: bytes) -> object:
@@ -303,7 +303,7 @@ def full_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-class PlainVocabulary(Vocabulary):
+class PlainMessageTypeSet(MessageTypeSet):
     """Words of which nothing has to be proved: their values were made plain and measured before, and nobody else holds them.
 
     So the shapes of their classes are not looked into, which would be most of what an engine does at its start.

@@ -30,9 +30,9 @@ from standfast.machine.runs.errands import FindPeople, Notify, Post, ReviewPeopl
 from standfast.machine.runs.events import Event
 from standfast.machine.runs.evolution import evolve
 from standfast.machine.runs.nodes import kind_of
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.machine.runs.status import status_of
-from standfast.machine.runs.step_rows import Projection
+from standfast.machine.runs.step_rows import RowProjection
 from standfast.machine.runs.timers import DEADLINE
 
 GRAPH_LANGUAGE = "$graph"
@@ -41,7 +41,7 @@ LONGEST_WAIT = timedelta(days=366)
 """For the next call, whatever a handler asks for: what is longer is a mistake, and may lie beyond the calendar."""
 
 
-class GraphMachine(Decider[State, Command, Event, RunEffect]):
+class GraphMachine(Decider[RunState, Command, Event, RunEffect]):
     """Runs a graph. The data of its tokens takes at most `limit` bytes."""
 
     state_version: ClassVar[int] = 2
@@ -74,27 +74,27 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
         self.asks_people = self.routes.asks_people
         """Whether a run, or one that it starts, may ask somebody in particular."""
 
-    def initial(self) -> State:
+    def initial(self) -> RunState:
         """A run that has not begun."""
-        return State()
+        return RunState()
 
-    def evolve(self, state: State, event: Event) -> State:
+    def evolve(self, state: RunState, event: Event) -> RunState:
         """The run after an event."""
         return evolve(self.routes_of(state), state, event)
 
-    def decide(self, state: State, command: Command, moment: Moment) -> Answer:
+    def decide(self, state: RunState, command: Command, moment: Moment) -> Answer:
         """What happens next."""
         return decide(self.routes_of(state), state, command, moment)
 
-    def status(self, state: State) -> Status:
+    def status(self, state: RunState) -> Status:
         """Where the run stands."""
         return status_of(self.routes_of(state), state)
 
-    def subject(self, state: State) -> str:
+    def subject(self, state: RunState) -> str:
         """Who wants the run, whoever has started or forked it."""
         return state.requester
 
-    def routes_of(self, state: State) -> GraphIndex:
+    def routes_of(self, state: RunState) -> GraphIndex:
         """The graph that a run follows: the one that it began with, or the version that its document was moved to."""
         followed = state.workflow
         if followed is None:
@@ -146,6 +146,6 @@ class GraphMachine(Decider[State, Command, Event, RunEffect]):
             return None
         return NoteMissingHandler(step=effect.step, handler=handler)
 
-    def rows_of(self, state: State, event: Event) -> Sequence[Record]:
+    def rows_of(self, state: RunState, event: Event) -> Sequence[Record]:
         """The rows that change with an event."""
-        return Projection(self.routes_of(state), kind_of, state).records_of(event)
+        return RowProjection(self.routes_of(state), kind_of, state).records_of(event)

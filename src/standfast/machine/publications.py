@@ -24,7 +24,7 @@ from standfast.kernel.rows import Record
 from standfast.kernel.vocabulary import message
 from standfast.machine.runs.commands import TakeEvents
 from standfast.machine.runs.errands import OWN_HANDLER
-from standfast.machine.runs.published import PUBLICATION, AnswerOffer, Published, Waiter
+from standfast.machine.runs.published import PUBLICATION, AnswerOffer, PublishedMessage, Waiter
 from standfast.machine.runs.refusals import Refusal, refused
 
 EXPIRY = "expiry"
@@ -99,7 +99,7 @@ Command: TypeAlias = PublishEvent | RouteOn | SeekEvent | AnswerOffer | ExpireEv
 class EventPublished(_Word, frozen=True, kw_only=True):
     """It happened."""
 
-    published: Published
+    published: PublishedMessage
 
 
 @message(name="event_routed")
@@ -148,7 +148,7 @@ Event: TypeAlias = EventPublished | EventRouted | EventWanted | EventOffered | O
 class RouteEvent(_Word, frozen=True, kw_only=True):
     """The effect: look who waits for an event, and start what it triggers."""
 
-    published: Published
+    published: PublishedMessage
     after: Waiter | None = None
     """The last one who is known; None at first, when the triggers are looked at too."""
     place: int = 0
@@ -157,7 +157,7 @@ class RouteEvent(_Word, frozen=True, kw_only=True):
 class PublicationState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Where an event stands."""
 
-    published: Published | None = None
+    published: PublishedMessage | None = None
     is_routed: bool = False
     """Whether all who waited when it was published are known."""
     waiting: list[Waiter] = []
@@ -240,7 +240,7 @@ _GONE = "another taker has this event, or its time is over; look for another one
 
 def _publish(command: PublishEvent, moment: Moment) -> Decision:
     expires_at = moment.now + timedelta(milliseconds=command.ttl_ms) if command.ttl_ms else None
-    published = Published(
+    published = PublishedMessage(
         id=command.id,
         event=command.event,
         key=command.key,
@@ -266,7 +266,7 @@ def _named(actor: Actor) -> Actor | None:
     return None if actor.kind == "system" else actor
 
 
-def _route_on(state: PublicationState, published: Published, command: RouteOn) -> Decision:
+def _route_on(state: PublicationState, published: PublishedMessage, command: RouteOn) -> Decision:
     """Tell those who wait; or, if only one may have it, offer it to the first."""
     routed = EventRouted(
         waiters=command.waiters,
@@ -289,7 +289,7 @@ def _route_on(state: PublicationState, published: Published, command: RouteOn) -
 
 def _offered(
     state: PublicationState,
-    published: Published,
+    published: PublishedMessage,
     events: list[Event],
     more: Sequence[Waiter] = (),
     *,
@@ -306,7 +306,7 @@ def _offered(
     return Decision((*events, EventExpired()) if is_known and not published.expires_at else tuple(events))
 
 
-def _answered(state: PublicationState, published: Published, command: AnswerOffer) -> Answer:
+def _answered(state: PublicationState, published: PublishedMessage, command: AnswerOffer) -> Answer:
     offered = state.offered
     if offered is None or (offered.instance, offered.step) != (command.instance, command.step):
         return _OVER
@@ -322,7 +322,7 @@ def _over(state: PublicationState, events: list[Event]) -> Decision:
     return Decision(tuple(events), cancelled_timers=(EXPIRY,), messages=seekers, records=records)
 
 
-def _told(waiter: Waiter, events: list[Published]) -> Message:
+def _told(waiter: Waiter, events: list[PublishedMessage]) -> Message:
     return Message(
         decider=waiter.definition,
         instance=InstanceId(UUID(waiter.instance)),
@@ -330,7 +330,7 @@ def _told(waiter: Waiter, events: list[Published]) -> Message:
     )
 
 
-def _rows_of(published: Published | None, event: Event) -> Sequence[Record]:
+def _rows_of(published: PublishedMessage | None, event: Event) -> Sequence[Record]:
     match event:
         case EventPublished(published=new) if new.expires_at:
             kept = PublicationKept(

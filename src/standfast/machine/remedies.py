@@ -16,8 +16,8 @@ from standfast.kernel.decision import Decision, Ignored, Rejection
 from standfast.kernel.facts import FactsNeeded
 from standfast.kernel.moment import Moment
 from standfast.kernel.program import Program
-from standfast.machine.graphs.graph import BRANCH, ERROR, OK, Human, Rest, WaitEvent
-from standfast.machine.graphs.graph import State as StateNode
+from standfast.machine.graphs.graph import BRANCH, ERROR, OK, HumanOp, RestOp, WaitEventOp
+from standfast.machine.graphs.graph import StateOp as StateNode
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs import commands as c
 from standfast.machine.runs import repair_commands as r
@@ -29,8 +29,8 @@ from standfast.machine.runs.leaving import way_out
 from standfast.machine.runs.nodes import kind_of
 from standfast.machine.runs.question import shown
 from standfast.machine.runs.refusals import Refusal
-from standfast.machine.runs.state import State, Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import RunState, StepState
+from standfast.machine.runs.turn import DecisionBuilder
 
 Operation = Literal[
     "retry",
@@ -68,7 +68,7 @@ _FEWEST: Final = 40
 """Copies that are made of a state: fewer of a large one, so that the answer takes no longer."""
 
 
-class Remedy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class AcceptedOperation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An operation that the run would accept."""
 
     operation: Operation
@@ -82,19 +82,19 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether it takes the right to override: people have a say in the run, or it leaves a wait for an event."""
 
 
-def command_of(remedy: Remedy, state: State) -> c.Command:
+def command_of(remedy: AcceptedOperation, state: RunState) -> c.Command:
     """The command that an operation comes to; an edit changes nothing, because nobody knows what it should change."""
     return _COMMANDS[remedy.operation](remedy, state)
 
 
-def _decision(remedy: Remedy, state: State) -> c.AnswerStep:
+def _decision(remedy: AcceptedOperation, state: RunState) -> c.AnswerStep:
     """On the version of the document that is asked about, if it is about one."""
     approval = None if state.document is None else state.document.approvals.get(remedy.step)
     seen = "" if approval is None else str(approval.version)
     return c.AnswerStep(step=remedy.step, outcome=remedy.name, document_version=seen)
 
 
-_COMMANDS: dict[Operation, Callable[[Remedy, State], c.Command]] = {
+_COMMANDS: dict[Operation, Callable[[AcceptedOperation, RunState], c.Command]] = {
     "retry": lambda it, _: r.RetryStep(step=it.step, reason=_REASON),
     "reenqueue": lambda it, _: r.ReenqueueStep(step=it.step, reason=_REASON),
     "skip": lambda it, _: r.SkipStep(step=it.step, outcome=it.name, reason=_REASON),
@@ -115,10 +115,10 @@ _COMMANDS: dict[Operation, Callable[[Remedy, State], c.Command]] = {
 }
 
 
-class Trials:
+class OperationTrials:
     """Tries operations on copies of the state of a run. `moment` tells when, and by whom: by the engine itself, which may do everything."""
 
-    def __init__(self, program: Program, state: State, moment: Moment) -> None:
+    def __init__(self, program: Program, state: RunState, moment: Moment) -> None:
         assert isinstance(program.decider, GraphMachine)
         self.routes = program.decider.routes_of(state)
         self.state = state
@@ -128,23 +128,23 @@ class Trials:
         self._standing = _standing(state)
         self._left = max(_FEWEST, _BYTES // len(self._snapshot))
 
-    def is_over(self, step: Step) -> bool:
+    def is_over(self, step: StepState) -> bool:
         """Whether the time of an open step is over, so that what it waits for comes too late."""
         moment = self._moment
         return is_over(self.routes, self.state, step, moment.now, pending=moment.pending_timers)
 
-    def tried(self, remedy: Remedy) -> Remedy | None:
+    def tried(self, remedy: AcceptedOperation) -> AcceptedOperation | None:
         """The operation, if the run would accept it. None too once so much was tried that nobody would wait for more."""
         if self._left <= 0:
             return None
         self._left -= 1
-        state = cast("State", self._program.restore(self._snapshot))
+        state = cast("RunState", self._program.restore(self._snapshot))
         try:
             answer = self._program.answer(state, command_of(remedy, state), self._moment)
         except StandfastError:
             return None
         if isinstance(answer, Decision):
-            is_same = remedy.operation != "change_data" and _standing(cast("State", answer.state)) == self._standing
+            is_same = remedy.operation != "change_data" and _standing(cast("RunState", answer.state)) == self._standing
             return msgspec.structs.replace(remedy, is_vain=is_same, is_past_people=self._needs_override(remedy))
         if isinstance(answer, Ignored):
             return remedy if remedy.operation == "edit" else None
@@ -152,16 +152,18 @@ class Trials:
             return None
         return msgspec.structs.replace(remedy, is_past_people=self._needs_override(remedy, {_REASON: True}))
 
-    def lacks(self, step: Step) -> bool:
+    def lacks(self, step: StepState) -> bool:
         """Whether whoever started the run may not have a step done. Their rights are those of the start, so that no data and no later grant helps."""
         if self.state.document is not None:
             return False
-        return bool(Turn(self.routes, self.state, self._moment, kind_of).lacking(self.routes.node(step.node)))
+        return bool(
+            DecisionBuilder(self.routes, self.state, self._moment, kind_of).lacking(self.routes.node(step.node))
+        )
 
-    def guard_past(self, step: Step) -> str:
+    def guard_past(self, step: StepState) -> str:
         """Returns the guard of the way by which an override of a question leads on; empty if it needs none."""
-        op, turn = self.routes.node(step.node).op, Turn(self.routes, self.state, self._moment, kind_of)
-        assert isinstance(op, Human)
+        op, turn = self.routes.node(step.node).op, DecisionBuilder(self.routes, self.state, self._moment, kind_of)
+        assert isinstance(op, HumanOp)
         token = self.state.tokens[step.token]
         free = way_out(turn, token, step.node, op.approval, may=lambda guard: not guard)
         edge = free or way_out(turn, token, step.node, op.approval)
@@ -172,18 +174,18 @@ class Trials:
         if self._left <= 0:
             return False
         self._left -= 1
-        state = cast("State", self._program.restore(self._snapshot))
+        state = cast("RunState", self._program.restore(self._snapshot))
         try:
             answer = self._program.answer(state, c.AdvanceProcess(event=event), self._moment)
         except StandfastError:
             return False
         return isinstance(answer, Decision) or (isinstance(answer, Rejection) and answer.code in _WITH_DATA)
 
-    def _needs_override(self, remedy: Remedy, output: object = None) -> bool:
+    def _needs_override(self, remedy: AcceptedOperation, output: object = None) -> bool:
         """Whether those who may do everything else would be refused; a step is completed with `output`."""
         if remedy.operation not in _MORE and not (remedy.operation in _ENDS and self.state.parent):
             return False
-        state, rights = cast("State", self._program.restore(self._snapshot)), self.routes.graph.rights
+        state, rights = cast("RunState", self._program.restore(self._snapshot)), self.routes.graph.rights
         may = {REPAIR, RESUME, *needed_names(rights.cancel), *needed_names(rights.start)}
         moment = msgspec.structs.replace(self._moment, actor=Actor(id=_REASON, capabilities=frozenset(may)))
         try:
@@ -195,19 +197,19 @@ class Trials:
             return True
         return isinstance(answer, Rejection) and answer.code == Refusal.NOT_ALLOWED
 
-    def accepted(self, *remedies: Remedy) -> list[Remedy]:
+    def accepted(self, *remedies: AcceptedOperation) -> list[AcceptedOperation]:
         """Those of them that the run would accept."""
         return [found for each in remedies if (found := self.tried(each)) is not None]
 
 
-def _needs_data(remedy: Remedy, refusal: Rejection) -> bool:
+def _needs_data(remedy: AcceptedOperation, refusal: Rejection) -> bool:
     return remedy.operation in {"decide", "edit", "complete"} and refusal.code in _WITH_DATA
 
 
-def _standing(state: State) -> object:
+def _standing(state: RunState) -> object:
     """What a run waits for and where it is, without what every attempt counts up."""
 
-    def places(steps: Iterable[Step]) -> list[tuple[str, str, bool, int]]:
+    def places(steps: Iterable[StepState]) -> list[tuple[str, str, bool, int]]:
         return sorted((each.node, each.token, each.effect is None, each.of or 0) for each in steps)
 
     rollback, dropped, document = state.rollback, state.dropped, state.document
@@ -224,7 +226,7 @@ def _standing(state: State) -> object:
     )
 
 
-def _questions(state: State) -> Iterator[tuple[int, _Asked]]:
+def _questions(state: RunState) -> Iterator[tuple[int, _Asked]]:
     for number, step in state.open.items():
         question = state.questions.get(number)
         yield number, _Asked(question is not None and bool(question.trouble), step.level)
@@ -238,101 +240,107 @@ class _Asked(NamedTuple):
 # -- which operations are about what
 
 
-def about_run(trials: Trials) -> list[Remedy]:
+def about_run(trials: OperationTrials) -> list[AcceptedOperation]:
     """What can be done to a whole run that waits for an operator."""
-    found = trials.accepted(Remedy(operation="resume")) if trials.state.status == "paused" else []
+    found = trials.accepted(AcceptedOperation(operation="resume")) if trials.state.status == "paused" else []
     found += _mending(trials, found)
     return [*found, *instead(trials)]
 
 
-def instead(trials: Trials) -> list[Remedy]:
+def instead(trials: OperationTrials) -> list[AcceptedOperation]:
     """What can be done to a run instead of bringing it on: another way of its document, or its end."""
-    return transitions(trials) or trials.accepted(Remedy(operation="cancel"), Remedy(operation="abort"))
+    return transitions(trials) or trials.accepted(
+        AcceptedOperation(operation="cancel"), AcceptedOperation(operation="abort")
+    )
 
 
-def _mending(trials: Trials, tried: Sequence[Remedy]) -> list[Remedy]:
+def _mending(trials: OperationTrials, tried: Sequence[AcceptedOperation]) -> list[AcceptedOperation]:
     """What can be corrected first, where trying again would come to the same."""
     if not any(each.is_vain for each in tried):
         return []
-    return trials.accepted(Remedy(operation="change_data" if trials.state.document is None else "edit"))
+    return trials.accepted(AcceptedOperation(operation="change_data" if trials.state.document is None else "edit"))
 
 
-def transitions(trials: Trials) -> list[Remedy]:
+def transitions(trials: OperationTrials) -> list[AcceptedOperation]:
     """The transitions of its document that can be asked for now."""
     index, document = trials.routes.documents, trials.state.document
     names = () if index is None or document is None else index.legal(document.status)
-    return trials.accepted(*(Remedy(operation="transition", name=each) for each in names))
+    return trials.accepted(*(AcceptedOperation(operation="transition", name=each) for each in names))
 
 
-def about_failed(trials: Trials, step: Step) -> list[Remedy]:
+def about_failed(trials: OperationTrials, step: StepState) -> list[AcceptedOperation]:
     """What can be done to a step that gave up. Where trying again would come to the same, what it reads can be corrected first."""
-    found = trials.accepted(Remedy(operation="retry", step=step.number), *_skips(trials, step))
-    found += trials.accepted(Remedy(operation="complete", step=step.number))
+    found = trials.accepted(AcceptedOperation(operation="retry", step=step.number), *_skips(trials, step))
+    found += trials.accepted(AcceptedOperation(operation="complete", step=step.number))
     return found if trials.lacks(step) else [*found, *_mending(trials, found)]
 
 
-def _skips(trials: Trials, step: Step) -> list[Remedy]:
+def _skips(trials: OperationTrials, step: StepState) -> list[AcceptedOperation]:
     op = trials.routes.node(step.node).op
     if OK in op.exits or op.answers:
-        return [Remedy(operation="skip", step=step.number)]
+        return [AcceptedOperation(operation="skip", step=step.number)]
     outcomes = sorted(op.exits - {ERROR, BRANCH})
-    return [Remedy(operation="skip", step=step.number, name=each) for each in outcomes]
+    return [AcceptedOperation(operation="skip", step=step.number, name=each) for each in outcomes]
 
 
-def about_call(trials: Trials, step: Step, *, is_lost: bool) -> list[Remedy]:
+def about_call(trials: OperationTrials, step: StepState, *, is_lost: bool) -> list[AcceptedOperation]:
     """What can be done to a step whose call waits, or is lost with its worker."""
     operation: Operation = "reenqueue" if is_lost else "retry"
-    return trials.accepted(Remedy(operation=operation, step=step.number))
+    return trials.accepted(AcceptedOperation(operation=operation, step=step.number))
 
 
-def about_wait(trials: Trials, step: Step) -> list[Remedy]:
+def about_wait(trials: OperationTrials, step: StepState) -> list[AcceptedOperation]:
     """What can be done to a step that waits for time, for a signal, or for people to be told."""
     op = trials.routes.node(step.node).op
-    if isinstance(op, WaitEvent):
-        return trials.accepted(Remedy(operation="signal", step=step.number, name=op.signal))
-    return trials.accepted(Remedy(operation="skip", step=step.number))
+    if isinstance(op, WaitEventOp):
+        return trials.accepted(AcceptedOperation(operation="signal", step=step.number, name=op.signal))
+    return trials.accepted(AcceptedOperation(operation="skip", step=step.number))
 
 
-def past_wait(trials: Trials, step: Step) -> list[Remedy]:
+def past_wait(trials: OperationTrials, step: StepState) -> list[AcceptedOperation]:
     """How an operator resumes a run that counts as paused because a step waits."""
-    return trials.accepted(Remedy(operation="resume", step=step.number))
+    return trials.accepted(AcceptedOperation(operation="resume", step=step.number))
 
 
-def about_question(trials: Trials, step: Step) -> list[Remedy]:
+def about_question(trials: OperationTrials, step: StepState) -> list[AcceptedOperation]:
     """What can be done to a question: decide it, or have others decide if those who are asked cannot."""
     question = question_of(trials.routes, trials.state, step)
     op = trials.routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     if not question.trouble:
         outcomes = trials.accepted(
-            *(Remedy(operation="decide", step=step.number, name=each) for each in op.answers if each != op.abstains)
+            *(
+                AcceptedOperation(operation="decide", step=step.number, name=each)
+                for each in op.answers
+                if each != op.abstains
+            )
         )
         return outcomes if not question.is_looking else []
     places = [shown(seat.person) for _, seat in question.asked if seat.is_free][:_MOST_PLACES]
-    asked = [Remedy(operation="reassign", step=step.number, name=each) for each in places or [""]]
-    others = Remedy(operation="add_approver", step=step.number)
+    asked = [AcceptedOperation(operation="reassign", step=step.number, name=each) for each in places or [""]]
+    others = AcceptedOperation(operation="add_approver", step=step.number)
     found = trials.accepted(*asked, others)
-    found += trials.accepted(Remedy(operation="escalate", step=step.number))
+    found += trials.accepted(AcceptedOperation(operation="escalate", step=step.number))
     return [each for each in found if not each.is_vain] or found
 
 
-def past_question(trials: Trials, step: Step) -> list[Remedy]:
+def past_question(trials: OperationTrials, step: StepState) -> list[AcceptedOperation]:
     """How an operator goes past a question, or puts it to others."""
     wanted: tuple[Operation, ...] = ("override", "escalate")
-    return trials.accepted(*(Remedy(operation=each, step=step.number) for each in wanted))
+    return trials.accepted(*(AcceptedOperation(operation=each, step=step.number) for each in wanted))
 
 
-def about_undoing(trials: Trials) -> list[Remedy]:
+def about_undoing(trials: OperationTrials) -> list[AcceptedOperation]:
     """What can be done about a compensation that gave up. A rollback that halted goes on without it when it is resumed."""
     halted = trials.state.rollback or trials.state.dropped
     stuck = None if halted is None else halted.stuck
     if stuck is None:
         return []
-    found = trials.accepted(Remedy(operation="retry_compensation", step=stuck))
-    return found if trials.state.rollback is None else [*found, *trials.accepted(Remedy(operation="resume"))]
+    found = trials.accepted(AcceptedOperation(operation="retry_compensation", step=stuck))
+    return found if trials.state.rollback is None else [*found, *trials.accepted(AcceptedOperation(operation="resume"))]
 
 
-def all_of(trials: Trials) -> list[Remedy]:
+def all_of(trials: OperationTrials) -> list[AcceptedOperation]:
     """Every operation that the run would accept, for what it waits for."""
     state = trials.state
     found = [*about_undoing(trials), *about_run(trials)]
@@ -342,8 +350,8 @@ def all_of(trials: Trials) -> list[Remedy]:
         op = trials.routes.node(step.node).op
         if step.effect is not None:
             found += about_call(trials, step, is_lost=False)
-        elif isinstance(op, Human):
+        elif isinstance(op, HumanOp):
             found += about_question(trials, step)
-        elif not isinstance(op, StateNode | Rest):
+        elif not isinstance(op, StateNode | RestOp):
             found += about_wait(trials, step)
     return list(dict.fromkeys(found))

@@ -41,7 +41,7 @@ _OTHERS: Final = (
 """What the libraries of some versions of Python take for public."""
 
 
-class Allowance(msgspec.Struct, frozen=True):
+class AddressAllowance(msgspec.Struct, frozen=True):
     """What may be reached although it is not public."""
 
     names: frozenset[str] = frozenset()
@@ -60,8 +60,8 @@ class Allowance(msgspec.Struct, frozen=True):
                 names.add(_name(entry))
         return cls(frozenset(names), tuple(networks))
 
-    def __or__(self, other: Allowance) -> Allowance:
-        return Allowance(self.names | other.names, (*self.networks, *other.networks))
+    def __or__(self, other: AddressAllowance) -> AddressAllowance:
+        return AddressAllowance(self.names | other.names, (*self.networks, *other.networks))
 
     def covers_name(self, host: str) -> bool:
         """Whether a host is allowed by its name."""
@@ -76,7 +76,7 @@ class Allowance(msgspec.Struct, frozen=True):
         )
 
 
-NOTHING_BESIDES: Final = Allowance()
+NOTHING_BESIDES: Final = AddressAllowance()
 """The public network alone."""
 
 

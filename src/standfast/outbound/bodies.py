@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from standfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
-from standfast.outbound.http import Answer
+from standfast.outbound.http import HttpResponse
 from standfast.runtime.handlers import Fail
 
 _JSON: Final = re.compile(r"application/(?:[a-z0-9!#$&^_.+-]+\+)?json")
@@ -24,7 +24,7 @@ def is_json(media: str) -> bool:
     return _JSON.fullmatch(media_type(media)) is not None
 
 
-def json_of(answer: Answer) -> object:
+def json_of(answer: HttpResponse) -> object:
     """The body of an answer as plain data, None if there is no body; `Fail` says what else it is."""
     if not answer.body:
         return None
@@ -43,5 +43,5 @@ def json_of(answer: Answer) -> object:
     return found
 
 
-def _too_deep(answer: Answer) -> Fail:
+def _too_deep(answer: HttpResponse) -> Fail:
     return Fail(f"the answer of {answer.place.name} is nested deeper than {DEEPEST} levels")

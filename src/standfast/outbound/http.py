@@ -15,9 +15,9 @@ from typing import Final
 
 import msgspec
 
-from standfast.outbound.addresses import NOTHING_BESIDES, Allowance
-from standfast.outbound.lines import Deadline, Line, Resolve, connected, resolved
-from standfast.outbound.places import Place, redirected
+from standfast.outbound.addresses import NOTHING_BESIDES, AddressAllowance
+from standfast.outbound.lines import Deadline, OutboundConnection, Resolve, connected, resolved
+from standfast.outbound.places import Url, redirected
 from standfast.runtime.handlers import Fail, Retry
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -46,7 +46,7 @@ _LONGEST_PAUSE: Final = 3600
 """Seconds that a server may ask for."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much a request may take."""
 
     connect_seconds: float = 5.0
@@ -63,11 +63,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How many redirections are followed."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked."""
 
     method: str
-    place: Place
+    place: Url
     headers: dict[str, str] = {}
     body: bytes | None = None
 
@@ -83,14 +83,14 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     """Whether these bytes are the whole body."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
     """What came back."""
 
     status: int
     headers: dict[str, str]
     """By name in lower case; several of one name in one, with commas."""
     body: bytes
-    place: Place
+    place: Url
     """Where it came from, after all redirections."""
     cut: Cut | None = None
     """Set if `body` is the beginning of a longer one, or what came before it turned out to be unreadable."""
@@ -106,7 +106,7 @@ class Outbound:
 
     def __init__(
         self,
-        allowed: Allowance = NOTHING_BESIDES,
+        allowed: AddressAllowance = NOTHING_BESIDES,
         *,
         tls: ssl.SSLContext | None = None,
         resolve: Resolve = resolved,
@@ -117,9 +117,9 @@ class Outbound:
 
     def extended(self, allow: Iterable[str], tls: ssl.SSLContext | None) -> Outbound:
         """The same way with more that is allowed, and with another idea of who is trusted."""
-        return Outbound(self._allowed | Allowance.of(allow), tls=tls or self._tls, resolve=self._resolve)
+        return Outbound(self._allowed | AddressAllowance.of(allow), tls=tls or self._tls, resolve=self._resolve)
 
-    def send(self, request: Request, limits: Limits) -> Answer:
+    def send(self, request: HttpRequest, limits: HttpLimits) -> HttpResponse:
         """Ask, and have the whole answer. A redirection that is not to be followed is an answer like any other."""
         _check(request, limits)
         deadline = Deadline(limits.total_seconds)
@@ -130,7 +130,7 @@ class Outbound:
             request = _moved(request, answer)
         return self._exchanged(request, limits, deadline)
 
-    def _exchanged(self, request: Request, limits: Limits, deadline: Deadline) -> Answer:
+    def _exchanged(self, request: HttpRequest, limits: HttpLimits, deadline: Deadline) -> HttpResponse:
         place = request.place
         try:
             line = connected(
@@ -145,7 +145,7 @@ class Outbound:
                 with _asked(request, line) as response:
                     body, cut = _read(response, limits, place) if limits.reads_body else (b"", None)
                     headers = _headers(response)
-                    return Answer(status=response.status, headers=headers, body=body, place=place, cut=cut)
+                    return HttpResponse(status=response.status, headers=headers, body=body, place=place, cut=cut)
             finally:
                 line.end()
         except TimeoutError as error:
@@ -159,7 +159,7 @@ class Outbound:
         return self._tls
 
 
-def judge(answer: Answer, *, detail: str = "") -> None:
+def judge(answer: HttpResponse, *, detail: str = "") -> None:
     """Nothing if the request was taken; else whether it may be taken later (`Retry`) or never will be (`Fail`)."""
     if answer.is_success:
         return
@@ -181,7 +181,7 @@ def check_header(name: str, value: str) -> None:
         raise Fail(f"the value of the header {name!r} holds a character that cannot stand there")
 
 
-def _check(request: Request, limits: Limits) -> None:
+def _check(request: HttpRequest, limits: HttpLimits) -> None:
     for name, value in request.headers.items():
         check_header(name, value)
     size = len(request.body or b"")
@@ -190,7 +190,7 @@ def _check(request: Request, limits: Limits) -> None:
         raise Fail(f"{told}; send less, or raise the limit")
 
 
-def _asked(request: Request, line: Line) -> HTTPResponse:
+def _asked(request: HttpRequest, line: OutboundConnection) -> HTTPResponse:
     place = request.place
     connection = HTTPConnection(place.host, place.port)
     connection.sock = line  # It is connected already, to an address that was judged.
@@ -215,7 +215,7 @@ def _headers(response: HTTPResponse) -> dict[str, str]:
     return found
 
 
-def _read(response: HTTPResponse, limits: Limits, place: Place) -> tuple[bytes, Cut | None]:
+def _read(response: HTTPResponse, limits: HttpLimits, place: Url) -> tuple[bytes, Cut | None]:
     """Read the body, unpacked, up to the limit. An error status counts whatever its body is, so that its body is cut too."""
     limit, kept = limits.response_bytes, bytearray()
     may_cut = limits.cuts_body or response.status not in _SUCCESS
@@ -252,7 +252,7 @@ def _cut(kept: bytearray, pieces: Iterator[bytes], limit: int, *, most: int) -> 
     return bytes(kept[:limit]), Cut(size=size, sha256=digest.hexdigest(), is_whole=is_whole)
 
 
-def _pieces(response: HTTPResponse, place: Place) -> Iterator[bytes]:
+def _pieces(response: HTTPResponse, place: Url) -> Iterator[bytes]:
     """The body in pieces of bounded size, unpacked."""
     encoding = (response.getheader("content-encoding") or "identity").strip().lower()
     if encoding not in {"identity", *_GZIP}:
@@ -276,18 +276,18 @@ def _pieces(response: HTTPResponse, place: Place) -> Iterator[bytes]:
         raise Retry(f"{place.name} has broken off in the middle of its answer")
 
 
-def _unpacked(unpack: zlib._Decompress, chunk: bytes, room: int, place: Place) -> bytes:
+def _unpacked(unpack: zlib._Decompress, chunk: bytes, room: int, place: Url) -> bytes:
     try:
         return unpack.decompress(chunk, room)
     except zlib.error:
         raise Fail(f"{place.name} says that its answer is packed, and it is not") from None
 
 
-def _too_large(place: Place, limit: int) -> Fail:
+def _too_large(place: Url, limit: int) -> Fail:
     return Fail(f"the answer of {place.name} has more than {limit} bytes; have it answer less, or raise the limit")
 
 
-def _moved(request: Request, answer: Answer) -> Request:
+def _moved(request: HttpRequest, answer: HttpResponse) -> HttpRequest:
     """The request that a redirection asks for, to be judged like the first."""
     before = request.place
     try:

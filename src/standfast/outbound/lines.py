@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from standfast.outbound.addresses import Allowance, address_of, why_forbidden
-from standfast.outbound.places import Place
+from standfast.outbound.addresses import AddressAllowance, address_of, why_forbidden
+from standfast.outbound.places import Url
 from standfast.runtime.handlers import Fail, Retry
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Deadline:
         return left if at_most is None else min(left, at_most)
 
 
-class Line:
+class OutboundConnection:
     """A connected socket on which no wait is longer than the deadline. It looks to `http.client` like a socket."""
 
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
@@ -94,26 +94,26 @@ def resolved(host: str, port: int) -> list[str]:
 
 
 def connected(
-    place: Place,
+    place: Url,
     deadline: Deadline,
     *,
-    allowed: Allowance,
+    allowed: AddressAllowance,
     connect_seconds: float,
     tls: Callable[[], ssl.SSLContext],
     resolve: Resolve = resolved,
-) -> Line:
+) -> OutboundConnection:
     """A line to a place. `Fail` if none of its addresses may be reached, `Retry` if none answers."""
     addresses = _permitted(place, lambda: _in_time(resolve, place, deadline.left(connect_seconds)), allowed)
     failure: OSError | None = None
     for address in addresses:
         try:
-            return Line(_opened(place, address, lambda: deadline.left(connect_seconds), tls), deadline)
+            return OutboundConnection(_opened(place, address, lambda: deadline.left(connect_seconds), tls), deadline)
         except OSError as error:
             failure = error
     raise Retry(f"{place.name} cannot be reached: {_told(failure)}") from failure
 
 
-def _in_time(resolve: Resolve, place: Place, seconds: float) -> Sequence[str]:
+def _in_time(resolve: Resolve, place: Url, seconds: float) -> Sequence[str]:
     """The addresses of a place, or TimeoutError: the system asks for as long as it likes, so a thread of its own waits for that."""
     if _is_address(place.host):
         return resolve(place.host, place.port)
@@ -140,7 +140,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _permitted(place: Place, resolve: Callable[[], Sequence[str]], allowed: Allowance) -> list[str]:
+def _permitted(place: Url, resolve: Callable[[], Sequence[str]], allowed: AddressAllowance) -> list[str]:
     try:
         found = resolve()
     except TimeoutError:
@@ -157,7 +157,7 @@ def _permitted(place: Place, resolve: Callable[[], Sequence[str]], allowed: Allo
     return permitted
 
 
-def _opened(place: Place, address: str, left: Callable[[], float], tls: Callable[[], ssl.SSLContext]) -> socket.socket:
+def _opened(place: Url, address: str, left: Callable[[], float], tls: Callable[[], ssl.SSLContext]) -> socket.socket:
     plain = socket.create_connection((address, place.port), timeout=left())
     if place.scheme == "http":
         return plain

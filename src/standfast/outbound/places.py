@@ -13,7 +13,7 @@ _UNSOUND: Final = re.compile(r"[\x00-\x20\x7f\\]")
 _LONGEST: Final = 8_192
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class Url(msgspec.Struct, frozen=True, kw_only=True):
     """One place of the network, and what is asked for there."""
 
     scheme: str
@@ -35,7 +35,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return self.scheme, self.host, self.port
 
 
-def place_of(url: str) -> Place:
+def place_of(url: str) -> Url:
     """The place of a URL; ValueError says what is wrong with it, without repeating it."""
     if len(url) > _LONGEST:
         raise ValueError(f"it is longer than {_LONGEST} characters")
@@ -56,10 +56,10 @@ def place_of(url: str) -> Place:
     target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=-._~")
     if parts.query:
         target += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=-._~?[]")
-    return Place(scheme=parts.scheme, host=host, port=port, target=target)
+    return Url(scheme=parts.scheme, host=host, port=port, target=target)
 
 
-def redirected(place: Place, location: str) -> Place:
+def redirected(place: Url, location: str) -> Url:
     """The place that an answer leads on to."""
     host = f"[{place.host}]" if ":" in place.host else place.host
     return place_of(urljoin(f"{place.scheme}://{host}:{place.port}{place.target}", location))

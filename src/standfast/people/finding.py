@@ -31,7 +31,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     now: Callable[[], datetime]
 
 
-class Finder:
+class ApproverResolver:
     """Does the errand FindPeople; its answer says who is asked, and why."""
 
     def __init__(self, sources: Sources) -> None:

@@ -27,7 +27,7 @@ CHANGE_DIRECTORY = "directory:change"
 """The capability of whoever keeps the directory. Everybody may delegate what is their own, and say when they are away."""
 
 
-class Registrar:
+class DirectoryChanges:
     """Changes the people of one tenant, for one actor, in one transaction: all of a change, or nothing."""
 
     def __init__(self, unit: DirectoryUnit, actor: Actor, now: datetime, *, told: Change) -> None:

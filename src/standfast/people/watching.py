@@ -14,7 +14,7 @@ from standfast.kernel.people import DirectoryLook
 from standfast.people.directory import Directory
 
 
-class Silence(NamedTuple):
+class DirectoryOutage(NamedTuple):
     """Since when a directory cannot be asked, and why."""
 
     since: datetime
@@ -43,7 +43,7 @@ class WatchedDirectory(Directory):
         self._guard = threading.Lock()
         self._looks: dict[object, _Look] = {}
         self._answered = -1.0
-        self._failed: Silence | None = None
+        self._failed: DirectoryOutage | None = None
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class WatchedDirectory(Directory):
         """What the host's directory says."""
         return self._directory.grants_roles(tenant, now)
 
-    def silence(self) -> Silence | None:
+    def silence(self) -> DirectoryOutage | None:
         """Since when it cannot be asked; None if it can, as far as this process knows."""
         late = time.monotonic() - self._patience
         with self._guard:
@@ -89,7 +89,7 @@ class WatchedDirectory(Directory):
             hung = [each for each in self._looks.values() if self._answered < each.ticks <= late]
         if not hung:
             return None
-        return Silence(min(each.at for each in hung), f"it has not answered within {self._patience:g} s")
+        return DirectoryOutage(min(each.at for each in hung), f"it has not answered within {self._patience:g} s")
 
     def _end(self, mark: object, error: Exception | None, begun: _Look) -> None:
         with self._guard:
@@ -97,4 +97,4 @@ class WatchedDirectory(Directory):
             if error is None:
                 self._answered, self._failed = time.monotonic(), None
             elif self._failed is None:
-                self._failed = Silence(begun.at, f"{type(error).__name__}: {brief(str(error))}")
+                self._failed = DirectoryOutage(begun.at, f"{type(error).__name__}: {brief(str(error))}")

@@ -17,7 +17,7 @@ _STEP = 40
 """Bits by which one id is greater than the last one of its millisecond, so that nobody can tell how many were made."""
 
 
-class Chance(Protocol):
+class Randomness(Protocol):
     """Where ids and random numbers come from."""
 
     def new_id(self, now: datetime) -> UUID:
@@ -29,7 +29,7 @@ class Chance(Protocol):
         ...
 
 
-class SeededChance:
+class SeededRandomness:
     """The same ids and numbers every time, for tests and simulations."""
 
     def __init__(self, seed: int) -> None:
@@ -54,7 +54,7 @@ class SeededChance:
         return self._random.random()
 
 
-class SystemChance(SeededChance):
+class SystemRandomness(SeededRandomness):
     """Seeded by the operating system. Ids are made often, and a system call for each would be a tenth of a commit's cost."""
 
     def __init__(self) -> None:

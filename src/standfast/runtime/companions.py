@@ -69,7 +69,7 @@ class RequestFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the request is called otherwise."""
 
 
-class Passage(Protocol):
+class CommandInterception(Protocol):
     """A companion's way with one command. Its calls come in this order, the first one for each try; they may come on different threads."""
 
     trace: str
@@ -84,7 +84,7 @@ class Passage(Protocol):
         ...
 
 
-class Attendance(Protocol):
+class CallInterception(Protocol):
     """A companion's way with one call of a handler."""
 
     trace: str
@@ -95,41 +95,41 @@ class Attendance(Protocol):
         ...
 
 
-class Companion:
+class Interceptor:
     """Goes along with what an engine does: derive from it, and say what you want to be there for. Be quick, and raise nothing."""
 
     def caller(self, trace: str) -> str:
         """The trace of a command that will be decided later: the one that its call names, or that of whoever calls on this thread."""
         return trace
 
-    def request(self, facts: RequestFacts) -> Attendance | None:
+    def request(self, facts: RequestFacts) -> CallInterception | None:
         """A request over HTTP is about to be answered, in its task; its answer, and what is done for it, are called what this says."""
         del facts
         return None
 
-    def command(self, facts: CommandFacts) -> Passage | None:
+    def command(self, facts: CommandFacts) -> CommandInterception | None:
         """A command is handed in, on the thread of whoever does so."""
         del facts
         return None
 
-    def call(self, facts: CallFacts) -> Attendance | None:
+    def call(self, facts: CallFacts) -> CallInterception | None:
         """A handler is about to be called, on its thread or in its task."""
         del facts
         return None
 
 
-class Companions:
+class Interceptors:
     """All of one engine. One that raises is logged, and does no harm."""
 
     def __init__(self) -> None:
-        self._all: tuple[Companion, ...] = ()
+        self._all: tuple[Interceptor, ...] = ()
         self.is_any = False
         """Whether there is one. It is asked for every command and every call, so that it is no property."""
 
-    def add(self, companion: Companion) -> None:
+    def add(self, companion: Interceptor) -> None:
         """Have it go along from now on."""
         given: object = companion  # What a caller without types gave.
-        if not isinstance(given, Companion):
+        if not isinstance(given, Interceptor):
             raise ConfigurationError(
                 f"{given!r} is no companion: give an object of a class that derives from Companion"
             )
@@ -144,15 +144,15 @@ class Companions:
 
     def with_request(
         self, method: str, route: str, *, request_id: str, caller: str, trace: str
-    ) -> tuple[Sequence[Attendance], str]:
+    ) -> tuple[Sequence[CallInterception], str]:
         """Those who go along with a request, and the trace that it has by them."""
         facts = RequestFacts(method=method, route=route, request_id=request_id, caller=caller, trace=trace)
         found = [each for each in (_safely(partial(each.request, facts)) for each in self._all) if each is not None]
         return found, next((each.trace for each in found if each.trace), trace)
 
-    def with_command(self, facts: CommandFacts) -> tuple[Sequence[Passage], str]:
+    def with_command(self, facts: CommandFacts) -> tuple[Sequence[CommandInterception], str]:
         """Those who go along with a command, and the trace that it has by them; each is told the one that it has by then."""
-        found: list[Passage] = []
+        found: list[CommandInterception] = []
         for each in self._all:
             passage = _safely(partial(each.command, facts))
             if passage is not None:
@@ -160,9 +160,9 @@ class Companions:
                 facts = msgspec.structs.replace(facts, trace=passage.trace or facts.trace)
         return found, facts.trace
 
-    def with_call(self, facts: CallFacts) -> tuple[Sequence[Attendance], str]:
+    def with_call(self, facts: CallFacts) -> tuple[Sequence[CallInterception], str]:
         """Those who go along with a call, and the trace that it has by them; each is told the one that it has by then."""
-        found: list[Attendance] = []
+        found: list[CallInterception] = []
         for each in self._all:
             attendance = _safely(partial(each.call, facts))
             if attendance is not None:
@@ -171,19 +171,19 @@ class Companions:
         return found, facts.trace
 
     @staticmethod
-    def end(ways: Sequence[Passage | Attendance], error: BaseException | None) -> None:
+    def end(ways: Sequence[CommandInterception | CallInterception], error: BaseException | None) -> None:
         """Tell all of them of the end, the last one first: what they keep for the thread is undone in that order."""
         for each in reversed(ways):
             _safely(partial(each.ended, error))
 
 
-def committed(passages: Sequence[Passage], seconds: float) -> None:
+def committed(passages: Sequence[CommandInterception], seconds: float) -> None:
     """Tell all of them of a commit."""
     for each in passages:
         _safely(partial(each.committed, seconds))
 
 
-ended = Companions.end
+ended = Interceptors.end
 
 
 def _safely(call: Callable[[], T]) -> T | None:

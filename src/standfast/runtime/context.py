@@ -7,7 +7,7 @@ from typing import Protocol
 
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program, Programs
-from standfast.runtime.chance import Chance
+from standfast.runtime.chance import Randomness
 from standfast.runtime.clock import Clock
 from standfast.runtime.commit.submissions import Submission
 from standfast.runtime.handlers import Handlers
@@ -16,7 +16,7 @@ from standfast.runtime.telemetry import Telemetry
 from standfast.store.shapes import Word
 
 
-class Languages(Protocol):
+class ReadableTypes(Protocol):
     """What this process can read. Work in other words is left to processes that know them."""
 
     def commands(self) -> Sequence[Word]:
@@ -40,9 +40,9 @@ class EngineContext:
         settings: Settings,
         *,
         clock: Clock,
-        chance: Chance,
+        chance: Randomness,
         programs: Programs,
-        languages: Languages,
+        languages: ReadableTypes,
         submit: Callable[[Submission], None],
         find_key: Callable[[str, InstanceId], str],
     ) -> None:

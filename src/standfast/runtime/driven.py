@@ -12,7 +12,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-class DrivenReply(Reply[T]):
+class ManualReply(Reply[T]):
     """A reply that is there, or comes when somebody drives the engine; never while its caller waits for it."""
 
     __slots__ = ()
@@ -38,9 +38,9 @@ class DrivenReply(Reply[T]):
         )
 
 
-def driven(reply: Reply[T]) -> DrivenReply[T]:
+def driven(reply: Reply[T]) -> ManualReply[T]:
     """The same reply, which is not waited for."""
-    same: DrivenReply[T] = DrivenReply()
+    same: ManualReply[T] = ManualReply()
 
     def pass_on() -> None:
         error = reply.exception()

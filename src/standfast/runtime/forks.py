@@ -17,19 +17,19 @@ INHERITED = (
 )
 
 
-class Inherited(Protocol):
+class ProcessBound(Protocol):
     """Something that works only in the process that made it."""
 
     is_inherited: bool
     """Whether this process is a child of that one."""
 
 
-_made_here: WeakSet[Inherited] = WeakSet()
-_kept: list[Inherited] = []
+_made_here: WeakSet[ProcessBound] = WeakSet()
+_kept: list[ProcessBound] = []
 """Nothing of the parent's is let go of in the child, which would hang up where the parent speaks."""
 
 
-def belongs_here(thing: Inherited) -> None:
+def belongs_here(thing: ProcessBound) -> None:
     """Have a thing know when it finds itself in a child of this process."""
     _made_here.add(thing)
 

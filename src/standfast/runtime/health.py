@@ -48,7 +48,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since each loop last went well. A loop that has nothing to do rests, some of them for a minute."""
 
 
-class Problem(NamedTuple):
+class HealthProblem(NamedTuple):
     """What one part complains of."""
 
     told: str
@@ -60,10 +60,10 @@ _WAITING: Final = "is_kept_waiting"
 """What parts have that may be kept waiting from outside of this process, so that they go on by themselves and a restart cures nothing; most have it not."""
 
 
-def problems_of(parts: Sequence[Watched]) -> list[Problem]:
+def problems_of(parts: Sequence[Watched]) -> list[HealthProblem]:
     """What the parts complain of."""
     return [
-        Problem(f"{part.name}: {said}", is_outside=bool(getattr(part, _WAITING, False)))
+        HealthProblem(f"{part.name}: {said}", is_outside=bool(getattr(part, _WAITING, False)))
         for part in parts
         if (said := part.problem())
     ]

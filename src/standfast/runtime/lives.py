@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from standfast.kernel.records import DeadLetterRaised, StepMoved
 from standfast.kernel.rows import Record
-from standfast.runtime.commit.batch import Batch
+from standfast.runtime.commit.batch import CommandBatch
 from standfast.runtime.telemetry import (
     InstanceEnded,
     InstancePaused,
@@ -13,10 +13,10 @@ from standfast.runtime.telemetry import (
     Telemetry,
     WorkRetried,
 )
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 
 
-def tell_lives(telemetry: Telemetry, batch: Batch) -> None:
+def tell_lives(telemetry: Telemetry, batch: CommandBatch) -> None:
     """Which instances began, which ended, which stand still, and which steps of them failed."""
     for draft in batch.written:
         header = draft.header
@@ -38,7 +38,7 @@ def tell_lives(telemetry: Telemetry, batch: Batch) -> None:
             _tell_record(telemetry, header, record)
 
 
-def _tell_record(telemetry: Telemetry, header: Header, record: Record) -> None:
+def _tell_record(telemetry: Telemetry, header: InstanceHeader, record: Record) -> None:
     definition, tenant, instance = header.definition, header.tenant, header.id
     match record:
         case StepMoved(status="running", error=str(error)) if error:

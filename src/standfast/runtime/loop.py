@@ -152,7 +152,7 @@ class Loop:
         return pause_after(self._failures)
 
 
-class Turns:
+class IsolatedTasks:
     """Several things of one round, none of which may keep the others from being done. What failed is raised at the end."""
 
     def __init__(self) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from standfast.runtime.clock import Clock
-from standfast.runtime.pauses import Standing
-from standfast.store.pauses import Pause
-from standfast.store.port import Parts
+from standfast.runtime.pauses import ActivePauses
+from standfast.store.pauses import PauseRecord
+from standfast.store.port import StoreParts
 from standfast.store.shapes import Maintenance
 
 _INTERVAL = timedelta(seconds=0.5)
@@ -30,7 +30,7 @@ class Watch:
     is_kept_waiting = True
     """Another process of the same code would not even open the database."""
 
-    def __init__(self, parts: Parts, clock: Clock, standing: Standing) -> None:
+    def __init__(self, parts: StoreParts, clock: Clock, standing: ActivePauses) -> None:
         self._workers = parts.workers()
         self._pauses = parts.pauses()
         self._clock = clock
@@ -59,7 +59,7 @@ class Watch:
             self.told += 1
             self._become(mode)
 
-    def tell_pauses(self, pauses: Sequence[Pause]) -> None:
+    def tell_pauses(self, pauses: Sequence[PauseRecord]) -> None:
         """One of the pauses has just begun or ended."""
         with self._lock:
             self.told += 1

@@ -10,25 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from standfast.store.pauses import OF_INSTANTS, Pause, holding
-from standfast.store.shapes import Header, PendingTimer
+from standfast.store.pauses import OF_INSTANTS, PauseRecord, holding
+from standfast.store.shapes import InstanceHeader, PendingTimerRecord
 from standfast.store.walking import due_as_things_are
 
 
-class Standing:
+class ActivePauses:
     """The pauses that this process knows of. Replaced whole by whoever watches; others read it without a lock."""
 
     def __init__(self) -> None:
-        self.known: tuple[Pause, ...] = ()
+        self.known: tuple[PauseRecord, ...] = ()
         """Those that have ended and are to be walked for included."""
-        self.pauses: tuple[Pause, ...] = ()
+        self.pauses: tuple[PauseRecord, ...] = ()
         """Those that stand; mostly none, and then nobody has anything to ask."""
-        self.shifting: tuple[Pause, ...] = ()
+        self.shifting: tuple[PauseRecord, ...] = ()
         """Those of the known ones that move timers when they end: until all of that is done, only the database knows when a timer is due."""
         self.shifts = 0
         """How often those have become others: whoever remembers timers forgets them then."""
 
-    def become(self, known: Iterable[Pause]) -> None:
+    def become(self, known: Iterable[PauseRecord]) -> None:
         """Know these, and no others."""
         self.known = tuple(known)
         self.pauses = tuple(each for each in self.known if each.stands)
@@ -37,12 +37,12 @@ class Standing:
             self.shifting = shifting
             self.shifts += 1
 
-    def over(self, header: Header) -> tuple[Pause, ...]:
+    def over(self, header: InstanceHeader) -> tuple[PauseRecord, ...]:
         """Those that are about an instance, or about a step of it."""
         return holding(self.pauses, header.tenant, header.definition, header.definition_version)
 
     def due(
-        self, header: Header, language: str, timers: Mapping[str, PendingTimer], now: datetime
+        self, header: InstanceHeader, language: str, timers: Mapping[str, PendingTimerRecord], now: datetime
     ) -> dict[str, datetime]:
         """When the timers of an instance are due: where clocks stand still, as if that ended now."""
         if not self.shifting:
@@ -56,17 +56,17 @@ class Standing:
             for key, each in timers.items()
         }
 
-    def moves_timers(self, header: Header) -> bool:
+    def moves_timers(self, header: InstanceHeader) -> bool:
         """Whether timers of an instance are moved by a pause, or will be."""
         about = (header.tenant, header.definition, header.definition_version)
         return any(each.covers(*about) for each in self.shifting)
 
 
-def holds_call(pauses: Sequence[Pause], step: str) -> bool:
+def holds_call(pauses: Sequence[PauseRecord], step: str) -> bool:
     """Whether one of the pauses, all of which are about the instance, holds a call of this step."""
     return any(each.scope.is_about(step) for each in pauses)
 
 
-def holds_timers(pauses: Sequence[Pause]) -> tuple[Pause, ...]:
+def holds_timers(pauses: Sequence[PauseRecord]) -> tuple[PauseRecord, ...]:
     """Those of the pauses that hold timers too: timers are of no step."""
     return tuple(each for each in pauses if not each.scope.step)

@@ -17,15 +17,15 @@ import msgspec
 from standfast.errors import ConfigurationError, ConflictError, StoppedError, StoreUnavailableError
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Programs
-from standfast.runtime.chance import Chance
+from standfast.runtime.chance import Randomness
 from standfast.runtime.clock import Clock
-from standfast.runtime.commit.acceptances import Acceptance, Acceptances
-from standfast.runtime.commit.batch import Batch
+from standfast.runtime.commit.acceptances import InboxSubmission, InboxWriter
+from standfast.runtime.commit.batch import CommandBatch
 from standfast.runtime.commit.cache import InstanceCache
 from standfast.runtime.commit.committer import Committer
-from standfast.runtime.commit.draft import Draft
+from standfast.runtime.commit.draft import InstanceDraft
 from standfast.runtime.commit.facts import Acting
-from standfast.runtime.commit.joint import Joints, outdate
+from standfast.runtime.commit.joint import JointCommits, outdate
 from standfast.runtime.commit.queue import CommitQueue
 from standfast.runtime.commit.queues import CommitQueues, Lane
 from standfast.runtime.commit.submissions import (
@@ -38,28 +38,28 @@ from standfast.runtime.commit.submissions import (
     receipted,
     unasked,
 )
-from standfast.runtime.commit.surroundings import Surroundings
+from standfast.runtime.commit.surroundings import DraftContext
 from standfast.runtime.commit.work_rows import Lessee
-from standfast.runtime.context import EngineContext, Languages
+from standfast.runtime.context import EngineContext, ReadableTypes
 from standfast.runtime.forks import INHERITED, belongs_here
 from standfast.runtime.health import Watched
 from standfast.runtime.lives import tell_lives
-from standfast.runtime.loop import Loop, Step, Turns
-from standfast.runtime.loops.walker import Walker
+from standfast.runtime.loop import IsolatedTasks, Loop, Step
+from standfast.runtime.loops.walker import PausePropagator
 from standfast.runtime.maintenance import Watch
-from standfast.runtime.pauses import Standing
+from standfast.runtime.pauses import ActivePauses
 from standfast.runtime.replies import Reply
 from standfast.runtime.settings import Settings
-from standfast.runtime.sides import NoWorker, WorkingSide
+from standfast.runtime.sides import NoWorkerListener, WorkerListener
 from standfast.runtime.vocabularies import Vocabularies
 from standfast.runtime.work.call import key_of
-from standfast.store.port import LostRaceError, Parts, Store, Writer
+from standfast.store.port import LostRaceError, Store, StoreParts, Writer
 from standfast.store.shapes import (
     Address,
-    Change,
     Claim,
     EffectClaim,
-    Header,
+    InstanceChange,
+    InstanceHeader,
     Maintenance,
     ReceiptKey,
     StoredMessage,
@@ -83,7 +83,7 @@ T = TypeVar("T")
 class Ended(NamedTuple):
     """An instance that has ended."""
 
-    header: Header
+    header: InstanceHeader
     state: object
     """How it ended; to be read at once, because the engine goes on using it."""
 
@@ -91,7 +91,7 @@ class Ended(NamedTuple):
 HearEnded = Callable[[Sequence[Ended]], None]
 
 
-class Service:
+class Dispatcher:
     """Takes commands and commits them."""
 
     def __init__(
@@ -100,9 +100,9 @@ class Service:
         settings: Settings,
         *,
         clock: Clock,
-        chance: Chance,
+        chance: Randomness,
         programs: Programs,
-        languages: Languages,
+        languages: ReadableTypes,
         has_threads: bool,
     ) -> None:
         self.store = store
@@ -121,14 +121,14 @@ class Service:
         )
         self.vocabularies = Vocabularies(languages, clock)
         """What this process can read, and what others can."""
-        self.standing = Standing()
+        self.standing = ActivePauses()
         """The pauses that this process knows of."""
-        self.around = Surroundings.of(programs, settings, self.standing, self.shared.telemetry.companions)
+        self.around = DraftContext.of(programs, settings, self.standing, self.shared.telemetry.companions)
         self._cause = causes(str(chance.new_id(clock.now())))
-        self._working: WorkingSide = NoWorker()
+        self._working: WorkerListener = NoWorkerListener()
         self._hearers: list[HearEnded] = []
-        self.listeners: list[Callable[[Batch], None]] = []
-        self.hear_timer: Callable[[Draft], None] = lambda _draft: None  # Told of what a timer led to.
+        self.listeners: list[Callable[[CommandBatch], None]] = []
+        self.hear_timer: Callable[[InstanceDraft], None] = lambda _draft: None  # Told of what a timer led to.
         """Called back after each commit, on the thread that committed: they must be quick, and never fail."""
         self._limit = settings.unhealthy_after.total_seconds()
         asked_at = time.monotonic()
@@ -136,16 +136,16 @@ class Service:
         parts = store.line()
         self._keeper = parts.keeper()
         self.watch = Watch(parts, clock, self.standing)
-        self.walker = Walker(parts.pauses(), self.standing, self.shared, look=self.watch.step, released=self.hint)
+        look = self.watch.step
+        self.walker = PausePropagator(parts.pauses(), self.standing, self.shared, look=look, released=self.hint)
         self._desk = store.line()
         self._at_desk = threading.Lock()
-        self.joints = Joints(store, self, self._cause, settings.handler_role)
+        self.joints = JointCommits(store, self, self._cause, settings.handler_role)
         self._is_ending = threading.Event()
         """Set when the engine stops: nobody waits for the database any longer."""
         lanes = (settings.committers or store.writers) if has_threads else 1
-        numbers = range(1, lanes + 1)
         self.committer = CommitQueues(
-            [self._lane(f"committer {each}", settings.cache_size // lanes) for each in numbers]
+            [self._lane(f"committer {each}", settings.cache_size // lanes) for each in range(1, lanes + 1)]
         )
         self._wakeups = store.wakeups(lambda _hint: None)
         self._loops: list[Loop] = []
@@ -258,12 +258,12 @@ class Service:
         """What commits one command inside an open transaction; it remembers nothing and hands nothing over."""
         return self._committing(writer, InstanceCache(0), self.around.without_lessee())
 
-    def written_inside(self, batch: Batch) -> None:
+    def written_inside(self, batch: CommandBatch) -> None:
         """Pass on what was written by a commit that no lane made."""
         outdate(self.committer, batch)
         self.written(batch)
 
-    def attach(self, working: WorkingSide) -> None:
+    def attach(self, working: WorkerListener) -> None:
         """Tell the worker of this process what is written, and ask it what it has in hand."""
         self._working = working
 
@@ -279,7 +279,7 @@ class Service:
         """The worker stops: commits leave effects to others."""
         self.around.lessee = None
 
-    def written(self, batch: Batch) -> None:
+    def written(self, batch: CommandBatch) -> None:
         """Pass on what was written."""
         changes = [draft.change for draft in batch.written] if self._notifier is not None else []
         if any(map(self._stops_others, changes)):  # Asked before the worker of this process lets go of anything.
@@ -318,7 +318,7 @@ class Service:
         if not self.has_threads:
             self._announce()
         deadline = time.monotonic() + self.shared.settings.patience.total_seconds()
-        self.committer.accept(Acceptance(message=message, reply=reply, deadline=deadline))
+        self.committer.accept(InboxSubmission(message=message, reply=reply, deadline=deadline))
 
     def accept_within(self, connection: object, message: StoredMessage) -> int:
         """Put a command into the inbox in the transaction that the caller has open; its number."""
@@ -326,7 +326,7 @@ class Service:
             raise StoppedError(refusal)
         return self.store.accept_within(connection, message, self.shared.clock.now())
 
-    def operate(self, work: Callable[[Parts], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
+    def operate(self, work: Callable[[StoreParts], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
         """Do an operator's work, one at a time, on a connection that is kept for it.
 
         A database that is away is waited for as long as a command waits for it, unless the caller is not patient. What may have been
@@ -344,7 +344,7 @@ class Service:
 
         return self.patiently(at_desk, may_repeat=may_repeat, is_patient=is_patient)
 
-    def survey(self, question: Callable[[Parts], T]) -> T:
+    def survey(self, question: Callable[[StoreParts], T]) -> T:
         """Have an operator's question answered, as of one moment, on a connection for reading: it holds nobody up; a database that is away is waited for."""
         self.check_process()
 
@@ -390,7 +390,7 @@ class Service:
 
     def stop(self, timeout: float) -> None:
         """Commit what is waiting, then end; all of it, whatever goes wrong on the way."""
-        turns = Turns()
+        turns = IsolatedTasks()
         self._is_ending.set()
         turns.take(lambda: self.committer.stop(timeout), None)
         for loop in self._loops:
@@ -455,14 +455,14 @@ class Service:
             self.watch.look_again()
         return self.watch.problem() or (_REFUSED if self.watch.mode == "refuse" else "")
 
-    def _stops_others(self, change: Change) -> bool:
+    def _stops_others(self, change: InstanceChange) -> bool:
         """Whether another process may be at work on something that is not wanted any more, or has to stop."""
         if not change.withdrawn and not change.recalls:
             return False
         numbers = [*change.withdrawn, *(recall.number for recall in change.recalls if recall.stop)]
         return any(not self._working.holds(key_of(change.header.id, number)) for number in numbers)
 
-    def _tell_ended(self, batch: Batch) -> None:
+    def _tell_ended(self, batch: CommandBatch) -> None:
         ended = [Ended(draft.header, draft.state) for draft in batch.written if draft.ends]
         for hear in self._hearers if ended else ():
             try:
@@ -478,7 +478,7 @@ class Service:
         known = self.committer.header(instance) or next(iter(self.store.reader(tenant).headers([instance])), None)
         return "" if known is None else known.key
 
-    def _committing(self, writer: Writer, cache: InstanceCache, around: Surroundings) -> Committer:
+    def _committing(self, writer: Writer, cache: InstanceCache, around: DraftContext) -> Committer:
         return Committer(writer, around, clock=self.shared.clock, chance=self.shared.chance, cache=cache)
 
     def _lane(self, name: str, cache_size: int) -> Lane:
@@ -486,7 +486,7 @@ class Service:
         writer, cache, limit = self.store.writer(), InstanceCache(cache_size), self.shared.settings.batch_limit
         committer = CommitQueue(
             self._committing(writer, cache, self.around),
-            Acceptances(writer, self.shared.clock, batch_limit=limit, hint=self.hint),
+            InboxWriter(writer, self.shared.clock, batch_limit=limit, hint=self.hint),
             self.shared.telemetry,
             name=name,
             limit=self._limit,
@@ -521,7 +521,7 @@ class Service:
         return _LONG_SECONDS
 
 
-def _concerns_others(change: Change) -> bool:
+def _concerns_others(change: InstanceChange) -> bool:
     """Whether there is work in it that another process may have to do."""
     if change.messages or change.timers or change.recalls:
         return True

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from standfast.runtime.commit.batch import Batch
+from standfast.runtime.commit.batch import CommandBatch
 from standfast.runtime.work.call import Key
 from standfast.store.shapes import EffectClaim
 
 
-class WorkingSide(Protocol):
+class WorkerListener(Protocol):
     """The worker of this process with its loops, as the command side knows it; see docs/internals/lost-answers.md."""
 
-    def written(self, batch: Batch) -> None:
+    def written(self, batch: CommandBatch) -> None:
         """The committer has written a batch: run what it handed over, stop what it withdrew, mind its timers."""
         ...
 
@@ -35,10 +35,10 @@ class WorkingSide(Protocol):
         ...
 
 
-class NoWorker:
+class NoWorkerListener:
     """The working side of an engine that only takes commands."""
 
-    def written(self, batch: Batch) -> None:
+    def written(self, batch: CommandBatch) -> None:
         """Workers of other processes find what was written."""
 
     def look(self) -> None:

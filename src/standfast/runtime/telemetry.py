@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.companions import Companions
+from standfast.runtime.companions import Interceptors
 
 _log = logging.getLogger("standfast")
 
@@ -190,7 +190,7 @@ class InstanceStuck(msgspec.Struct, frozen=True, kw_only=True):
     """When something last happened to it."""
 
 
-class HandlerMissing(msgspec.Struct, frozen=True, kw_only=True):
+class HandlerMissingObserved(msgspec.Struct, frozen=True, kw_only=True):
     """Work waits for a handler that no live worker has."""
 
     handler: str
@@ -253,7 +253,7 @@ Happening: TypeAlias = (
     | WorkLost
     | TimerFired
     | StepTimedOut
-    | HandlerMissing
+    | HandlerMissingObserved
     | InstanceStuck
     | HistoryUnreadable
     | WorkUnreadable
@@ -267,7 +267,7 @@ class Telemetry:
 
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
-        self.companions = Companions()
+        self.companions = Interceptors()
         """Those who are there while it happens."""
 
     def listen(self, listener: Listener) -> None:

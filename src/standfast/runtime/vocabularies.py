@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Final, Literal
 
 from standfast.runtime.clock import Clock
-from standfast.runtime.context import Languages
+from standfast.runtime.context import ReadableTypes
 from standfast.store.shapes import Word
 from standfast.store.surveying import Notes
 
@@ -31,7 +31,7 @@ Known = dict[str, dict[str, str]]
 class Vocabularies:
     """What this process, and others before it, can read."""
 
-    def __init__(self, languages: Languages, clock: Clock) -> None:
+    def __init__(self, languages: ReadableTypes, clock: Clock) -> None:
         self._languages = languages
         self._clock = clock
         self._announced: object = None

@@ -15,36 +15,36 @@ from functools import partial
 from standfast.errors import StandfastError
 from standfast.kernel.ids import WorkerId, effect_key
 from standfast.runtime.collector import collect_after
-from standfast.runtime.commit.batch import Batch
-from standfast.runtime.commit.submissions import Outcome, Submission
+from standfast.runtime.commit.batch import CommandBatch
+from standfast.runtime.commit.submissions import CommandOutcome, Submission
 from standfast.runtime.commit.work_rows import result_of
 from standfast.runtime.handlers import Fail
 from standfast.runtime.health import Watched
-from standfast.runtime.loop import Loop, Turns
+from standfast.runtime.loop import IsolatedTasks, Loop
 from standfast.runtime.loops.due_work import DueWork
 from standfast.runtime.loops.housekeeping import Housekeeping
 from standfast.runtime.loops.projections import Projecting
 from standfast.runtime.mishaps import is_stranded, outcome_of
 from standfast.runtime.pauses import holds_call
-from standfast.runtime.service import STOP, Service
+from standfast.runtime.service import STOP, Dispatcher
 from standfast.runtime.work.call import Ends, Execution, Key, key_of
 from standfast.runtime.work.failures import is_passing
 from standfast.runtime.work.gate import step_of
 from standfast.runtime.work.heartbeat import Heartbeat
-from standfast.runtime.work.intake import Intake
+from standfast.runtime.work.intake import Claimer
 from standfast.runtime.work.transactions import Transactions
 from standfast.runtime.work.worker import Worker
-from standfast.store.shapes import Address, Change, EffectClaim, Maintenance, StoredEffect, Wanted
+from standfast.store.shapes import Address, EffectClaim, InstanceChange, Maintenance, StoredEffect, Wanted
 
 _log = logging.getLogger("standfast")
 
 _STEP_SECONDS = 2.0
 
 
-class Runtime:
+class WorkerProcess:
     """Runs effects, timers, messages and projections until it is stopped."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Dispatcher) -> None:
         store, shared = service.store, service.shared
         self._service = service
         self._shared = shared
@@ -56,7 +56,7 @@ class Runtime:
             returned=self._returned, failed=self._failed, given_back=self._given_back, transact=transactions.run
         )
         self.worker = Worker(self.identity, ends, shared)
-        self.intake = Intake(
+        self.intake = Claimer(
             store.line(),
             self.worker,
             shared,
@@ -119,7 +119,7 @@ class Runtime:
     def stop(self, timeout: timedelta) -> None:
         """Take nothing new, let running handlers finish, give back the rest; all of it, whatever goes wrong on the way."""
         self._service.lease_to_nobody()
-        hearts, others, turns = self._loops[:1], self._loops[1:], Turns()
+        hearts, others, turns = self._loops[:1], self._loops[1:], IsolatedTasks()
         for loop in others:
             loop.stop()
         turns.take(self._wakeups.close, None)
@@ -273,7 +273,7 @@ class Runtime:
         if not mode:
             self._noticed("")
 
-    def written(self, batch: Batch) -> None:
+    def written(self, batch: CommandBatch) -> None:
         """Run what was handed over, stop what was withdrawn, mind the timers, wake whoever has something to do."""
         if not batch.written:
             return
@@ -295,7 +295,7 @@ class Runtime:
         if any(effect.parked_until is None and effect.handler in self._shared.handlers for effect in effects):
             self.intake.chores.wake()
 
-    def _minded(self, change: Change) -> None:
+    def _minded(self, change: InstanceChange) -> None:
         if change.withdrawn:
             self.worker.cancel(key_of(change.header.id, number) for number in change.withdrawn)
         if change.recalls:
@@ -325,7 +325,7 @@ class Runtime:
         """Have what a call came to committed; it was refused so many times before."""
         effect = execution.effect
 
-        def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
+        def settled(_outcome: CommandOutcome | None, error: BaseException | None) -> None:
             if error is None:
                 return
             if is_stranded(error):

@@ -87,7 +87,7 @@ class StoredRequest(msgspec.Struct, frozen=True, kw_only=True):
     """None if the answer is not kept."""
 
 
-class Access(Protocol):
+class AccessPort(Protocol):
     """The keys of all tenants, and what was refused to them."""
 
     def add_key(self, key: StoredKey) -> None:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from standfast.store.findings import Backlog, GivenUp, Unhandled, WaitingWord
+from standfast.store.findings import BacklogRecord, GivenUpRecord, Unhandled, WaitingWord
 
 
 class Backlogs(Protocol):
     """How much there is of it, and whom it waits for."""
 
-    def backlog(self, now: datetime | None = None) -> list[Backlog]:
+    def backlog(self, now: datetime | None = None) -> list[BacklogRecord]:
         """How much work waits, by handler and definition; judged by the store's own clock if no instant is given."""
         ...
 
-    def given_up(self) -> list[GivenUp]:
+    def given_up(self) -> list[GivenUpRecord]:
         """How many dead letters there are, by tenant; of those that have some."""
         ...
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from standfast.errors import CorruptHistoryError, RejectedError, SchemaMismatchError
 from standfast.kernel.codecs import JsonCodec
 from standfast.store.copyable import Columns, Copyable, Hear, Progress, Row, Stage, Tables
-from standfast.store.passage import FACTS, Passage, Sum, carried, is_carried
+from standfast.store.passage import FACTS, CopyTransfer, Sum, carried, is_carried
 
 OF_THE_PLACE: Final = frozenset({"workers", "retention", "redaction", "fact_versions"})
 """Tables that are about a database itself, and not about what is in it: who works there, and leave that one transaction has."""
@@ -104,7 +104,7 @@ def copy_tables(source: Tables, target: Tables, *, identity: str, hear: Hear) ->
     codec = codec_of(source)
     _check_target(target, facts_of(target), codec)
     tables = _shared(source, target)
-    passage = Passage(source, target, tables)
+    passage = CopyTransfer(source, target, tables)
     sums = {name: passage.copy(name, _told(hear, "copy", name, source.count(name))) for name in tables}
     for name, sent in sums.items():
         _compare(target, sent, _told(hear, "compare", name, sent.count))

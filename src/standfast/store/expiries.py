@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 
 
 class ExpiredQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class ExpiredQuery(msgspec.Struct, frozen=True, kw_only=True):
 class Expiries(Protocol):
     """The deadlines of active processes."""
 
-    def expired(self, query: ExpiredQuery) -> list[Header]:
+    def expired(self, query: ExpiredQuery) -> list[InstanceHeader]:
         """A page of active processes whose deadline is before an instant."""
         ...
 

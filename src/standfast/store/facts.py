@@ -38,7 +38,7 @@ class FactVersions(NamedTuple):
     charters: int
 
 
-class FoundDocument(NamedTuple):
+class DocumentFactRecord(NamedTuple):
     """A document, and the version of its instance."""
 
     row: StoredDocument
@@ -68,7 +68,7 @@ class FactLook(Protocol):
         """Returns the newest version of a charter."""
         ...
 
-    def document(self, tenant: str, partition: str, type_: str, id_: str) -> FoundDocument | None:
+    def document(self, tenant: str, partition: str, type_: str, id_: str) -> DocumentFactRecord | None:
         """Returns a document."""
         ...
 

@@ -13,7 +13,7 @@ _SHORTEST: Final = 256
 """Bytes; what is shorter would gain little."""
 
 
-class Faded(NamedTuple):
+class CompressionResult(NamedTuple):
     """What became of some rows."""
 
     packed: int
@@ -21,10 +21,10 @@ class Faded(NamedTuple):
     """The last step that was looked at; None if there is none behind it."""
 
 
-class Fading(Protocol):
+class CompressionPort(Protocol):
     """Whoever packs old values."""
 
-    def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> Faded:
+    def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> CompressionResult:
         """Pack what steps were given and gave, of those of the next ones, in the order of their keys, that ended before an instant."""
         ...
 

@@ -12,7 +12,7 @@ from standfast.kernel.ids import InstanceId
 from standfast.store.shapes import EffectClaim, Maintenance, StoredTimer, Word
 
 
-class Due(msgspec.Struct, frozen=True):
+class DueWorkRecord(msgspec.Struct, frozen=True):
     """What is due now, and when the next thing will be."""
 
     timers: list[StoredTimer]
@@ -178,7 +178,7 @@ class PublishedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     published_at: datetime
 
 
-class Backlog(msgspec.Struct, frozen=True):
+class BacklogRecord(msgspec.Struct, frozen=True):
     """How much work waits, by what would do it."""
 
     kind: Literal["effect", "timer", "inbox"]
@@ -193,14 +193,14 @@ class Backlog(msgspec.Struct, frozen=True):
     """Since when the oldest waits that could be done now; None if nothing could."""
 
 
-class GivenUp(msgspec.Struct, frozen=True):
+class GivenUpRecord(msgspec.Struct, frozen=True):
     """How many dead letters a tenant has."""
 
     tenant: str
     count: int
 
 
-class Transition(msgspec.Struct, frozen=True):
+class TransitionRecord(msgspec.Struct, frozen=True):
     """An observed move, and how often it was seen."""
 
     from_status: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 
 
-class WouldWaitError(BaseException):
+class WouldBlockError(BaseException):
     """The database would have to be asked on a thread that must not wait. It is nobody's error: nothing was asked and nothing done."""
 
 
@@ -21,13 +21,13 @@ class _Here(threading.local):
 _here = _Here()
 
 
-def check_haste() -> None:
+def check_nonblocking() -> None:
     """WouldWaitError on a thread that must not wait just now."""
     if _here.is_hurried:
-        raise WouldWaitError
+        raise WouldBlockError
 
 
-class Hurried:
+class NonblockingThread:
     """Has nothing asked of a database on this thread as long as its block lasts, or until something is sent off."""
 
     __slots__ = ("_before",)

@@ -101,11 +101,11 @@ def _open_postgres(url: str, *, codec: str, may_migrate: bool, prepare: bool, re
 
 def _remove_postgres(url: str, *, with_unfinished: bool, with_workers: bool) -> Removal:
     try:
-        from standfast.store.postgres.connections import Line
+        from standfast.store.postgres.connections import ReconnectingConnection
         from standfast.store.postgres.removing import PostgresRemoval
     except ImportError as error:
         raise _without_driver() from error
-    line = Line(url)
+    line = ReconnectingConnection(url)
     try:
         made = made_by(read_migrations("standfast.store.postgres"))
         return PostgresRemoval(line).remove(made, with_unfinished=with_unfinished, with_workers=with_workers)
@@ -115,11 +115,11 @@ def _remove_postgres(url: str, *, with_unfinished: bool, with_workers: bool) -> 
 
 def _open_postgres_copyable(url: str) -> Copyable:
     try:
-        from standfast.store.postgres.connections import Line
+        from standfast.store.postgres.connections import ReconnectingConnection
         from standfast.store.postgres.copying import PostgresCopyable
     except ImportError as error:
         raise _without_driver() from error
-    return PostgresCopyable(Line(url))
+    return PostgresCopyable(ReconnectingConnection(url))
 
 
 def _without_driver() -> ConfigurationError:

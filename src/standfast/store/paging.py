@@ -9,7 +9,7 @@ from itertools import islice
 from uuid import UUID
 
 from standfast.kernel.ids import make_uuid7
-from standfast.store.shapes import Header, InstanceQuery
+from standfast.store.shapes import InstanceHeader, InstanceQuery
 
 _AHEAD = timedelta(minutes=15)
 """Ids are made before their instances are, maybe by another process: no clock is believed to be so far ahead of another one."""
@@ -49,6 +49,6 @@ def in_order(statement: str, query: InstanceQuery) -> str:
     return turned(statement) if query.oldest_first else statement
 
 
-def page_of(headers: Iterable[Header], query: InstanceQuery, limit: int) -> list[Header]:
+def page_of(headers: Iterable[InstanceHeader], query: InstanceQuery, limit: int) -> list[InstanceHeader]:
     """The first ones of these, in the order that is asked for."""
     return list(islice(sorted(headers, key=lambda header: header.id, reverse=not query.oldest_first), limit))

@@ -48,7 +48,7 @@ class Sum:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Passage:
+class CopyTransfer:
     """The way of the rows from one database to another, and what is gathered on it."""
 
     def __init__(self, source: Tables, target: Tables, tables: Mapping[str, Columns]) -> None:

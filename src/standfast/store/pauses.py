@@ -27,7 +27,7 @@ LAG = timedelta(seconds=2)
 """How long a process may go on as if a pause had not begun or ended; every one that lives looks far more often."""
 
 
-class Scope(NamedTuple):
+class PauseScope(NamedTuple):
     """Whose work a pause holds back; what is empty is not asked about."""
 
     tenant: str
@@ -51,10 +51,10 @@ class Scope(NamedTuple):
         )
 
 
-class Pause(msgspec.Struct, frozen=True, kw_only=True):
+class PauseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One pause, as long as it stands and afterwards."""
 
-    scope: Scope
+    scope: PauseScope
     clock: PauseClock = "run_on"
     reason: str = ""
     paused_by: str
@@ -89,13 +89,13 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def pause_of(row: Sequence[Any]) -> Pause:
+def pause_of(row: Sequence[Any]) -> PauseRecord:
     """A row as the statements of both drivers give it, its instants already read."""
     (number, tenant, definition, version, step, clock, reason, *rest) = row
     paused_by, paused_at, until, ended_at, ended_by, ended_why, walks = rest
-    return Pause(
+    return PauseRecord(
         id=number,
-        scope=Scope(tenant, definition, version, step),
+        scope=PauseScope(tenant, definition, version, step),
         clock=clock,
         reason=reason,
         paused_by=paused_by,
@@ -108,7 +108,7 @@ def pause_of(row: Sequence[Any]) -> Pause:
     )
 
 
-def holding(pauses: Iterable[Pause], tenant: str, definition: str, version: str) -> tuple[Pause, ...]:
+def holding(pauses: Iterable[PauseRecord], tenant: str, definition: str, version: str) -> tuple[PauseRecord, ...]:
     """Those of the pauses that stand and are about an instance."""
     return tuple(each for each in pauses if each.stands and each.covers(tenant, definition, version))
 
@@ -180,7 +180,7 @@ StepOf = Callable[[PausedEffect], str]
 class Pauses(Protocol):
     """Pauses and what they hold. Instants are those of the engine's clock."""
 
-    def begin(self, pause: Pause) -> Pause:
+    def begin(self, pause: PauseRecord) -> PauseRecord:
         """Have a pause stand; the one that stands for the very same scope already, if there is one."""
         ...
 
@@ -188,15 +188,15 @@ class Pauses(Protocol):
         """Let a pause stand no longer; False if it does not stand."""
         ...
 
-    def standing(self) -> list[Pause]:
+    def standing(self) -> list[PauseRecord]:
         """Those that stand, and those that have ended and whose work is not all let go; oldest first."""
         ...
 
-    def get(self, number: int) -> Pause | None:
+    def get(self, number: int) -> PauseRecord | None:
         """One pause, whether it stands or has ended."""
         ...
 
-    def listed(self, tenant: str, *, before: int | None, limit: int) -> list[Pause]:
+    def listed(self, tenant: str, *, before: int | None, limit: int) -> list[PauseRecord]:
         """All pauses that concern a tenant, `*` for those of every tenant, newest first; those with smaller numbers than `before`."""
         ...
 

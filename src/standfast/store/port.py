@@ -13,43 +13,43 @@ from typing import Literal, Protocol
 
 from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.kernel.rows import Record, RowKind
-from standfast.store.access import Access
+from standfast.store.access import AccessPort
 from standfast.store.backlogs import Backlogs
 from standfast.store.changes import ChangingParts
 from standfast.store.definitions import Definitions
 from standfast.store.directory import People
 from standfast.store.expiries import ExpiryParts
 from standfast.store.facts import FactLook, Gate
-from standfast.store.fading import Fading
-from standfast.store.findings import Beat, Due
+from standfast.store.fading import CompressionPort
+from standfast.store.findings import Beat, DueWorkRecord
 from standfast.store.incidents import IncidentParts
 from standfast.store.notifications import Notifying
 from standfast.store.organisations import OrganisationParts
 from standfast.store.pauses import Pauses
 from standfast.store.ranks import DEFAULT_AGEING
-from standfast.store.reading import Feed, Reader
+from standfast.store.reading import Feed, TenantReader
 from standfast.store.resuming import ResumingParts
 from standfast.store.rewriting import Rewritten
 from standfast.store.shapes import (
     Address,
     Borrower,
-    Change,
     Claim,
-    DeadLetter,
+    CommittedRows,
+    DeadLetterRecord,
     EffectClaim,
     InboxClaim,
+    InstanceChange,
     Loaded,
     Maintenance,
-    Observation,
+    ObservationRecord,
     Receipt,
     ReceiptKey,
     StoredEffect,
     StoredMessage,
     TimerClaim,
-    Told,
     Wanted,
     Word,
-    WorkerInfo,
+    WorkerRecord,
 )
 from standfast.store.surveying import Notes
 from standfast.store.wakeups import Wakeups
@@ -67,7 +67,7 @@ class EndedTransactionError(Exception):
     """User code ended the transaction that it was lent; what it wrote before is stored, or lost, without what belongs to it."""
 
 
-class Unit(Protocol):
+class Transaction(Protocol):
     """One open transaction that may lock, look and write.
 
     Everybody locks in one order: user code its own rows, then the engine instances in the order of their ids, then the rest.
@@ -122,11 +122,13 @@ class Unit(Protocol):
         """Facts as this transaction sees them."""
         ...
 
-    def write(self, changes: Sequence[Change], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
+    def write(self, changes: Sequence[InstanceChange], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
         """Write everything; LostRaceError if somebody else was first, StaleFactError if a gate does not hold."""
         ...
 
-    def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
+    def rewrite(
+        self, change: InstanceChange, kinds: Sequence[RowKind[Record]], told: Sequence[CommittedRows], now: datetime
+    ) -> None:
         """Put the rows that a history tells in the place of all that an instance has of these kinds, with a change; its snapshot goes too.
 
         The only way in which rows are written that no commit wrote: what they were before is lost, so whoever calls it has compared them.
@@ -159,10 +161,10 @@ class Writer(Protocol):
 
     def write(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[InstanceChange],
         *,
         finished: Sequence[Claim] = (),
-        observations: Sequence[Observation] = (),
+        observations: Sequence[ObservationRecord] = (),
         gates: Sequence[Gate] = (),
         now: datetime,
     ) -> None:
@@ -177,7 +179,7 @@ class Writer(Protocol):
         """Facts as of now, without a lock; what is decided on them is written with their versions as gates."""
         ...
 
-    def unit(self) -> AbstractContextManager[Unit]:
+    def unit(self) -> AbstractContextManager[Transaction]:
         """A transaction that locks: committed at the end of the block, rolled back when it raises."""
         ...
 
@@ -216,7 +218,7 @@ class Effects(Protocol):
         """Give effects back untried: the attempt does not count. How many were given back."""
         ...
 
-    def bury(self, claim: EffectClaim, letter: DeadLetter, told: StoredMessage | None = None) -> bool:
+    def bury(self, claim: EffectClaim, letter: DeadLetterRecord, told: StoredMessage | None = None) -> bool:
         """Move the effect to the dead letters, and put what its instance is told of that into the inbox; False if the claim is void."""
         ...
 
@@ -232,7 +234,7 @@ class Effects(Protocol):
 class Timers(Protocol):
     """Commands that wait for their time."""
 
-    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> Due:
+    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> DueWorkRecord:
         """Timers with these commands that are due, held back from others for a while; others are not even looked at."""
         ...
 
@@ -240,7 +242,7 @@ class Timers(Protocol):
         """Let the timer fire again later; False if it is gone. `counts` says whether this was an attempt."""
         ...
 
-    def bury(self, claim: TimerClaim, letter: DeadLetter) -> bool:
+    def bury(self, claim: TimerClaim, letter: DeadLetterRecord) -> bool:
         """Move the timer to the dead letters; False if it is gone."""
         ...
 
@@ -259,7 +261,7 @@ class Inbox(Protocol):
         """Deliver the message again later; those behind it wait. False if it is gone. `counts` says whether this was an attempt."""
         ...
 
-    def bury(self, claim: InboxClaim, letter: DeadLetter) -> bool:
+    def bury(self, claim: InboxClaim, letter: DeadLetterRecord) -> bool:
         """Move the message to the dead letters; False if it is gone."""
         ...
 
@@ -305,7 +307,7 @@ class Workers(Protocol):
         """The worker is gone; whatever it still holds is free."""
         ...
 
-    def live(self, now: datetime | None) -> list[WorkerInfo]:
+    def live(self, now: datetime | None) -> list[WorkerRecord]:
         """The workers whose time has not run out."""
         ...
 
@@ -322,10 +324,10 @@ class Workers(Protocol):
         ...
 
 
-class Keeper(Notes, Fading, Backlogs, Protocol):
+class MaintenancePort(Notes, CompressionPort, Backlogs, Protocol):
     """What operators and housekeeping do."""
 
-    def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
+    def requeue(self, letter: DeadLetterRecord, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
         """Put a dead effect or message, but no timer or step, back to work with its attempts reset; False if the letter is gone."""
         ...
 
@@ -333,7 +335,7 @@ class Keeper(Notes, Fading, Backlogs, Protocol):
         """Forget a dead letter; False if it is gone."""
         ...
 
-    def dead_letter(self, letter: int, *, tenant: str) -> DeadLetter | None:
+    def dead_letter(self, letter: int, *, tenant: str) -> DeadLetterRecord | None:
         """One dead letter."""
         ...
 
@@ -370,7 +372,7 @@ class Keeper(Notes, Fading, Backlogs, Protocol):
         ...
 
 
-class Parts(ResumingParts, IncidentParts, ExpiryParts, Notifying, OrganisationParts, ChangingParts, Protocol):
+class StoreParts(ResumingParts, IncidentParts, ExpiryParts, Notifying, OrganisationParts, ChangingParts, Protocol):
     """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
 
     def writer(self) -> Writer:
@@ -397,7 +399,7 @@ class Parts(ResumingParts, IncidentParts, ExpiryParts, Notifying, OrganisationPa
         """For projections."""
         ...
 
-    def keeper(self) -> Keeper:
+    def keeper(self) -> MaintenancePort:
         """For operators and housekeeping."""
         ...
 
@@ -413,7 +415,7 @@ class Parts(ResumingParts, IncidentParts, ExpiryParts, Notifying, OrganisationPa
         """For whoever asks who is asked."""
         ...
 
-    def access(self) -> Access:
+    def access(self) -> AccessPort:
         """For those who come with keys, and for whoever looks after these."""
         ...
 
@@ -426,7 +428,7 @@ class Parts(ResumingParts, IncidentParts, ExpiryParts, Notifying, OrganisationPa
         ...
 
 
-class Store(Parts, Protocol):
+class Store(StoreParts, Protocol):
     """A database that is ready for work. Each part that is asked for directly gets a connection of its own."""
 
     url: str
@@ -439,7 +441,7 @@ class Store(Parts, Protocol):
         """Whether the code that asks has the only writer in its hands: to wait for the engine would be to wait for itself."""
         ...
 
-    def line(self) -> Parts:
+    def line(self) -> StoreParts:
         """The parts on one connection, for one thread at a time."""
         ...
 
@@ -451,11 +453,11 @@ class Store(Parts, Protocol):
         """Raise ConfigurationError where the store is lent: what is to be written would wait for ever."""
         ...
 
-    def reader(self, tenant: str, partition: str = "") -> Reader:
+    def reader(self, tenant: str, partition: str = "") -> TenantReader:
         """For callers of one tenant; safe for use by several threads. What is not of the partition, if one is named, is not there for it."""
         ...
 
-    def survey(self) -> AbstractContextManager[Parts]:
+    def survey(self) -> AbstractContextManager[StoreParts]:
         """The sides of the store for whoever only looks, at all tenants: whatever is asked in the block, by one thread, fits together."""
         ...
 
@@ -474,7 +476,7 @@ class Store(Parts, Protocol):
         """A caller has a transaction of his own open: where that is the only one that can write, waiting for another one is refused."""
         ...
 
-    def within(self, connection: object) -> AbstractContextManager[Unit]:
+    def within(self, connection: object) -> AbstractContextManager[Transaction]:
         """The transaction that a caller has open on a connection of his own, for what the engine writes too; he commits it.
 
         What was written in the block is undone when it raises, and his transaction goes on. Others hear of it when he has committed.

@@ -21,7 +21,7 @@ class Subscriber(NamedTuple):
     definition: str
 
 
-class Publications(Protocol):
+class EventReads(Protocol):
     """The published events of one tenant, and those who wait for them."""
 
     def subscribers(

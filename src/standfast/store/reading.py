@@ -12,17 +12,17 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.records import DeadLetterSource
 from standfast.kernel.rows import Record, RowKind
 from standfast.store.documents import Documents
-from standfast.store.findings import FedEvent, Headline, ProjectionState, StepName, Transition
+from standfast.store.findings import FedEvent, Headline, ProjectionState, StepName, TransitionRecord
 from standfast.store.matches import Matches
-from standfast.store.publications import Publications
+from standfast.store.publications import EventReads
 from standfast.store.resuming import PausedInstances
 from standfast.store.shapes import (
     Address,
-    DeadLetter,
-    Header,
+    DeadLetterRecord,
+    InstanceHeader,
     InstanceQuery,
     Loaded,
-    Observation,
+    ObservationRecord,
     StoredEffect,
     StoredMessage,
     StoredTimer,
@@ -40,11 +40,11 @@ class Instances(Protocol):
         """An instance with its snapshot and the events after it; `whole` leaves the snapshot aside."""
         ...
 
-    def instances(self, query: InstanceQuery) -> list[Header]:
+    def instances(self, query: InstanceQuery) -> list[InstanceHeader]:
         """A page of instances, newest first."""
         ...
 
-    def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
+    def headers(self, instances: Sequence[InstanceId]) -> list[InstanceHeader]:
         """The rows of these instances, of those that exist, in any order."""
         ...
 
@@ -52,23 +52,25 @@ class Instances(Protocol):
         """The history of an instance, in order."""
         ...
 
-    def stuck(self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100) -> list[Header]:
+    def stuck(
+        self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100
+    ) -> list[InstanceHeader]:
         """Running instances of these kinds that nothing can ever wake, newest first; there should never be any.
 
         They wait for no handler, time, person, signal, message or child, and nothing of them gave up.
         """
         ...
 
-    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
+    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[ObservationRecord]:
         """The observed inputs, in order."""
         ...
 
-    def transitions(self, definition: str) -> list[Transition]:
+    def transitions(self, definition: str) -> list[TransitionRecord]:
         """The observed moves of a definition, counted."""
         ...
 
 
-class Work(Protocol):
+class PendingWork(Protocol):
     """What the instances of one tenant do and wait for."""
 
     def work(self, instance: InstanceId) -> tuple[list[StoredEffect], list[StoredTimer]]:
@@ -82,7 +84,7 @@ class Work(Protocol):
         """
         ...
 
-    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
+    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[InstanceHeader | None, list[S]]:
         """The row of an instance, None if there is none, and its rows of a declared kind, as of one moment."""
         ...
 
@@ -111,7 +113,7 @@ class DeadLetters(Protocol):
         key: str = "",
         after: int = 0,
         limit: int = 100,
-    ) -> list[DeadLetter]:
+    ) -> list[DeadLetterRecord]:
         """A page of dead letters, oldest first; `key` is that of their instances."""
         ...
 
@@ -126,17 +128,17 @@ class DeadLetters(Protocol):
         """How many dead letters there are of these."""
         ...
 
-    def dead_letter(self, letter: int) -> DeadLetter | None:
+    def dead_letter(self, letter: int) -> DeadLetterRecord | None:
         """One dead letter."""
         ...
 
 
-class Reader(
-    Instances, Matches, Work, DeadLetters, PausedInstances, Publications, Tasks, Documents, Surveying, Protocol
+class TenantReader(
+    Instances, Matches, PendingWork, DeadLetters, PausedInstances, EventReads, Tasks, Documents, Surveying, Protocol
 ):
     """What callers may see, of one tenant. Everything is read without a lock."""
 
-    def look(self) -> AbstractContextManager[Reader]:
+    def look(self) -> AbstractContextManager[TenantReader]:
         """Answers as of one moment: whatever is asked of the reader that the block gets, by one thread, fits together."""
         ...
 

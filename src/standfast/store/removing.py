@@ -24,7 +24,7 @@ class RemovalRefusal(StrEnum):
     """Tables, views or triggers of somebody else build on those of Standfast; the message names them, and they have to go first."""
 
 
-class Standing(NamedTuple):
+class RemovalPreview(NamedTuple):
     """What would be lost."""
 
     instances: int
@@ -70,7 +70,7 @@ def made_by(migrations: Sequence[Migration]) -> Made:
     )
 
 
-def check_idle(url: str, standing: Standing, *, with_unfinished: bool, with_workers: bool) -> None:
+def check_idle(url: str, standing: RemovalPreview, *, with_unfinished: bool, with_workers: bool) -> None:
     """RejectedError while somebody works there, unless the asker knows better, or while something has not ended and may not be lost."""
     if standing.workers and not with_workers:
         told = (

@@ -14,7 +14,7 @@ from standfast.kernel.records import ResumeTrigger
 Outcome = Literal["open", "executed", "refused"]
 
 
-class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ResumeRequestRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A request to let an instance go on, with what became of it."""
 
     id: UUID
@@ -71,7 +71,7 @@ class LatePause(NamedTuple):
 class Resumes(Protocol):
     """For whoever lets paused instances go on."""
 
-    def record(self, request: ResumeRequest) -> bool:
+    def record(self, request: ResumeRequestRecord) -> bool:
         """Write a request down that no commit tells of; False, and nothing is written, if the tenant has no such instance."""
         ...
 
@@ -79,7 +79,7 @@ class Resumes(Protocol):
         """Say why a request that was written down cannot be carried out."""
         ...
 
-    def open(self, *, limit: int) -> list[ResumeRequest]:
+    def open(self, *, limit: int) -> list[ResumeRequestRecord]:
         """Requests of all tenants that were written down and not carried out, oldest first."""
         ...
 
@@ -107,6 +107,6 @@ class PausedInstances(Protocol):
         """A page of paused instances, those that were paused last first."""
         ...
 
-    def resume_requests(self, instance: InstanceId) -> list[ResumeRequest]:
+    def resume_requests(self, instance: InstanceId) -> list[ResumeRequestRecord]:
         """All requests to let an instance go on, in order."""
         ...

@@ -69,7 +69,7 @@ class Borrower(NamedTuple):
     role: str
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class InstanceHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The row of an instance: a projection of its events that lists and gates are served from."""
 
     id: InstanceId
@@ -124,7 +124,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Of the code that folded it; empty for a decider of the engine's own."""
 
 
-class PendingTimer(NamedTuple):
+class PendingTimerRecord(NamedTuple):
     """A timer that has not fired."""
 
     number: int
@@ -136,10 +136,10 @@ class PendingTimer(NamedTuple):
 class Loaded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An instance as stored: its row, the newest snapshot, the events after that, and its pending timers."""
 
-    header: Header
+    header: InstanceHeader
     snapshot: Snapshot | None
     events: list[StoredEvent]
-    timers: dict[str, PendingTimer]
+    timers: dict[str, PendingTimerRecord]
     """Those that have not fired, by key."""
 
 
@@ -287,7 +287,7 @@ class StoredRecall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether one that somebody holds is to be stopped."""
 
 
-class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+class DeadLetterRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Something that gave up, with all that is needed to try again."""
 
     tenant: str
@@ -381,7 +381,7 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     """Tells whether another command with this key is the same."""
 
 
-class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ObservationRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """That a command arrived, and what it did to the status; only written when the engine is told to observe."""
 
     tenant: str
@@ -394,10 +394,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: datetime
 
 
-class Change(msgspec.Struct, kw_only=True, gc=False):
+class InstanceChange(msgspec.Struct, kw_only=True, gc=False):
     """Everything that one commit does to one instance. It is written whole or not at all."""
 
-    header: Header
+    header: InstanceHeader
     expected: int
     """Version that the instance must have now; 0 means that it is new."""
     keeps_status: bool = False
@@ -425,7 +425,7 @@ class Change(msgspec.Struct, kw_only=True, gc=False):
     snapshot: Snapshot | None = None
 
 
-class Told(NamedTuple):
+class CommittedRows(NamedTuple):
     """What one commit of a history says about rows."""
 
     at: datetime
@@ -468,7 +468,7 @@ class Wanted(NamedTuple):
     limit: int
 
 
-class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A live worker, for operators."""
 
     id: WorkerId

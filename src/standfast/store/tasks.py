@@ -13,7 +13,7 @@ from standfast.kernel.people_records import PersonKind, StoredDecision
 from standfast.kernel.records import StoredTask, TaskPlace
 
 
-class Asked(NamedTuple):
+class AssigneeRecord(NamedTuple):
     """Somebody as rows of people name them."""
 
     kind: PersonKind
@@ -25,7 +25,7 @@ class Asked(NamedTuple):
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which open questions are wanted; empty means all."""
 
-    people: tuple[Asked, ...] | None = None
+    people: tuple[AssigneeRecord, ...] | None = None
     """In whose inboxes they are; None means anybody's."""
     definition: str = ""
     key: str = ""
@@ -88,10 +88,10 @@ class Tasks(Protocol):
         """A page of the decisions that somebody has given and not withdrawn, newest first."""
         ...
 
-    def count_tasks(self, people: Sequence[Asked]) -> list[TaskCount]:
+    def count_tasks(self, people: Sequence[AssigneeRecord]) -> list[TaskCount]:
         """How many questions wait in each of these inboxes; those in which none does are left out."""
         ...
 
-    def count_overdue(self, people: Sequence[Asked], now: datetime) -> int:
+    def count_overdue(self, people: Sequence[AssigneeRecord], now: datetime) -> int:
         """How many questions in these inboxes, each once, should have been answered by now."""
         ...

@@ -17,7 +17,7 @@ import msgspec
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.instants import later
 from standfast.kernel.settling import settled
-from standfast.store.pauses import LAG, OF_INSTANTS, Pause, PausedEffect, PausedTimer, StepOf, Stride, holding
+from standfast.store.pauses import LAG, OF_INSTANTS, PausedEffect, PausedTimer, PauseRecord, StepOf, Stride, holding
 
 AGAIN = timedelta(minutes=5)
 """How long after the end of a walk the next one begins although no pause has changed."""
@@ -30,7 +30,7 @@ SETTLED = 2
 """Walks after which nothing is left to do for a pause."""
 
 
-class Walk(msgspec.Struct, kw_only=True, omit_defaults=True):
+class PropagationPosition(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Where the walk stands, as it is kept."""
 
     began_at: datetime
@@ -68,7 +68,7 @@ class ChangedTimer(NamedTuple):
     frozen_at: datetime | None
 
 
-class Ground(Protocol):
+class PausePropagationPort(Protocol):
     """What the walk needs of an open transaction, in which nobody else walks."""
 
     def read_walk(self) -> str:
@@ -79,11 +79,11 @@ class Ground(Protocol):
         """Keep where it stands."""
         ...
 
-    def standing(self) -> list[Pause]:
+    def standing(self) -> list[PauseRecord]:
         """Pauses that stand, and those that have ended and are not settled."""
         ...
 
-    def walked(self, pause: Pause, walks: int) -> None:
+    def walked(self, pause: PauseRecord, walks: int) -> None:
         """Keep how often was walked for a pause, unless it has ended since it was looked at."""
         ...
 
@@ -108,7 +108,7 @@ class Ground(Protocol):
         ...
 
 
-def stride(ground: Ground, step_of: StepOf, *, now: datetime, limit: int) -> Stride:
+def propagate_batch(ground: PausePropagationPort, step_of: StepOf, *, now: datetime, limit: int) -> Stride:
     """Look at the next rows of the walk, and change those that are not as they have to be."""
     pauses = ground.standing()
     walk = _walk(ground, pauses, now)
@@ -132,20 +132,20 @@ def stride(ground: Ground, step_of: StepOf, *, now: datetime, limit: int) -> Str
     return Stride(released, held, is_over=False)
 
 
-def next_walk_at(pauses: Sequence[Pause]) -> datetime | None:
+def next_propagation_at(pauses: Sequence[PauseRecord]) -> datetime | None:
     """When the next walk is due for the sake of pauses that have changed; None if there are none."""
     due = [each.changed_at + (LAG if each.walks else timedelta(0)) for each in pauses if each.walks < SETTLED]
     return min(due, default=None)
 
 
-def _walk(ground: Ground, pauses: Sequence[Pause], now: datetime) -> Walk | None:
+def _walk(ground: PausePropagationPort, pauses: Sequence[PauseRecord], now: datetime) -> PropagationPosition | None:
     """The walk that is under way, or a new one if it is time for one."""
     kept = ground.read_walk()
-    walk = msgspec.json.decode(kept, type=settled(Walk)) if kept else None
+    walk = msgspec.json.decode(kept, type=settled(PropagationPosition)) if kept else None
     if walk is not None and walk.ended_at is None:
         return walk
-    new = Walk(began_at=now, about=[(each.id, each.stands) for each in pauses])
-    due = next_walk_at(pauses)
+    new = PropagationPosition(began_at=now, about=[(each.id, each.stands) for each in pauses])
+    due = next_propagation_at(pauses)
     if due is not None and due <= now:
         return new
     is_long_ago = walk is None or not walk.ended_at or not walk.ended_at <= now < walk.ended_at + AGAIN
@@ -159,7 +159,13 @@ def _counted(held: Sequence[datetime | None]) -> tuple[int, int]:
 
 
 def _effects(
-    ground: Ground, walk: Walk, pauses: Sequence[Pause], *, step_of: StepOf, now: datetime, limit: int
+    ground: PausePropagationPort,
+    walk: PropagationPosition,
+    pauses: Sequence[PauseRecord],
+    *,
+    step_of: StepOf,
+    now: datetime,
+    limit: int,
 ) -> tuple[int, list[ChangedEffect]]:
     whole = any(pause.scope.step for pause in pauses)
     found = ground.effects((walk.instance, walk.number), limit, whole=whole)
@@ -182,7 +188,7 @@ def _effects(
 
 
 def _timers(
-    ground: Ground, walk: Walk, pauses: Sequence[Pause], *, now: datetime, limit: int
+    ground: PausePropagationPort, walk: PropagationPosition, pauses: Sequence[PauseRecord], *, now: datetime, limit: int
 ) -> tuple[int, list[ChangedTimer]]:
     found = ground.timers((walk.instance, walk.key), limit)
     changed = [new for each in found if (new := _changed_timer(each, pauses, now)) is not None]
@@ -193,7 +199,7 @@ def _timers(
     return len(found), changed
 
 
-def _changed_timer(timer: PausedTimer, pauses: Sequence[Pause], now: datetime) -> ChangedTimer | None:
+def _changed_timer(timer: PausedTimer, pauses: Sequence[PauseRecord], now: datetime) -> ChangedTimer | None:
     """The timer as it has to be; None if that is how it is."""
     whole = [pause for pause in pauses if not pause.scope.step]
     about = holding(whole, timer.tenant, timer.definition, timer.definition_version)
@@ -212,13 +218,13 @@ def _changed_timer(timer: PausedTimer, pauses: Sequence[Pause], now: datetime) -
     return ChangedTimer(timer.instance, timer.key, timer.number, timer.due_at, due_at, held_at, frozen_at)
 
 
-def frozen_since(pauses: Sequence[Pause]) -> datetime | None:
+def frozen_since(pauses: Sequence[PauseRecord]) -> datetime | None:
     """Since when pauses that stand have the clock of what they cover stand still; None if they let it run on."""
     return min((each.paused_at for each in pauses if each.clock == "stand_still"), default=None)
 
 
 def due_as_things_are(
-    due_at: datetime, frozen_at: datetime | None, covering: Sequence[Pause], now: datetime
+    due_at: datetime, frozen_at: datetime | None, covering: Sequence[PauseRecord], now: datetime
 ) -> datetime:
     """When a timer would be due if the pauses that cover its instance ended now."""
     stopped = frozen_since([each for each in covering if each.stands])
@@ -229,7 +235,7 @@ def due_as_things_are(
     return later(due_at, max(thawed - frozen_at, timedelta(0)))
 
 
-def _thawed_at(covering: Sequence[Pause], now: datetime) -> datetime:
+def _thawed_at(covering: Sequence[PauseRecord], now: datetime) -> datetime:
     """When the last of the pauses ended that had the clock stand still."""
     ended = [each.ended_at for each in covering if each.ended_at is not None and each.clock == "stand_still"]
     return max(ended, default=now)

@@ -21,7 +21,7 @@ import msgspec
 from standfast.runtime.clock import ManualClock
 from standfast.runtime.handlers import EffectContext, Function, Handlers
 from standfast.runtime.settings import Settings
-from standfast.store.findings import Due
+from standfast.store.findings import DueWorkRecord
 from standfast.store.opening import open_store
 from standfast.store.port import Store
 from standfast.testing.manual import START, ManualEngine
@@ -40,7 +40,7 @@ class Crash(BaseException):
     """The process dies here. Not an Exception, so that nothing in the engine can survive it."""
 
 
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+class CrashScenario(msgspec.Struct, frozen=True, kw_only=True):
     """What to run, and what to compare."""
 
     prepare: Callable[[ManualEngine], object]
@@ -63,7 +63,7 @@ class CrashReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def crash_everywhere(
-    scenario: Scenario,
+    scenario: CrashScenario,
     *,
     new_store: Callable[[], Store] = lambda: open_store("sqlite://"),
     settings: Settings | None = None,
@@ -109,7 +109,7 @@ def histories(engine: ManualEngine) -> object:
     )
 
 
-def _run(scenario: Scenario, store: Store, settings: Settings | None, *crashes: int) -> tuple[object, int]:
+def _run(scenario: CrashScenario, store: Store, settings: Settings | None, *crashes: int) -> tuple[object, int]:
     """The outcome of a run that is stopped at these points, one after the other; and how many points its last part had."""
     used, clock = settings or Settings(), ManualClock(START)
     try:
@@ -222,7 +222,7 @@ def _has_changed(name: str, result: object) -> bool:
     """Whether a change has changed anything: who looked for work and found none has not."""
     match name:
         case "claim":
-            return bool(result.timers if isinstance(result, Due) else result)
+            return bool(result.timers if isinstance(result, DueWorkRecord) else result)
         case "wake":
             return bool(cast("tuple[list[str], object]", result)[0])
         case "advance" | "prune":

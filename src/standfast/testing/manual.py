@@ -18,7 +18,7 @@ from standfast.kernel.codecs import Codec, JsonCodec
 from standfast.outbound.invokers import Invoker
 from standfast.people.capabilities import CapabilityResolver
 from standfast.people.directory import Directory
-from standfast.runtime.chance import SeededChance
+from standfast.runtime.chance import SeededRandomness
 from standfast.runtime.clock import ManualClock
 from standfast.runtime.settings import Settings
 from standfast.store.opening import open_store
@@ -65,7 +65,7 @@ class ManualEngine(Engine):
                 tenant=tenant,
                 store=opened,
                 clock=self.clock,
-                chance=SeededChance(seed),
+                chance=SeededRandomness(seed),
                 threads=False,
                 directory=directory,
                 capabilities=capabilities,

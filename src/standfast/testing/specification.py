@@ -23,7 +23,7 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
 from standfast.kernel.program import Program
 from standfast.kernel.sameness import strict_difference
-from standfast.kernel.vocabulary import Vocabulary
+from standfast.kernel.vocabulary import MessageTypeSet
 from standfast.runtime.commit.limits import check_decision, check_text
 from standfast.runtime.commit.work_rows import message_row
 from standfast.store.shapes import Address
@@ -96,7 +96,7 @@ class Then(Generic[S]):
         return self.answer
 
 
-class Stored(NamedTuple):
+class StoredState(NamedTuple):
     """An event, a command or an effect as a database holds it: upcasters bring one of an older version up to date."""
 
     type: str
@@ -109,7 +109,9 @@ class Stored(NamedTuple):
 class Given(Generic[S, C, E, F]):
     """A decider with a past."""
 
-    def __init__(self, decider: Decider[S, C, E, F], events: Sequence[E | Stored], codec: Codec | None = None) -> None:
+    def __init__(
+        self, decider: Decider[S, C, E, F], events: Sequence[E | StoredState], codec: Codec | None = None
+    ) -> None:
         self._codec = codec or JsonCodec()
         self._program = Program(decider, self._codec)
         self._others: dict[str, Program] = {}
@@ -125,7 +127,7 @@ class Given(Generic[S, C, E, F]):
         self._others[other.type] = Program(other, self._codec)
         return self
 
-    def when(self, command: C | Stored, *, moment: Moment = A_MOMENT, by_key: bool = True) -> Then[S]:
+    def when(self, command: C | StoredState, *, moment: Moment = A_MOMENT, by_key: bool = True) -> Then[S]:
         """The decider answers a command, as it does in an engine: on values that came back from their bytes.
 
         `by_key` means that it is sent with `execute` or `submit`, which find the instance by its key. What comes from a timer, from
@@ -135,7 +137,7 @@ class Given(Generic[S, C, E, F]):
         state = copy.deepcopy(self.state)
         try:
             own = self._owned(self._program.commands, command)
-            if by_key and not isinstance(command, Stored):
+            if by_key and not isinstance(command, StoredState):
                 self._check_key(own)
             answer = self._program.answer(state, own, now)
             carried = self._program.carried_state(answer) if isinstance(answer, Decision) else msgspec.UNSET
@@ -147,13 +149,13 @@ class Given(Generic[S, C, E, F]):
         except StandfastError as error:
             return Then(copy.deepcopy(self.state), error)
 
-    def read_effect(self, effect: Stored) -> F:
+    def read_effect(self, effect: StoredState) -> F:
         """An effect as its handler would be given it."""
         return cast("F", self._owned(self._program.effects, effect))
 
-    def _owned(self, words: Vocabulary, value: object) -> object:
+    def _owned(self, words: MessageTypeSet, value: object) -> object:
         """A value as it comes back from its bytes."""
-        if not isinstance(value, Stored):
+        if not isinstance(value, StoredState):
             return words.own(value)
         return words.decode(value.type, value.version, self._codec.encode(value.data))
 
@@ -209,7 +211,7 @@ class Given(Generic[S, C, E, F]):
         return self._others[definition]
 
 
-def given(decider: Decider[S, C, E, F], *events: E | Stored) -> Given[S, C, E, F]:
+def given(decider: Decider[S, C, E, F], *events: E | StoredState) -> Given[S, C, E, F]:
     """A decider to which these events have happened. An event may be given as it is `Stored`, in an old shape."""
     return Given(decider, events)
 

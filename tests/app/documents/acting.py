@@ -20,7 +20,7 @@ GIVEN: dict[str, object] = {"vendor": "acme", "total": 500, "iban": "DE1"}
 
 def graph(**options: object) -> Graph:
     """Invoices that two people approve one after the other, and that are posted then."""
-    post = Node(id="post", op=g.Action(action="mark", payload={"posting": value("'GL-1'")}))
+    post = Node(id="post", op=g.ActionOp(action="mark", payload={"posting": value("'GL-1'")}))
     bodies = {APPROVE_SLOT: chain(approval("first"), approval("second", who="user:carl")), ACTIVE_SLOT: chain(post)}
     actions = [
         DocumentAction(name="mark", workflow_allowed=True),

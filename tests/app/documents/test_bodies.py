@@ -597,7 +597,7 @@ def test_what_was_changed_behind_our_back_is_not_published(monkeypatch: pytest.M
     row = engine.service.survey(lambda parts: parts.blueprints().get("acme", draft.id))
     assert row is not None
     other = msgspec.structs.replace(row, content=row.content.replace(b"manager", b"janitor"))
-    monkeypatch.setattr("standfast.app.blueprints.Shelf.draft_row", lambda _shelf, _id: other)
+    monkeypatch.setattr("standfast.app.blueprints.Catalog.draft_row", lambda _shelf, _id: other)
     with pytest.raises(DefinitionError, match="WORKFLOW_HASH_MISMATCH"):
         acme.bodies.publish(draft.id)
 

@@ -14,9 +14,9 @@ from standfast.app.document_views import DocumentView
 from standfast.authoring.definition import Definition
 from standfast.errors import ReusedIdError, StandfastError
 from standfast.machine.graphs.audiences import MASKED
-from standfast.machine.graphs.document import Field
+from standfast.machine.graphs.document import DocumentField
 from standfast.machine.graphs.graph import DocumentRule
-from standfast.runtime.commit.joint import Joint
+from standfast.runtime.commit.joint import JointCommit
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import FIELDS, when
@@ -442,7 +442,7 @@ def test_the_handler_of_an_action_writes_in_the_same_transaction(place: Place) -
     assert len(calls) == 2
 
 
-def _made(joint: Joint) -> None:
+def _made(joint: JointCommit) -> None:
     with joint.lend("default") as connection:
         _run(connection, "create table discounts (id text)")
 
@@ -453,7 +453,7 @@ def _run(connection: object, statement: str) -> list[tuple[int]]:
 
 
 def _count(engine: ManualEngine) -> int:
-    def count(joint: Joint) -> int:
+    def count(joint: JointCommit) -> int:
         with joint.lend("default") as connection:
             return _run(connection, "select count(*) from discounts")[0][0]
 
@@ -473,7 +473,7 @@ def test_a_document_stays_with_the_version_of_its_workflow(place: Place) -> None
 
 def test_what_a_caller_is_shown_is_their_own(place: Place) -> None:
     """A write brings what a read would; and whatever is done to the content that it brought, the document stays as it was written."""
-    engine = opened(place, fields={**FIELDS, "lines": Field(type="list")})
+    engine = opened(place, fields={**FIELDS, "lines": DocumentField(type="list")})
     mine = asking(engine, BOB).documents
     lines: list[object] = [{"item": "a chair", "tags": ["oak"]}]
     writes: list[Callable[[], DocumentView]] = [

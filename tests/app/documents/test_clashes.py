@@ -18,7 +18,7 @@ from standfast.authoring.document import compile_effective, generate_envelope, g
 from standfast.authoring.document.contract_format import Policy
 from standfast.http.routes import ROUTES
 from standfast.kernel.records import STEPS
-from standfast.machine.graphs.graph import Task
+from standfast.machine.graphs.graph import TaskOp
 from standfast.testing import ManualEngine
 from support.engines import Place
 
@@ -159,7 +159,7 @@ def test_a_request_is_sent_as_often_as_its_author_says(receiver: Receiver, more:
     assert len({each.headers["idempotency-key"] for each in receiver.requests}) == 1
     assert mine.get("sales_order", "O-1").run_reason == "step_failed"
     (op,) = [node.op for name, node in engine.definitions.get("sales_order").nodes.items() if name.endswith(":tell")]
-    assert isinstance(op, Task)
+    assert isinstance(op, TaskOp)
     assert op.work.once is ("once" in more)  # By this it is not sent again after a crash either.
     engine.stop()
 

@@ -9,7 +9,7 @@ import pytest
 from app.documents.acting import ANN, BOB, CARL, GIVEN, asking, graph
 from standfast import Actor, RejectedError
 from standfast.authoring.definition import Definition
-from standfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 
 
 def prepare(engine: ManualEngine) -> None:
@@ -65,5 +65,5 @@ def outcome(engine: ManualEngine) -> object:
 def test_a_crash_anywhere_changes_nothing(play: object) -> None:
     """Use cases A and C, with the process dying at every point: the same documents, versions and decisions, each once."""
     assert callable(play)
-    report = crash_everywhere(Scenario(prepare=prepare, play=play, outcome=outcome))
+    report = crash_everywhere(CrashScenario(prepare=prepare, play=play, outcome=outcome))
     assert report.points > 5

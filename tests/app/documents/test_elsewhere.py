@@ -19,7 +19,7 @@ from standfast.authoring.document import (
     ready_contract,
 )
 from standfast.machine.runs.document import MOST_MADE
-from standfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 from support.engines import Place
 
 SLOT = '"slot:submitted_to_approved"'
@@ -213,7 +213,7 @@ def outcome(engine: ManualEngine) -> object:
 @pytest.mark.row("E-074", "E-052", "E-426")
 def test_a_crash_anywhere_does_it_once() -> None:
     """Wherever the process dies: the stock is set aside once, and one entry is made."""
-    report = crash_everywhere(Scenario(prepare=prepare, play=play, outcome=outcome))
+    report = crash_everywhere(CrashScenario(prepare=prepare, play=play, outcome=outcome))
     assert report.points > 5
 
 

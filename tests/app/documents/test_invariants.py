@@ -42,7 +42,7 @@ def workflow(name: str = "invoice", version: str = "1") -> Graph:
     """Invoices that two people approve at the same time, and that are booked then."""
     second = msgspec.structs.replace(approval("second", who="user:carl"), timeout_ms=86_400_000)
     asked = both(approval("first"), second)
-    booked = chain(Node(id="book", op=g.Task(work=g.Work(handler="book"))))
+    booked = chain(Node(id="book", op=g.TaskOp(work=g.HandlerCall(handler="book"))))
     return invoice({APPROVE_SLOT: asked, ACTIVE_SLOT: booked}, name=name, version=version)
 
 

@@ -14,7 +14,7 @@ from standfast import Actor, CommandError, RejectedError
 from standfast.app.document_views import DocumentChoice
 from standfast.app.reasons import Reason
 from standfast.authoring.definition import Definition
-from standfast.machine.graphs.graph import DocumentRule, Node, Rule
+from standfast.machine.graphs.graph import DocumentRule, Node, RuleOp
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import SUBMIT_SLOT, chain, invoice, value
@@ -548,7 +548,7 @@ def test_a_rule_node_that_sets_a_field_edits_the_document(place: Place) -> None:
         name="stamp", effect="set_field", field="note", value=value("'stamped'"), when=value("entity.total > 400")
     )
     engine = place.engine()
-    graph = invoice({SUBMIT_SLOT: chain(Node(id="rule", op=Rule(rules=(stamp,))))})
+    graph = invoice({SUBMIT_SLOT: chain(Node(id="rule", op=RuleOp(rules=(stamp,))))})
     engine.register(Definition(graph=graph))
     engine.charters.publish_rules("invoice", [{**CLOSED, "on": ["update"]}])
     mine = asking(engine, SAM).documents

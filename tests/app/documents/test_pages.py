@@ -15,7 +15,7 @@ from people.test_webhook import Receiver, receiver
 from standfast import Actor, ForbiddenError, NotFoundError, PayloadError
 from standfast.app.visibility import printed
 from standfast.machine.graphs.audiences import MASKED
-from standfast.machine.graphs.document import Field
+from standfast.machine.graphs.document import DocumentField
 from support.engines import Place
 
 __all__ = ["receiver"]
@@ -52,9 +52,11 @@ def test_a_version_is_a_page_to_read(place: Place) -> None:
 @pytest.mark.row("EH-17")
 def test_values_are_masked_however_deep_they_lie() -> None:
     """In objects and in the entries of lists, by the field that declares them; what no field declares is shown."""
-    secret = Field(type="string", sensitive=True)
-    inner = Field(type="object", fields={"iban": secret, "own": Field(type="string", visible_to=("boss",))})
-    fields = {"bank": inner, "rows": Field(type="list", items=inner)}
+    secret = DocumentField(type="string", sensitive=True)
+    inner = DocumentField(
+        type="object", fields={"iban": secret, "own": DocumentField(type="string", visible_to=("boss",))}
+    )
+    fields = {"bank": inner, "rows": DocumentField(type="list", items=inner)}
     told = {"iban": "DE1", "own": "x", "more": 1}
     data = {"bank": told, "rows": [told, None], "free": {"iban": "y"}}
     hidden = {"iban": MASKED, "own": MASKED, "more": 1}

@@ -77,7 +77,7 @@ def test_branches_that_arrive_at_the_same_moment_meet_once(live: Live) -> None:
     engine, booked = live.engine(), Counter[str]()
     bodies = {
         APPROVE_SLOT: both(approval("first"), approval("second", who="user:carl")),
-        ACTIVE_SLOT: chain(Node(id="book", op=g.Task(work=g.Work(handler="book")))),
+        ACTIVE_SLOT: chain(Node(id="book", op=g.TaskOp(work=g.HandlerCall(handler="book")))),
     }
     engine.handle("book", lambda context: booked.update([str(context.instance)]))
     engine.register(Definition(graph=invoice(bodies)))

@@ -13,7 +13,7 @@ from app.documents.test_workflows import OPERATOR
 from standfast import Actor, ForbiddenError, RejectedError
 from standfast.app.calls.contracts import FutureContracts
 from standfast.app.faces.blocking import Calls
-from standfast.app.printing import Press
+from standfast.app.printing import Release
 from standfast.app.publishing import Compiled
 from standfast.authoring.document import ready_contract
 from standfast.testing import ManualEngine
@@ -37,15 +37,15 @@ def older(monkeypatch: pytest.MonkeyPatch) -> Callable[[ManualEngine], Calls]:
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Have something happen between what is compiled and what is written."""
-    compiled, acts = Press._compiled, [act]
+    compiled, acts = Release._compiled, [act]
 
-    def delayed(press: Press, *given: object, **more: object) -> Compiled:
+    def delayed(press: Release, *given: object, **more: object) -> Compiled:
         made = compiled(press, *given, **more)  # type: ignore[arg-type]
         if acts:
             acts.pop()()
         return made
 
-    monkeypatch.setattr(Press, "_compiled", delayed)
+    monkeypatch.setattr(Release, "_compiled", delayed)
 
 
 @pytest.mark.row("E-907")

@@ -13,7 +13,7 @@ import pytest
 
 from app.documents.acting import ANN, BOB, CARL, FINANCE, GIVEN, active, approve, asking, opened, submitted
 from standfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, StandfastError
-from standfast.app.veils import Veil
+from standfast.app.veils import Redactor
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin
@@ -221,7 +221,7 @@ def test_what_was_sealed_cannot_be_rewritten_unseen(place: Place) -> None:
 
 def test_what_is_hidden_where() -> None:
     """Fields of the content by name; elsewhere values by the name of their field, whole texts, and long ones inside of others, those of lists and objects too; and no name of the machine."""
-    veil = Veil(["iban", "total"], b"secret")
+    veil = Redactor(["iban", "total"], b"secret")
     veil.learn({"iban": "DE1234", "total": 7, "status": "open"})
     veil.learn({"iban": None, "total": veil.token(7)})
     iban, seven = veil.token("DE1234"), veil.token(7)
@@ -240,12 +240,12 @@ def test_what_is_hidden_where() -> None:
         "changes": {"iban": iban, "note": "DE1234", "total": None},
         "version": 7,
     }
-    assert Veil(["iban"], b"another").token("DE1234") != iban
+    assert Redactor(["iban"], b"another").token("DE1234") != iban
     veil.learn({"iban": ["DE5678", {"of": "DE9012"}]})
     said = veil.text("from DE5678 to DE9012")
     assert said == f"from {veil.token('DE5678')} to {veil.token('DE9012')}"
     assert not veil.is_empty
-    assert Veil(["iban"], b"").is_empty
+    assert Redactor(["iban"], b"").is_empty
 
 
 @pytest.mark.row("EO-27", "E-240")

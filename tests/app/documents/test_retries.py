@@ -11,7 +11,7 @@ import pytest
 from app.documents.test_dead_ends import MAY, TENANT, Office, in_slot
 from app.honesty import CONTRACT
 from standfast import RetryPolicy, Settings
-from standfast.machine.graphs.work import Retry, Work
+from standfast.machine.graphs.work import HandlerCall, RetryRule
 from support.engines import Place
 
 SLOWLY = RetryPolicy(max_attempts=4, delay=timedelta(seconds=30), jitter=0)
@@ -98,8 +98,11 @@ def test_a_retry_that_says_nothing_is_refused(place: Place, node: str, told: str
 
 def test_a_graph_of_the_former_compiler_keeps_its_hash_and_its_meaning() -> None:
     """A stored graph that says nothing of a retry means three calls without a wait, as it did when it was stored."""
-    former, today = Work(handler="post", transactional=True), Work(handler="post", retry=Retry(is_default=True))
+    former, today = (
+        HandlerCall(handler="post", transactional=True),
+        HandlerCall(handler="post", retry=RetryRule(is_default=True)),
+    )
     assert msgspec.json.encode(former) == b'{"handler":"post","transactional":true}'
     assert msgspec.json.encode(today) == b'{"handler":"post","retry":{"is_default":true}}'
-    read = msgspec.json.decode(b'{"handler":"post","transactional":true}', type=Work)
+    read = msgspec.json.decode(b'{"handler":"post","transactional":true}', type=HandlerCall)
     assert (read.retry.max_calls, read.retry.delay_ms, read.retry.is_default) == (3, 0, False)

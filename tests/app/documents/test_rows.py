@@ -19,7 +19,7 @@ from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.document import DocumentAction
 from standfast.machine.graphs.graph import Edge, Node
 from standfast.machine.machine import GraphMachine
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.machine.runs.windows import window_of
 from standfast.testing import ManualEngine
 from support.engines import Place
@@ -33,14 +33,14 @@ def first_wins() -> Body:
     """Two people are asked at once, and one answer is enough."""
     body = both(approval("first"), approval("second", who="user:carl"))
     nodes = [
-        Node(id="meet", op=g.Join(split="fork", strategy="any")) if node.id == "meet" else node for node in body.nodes
+        Node(id="meet", op=g.JoinOp(split="fork", strategy="any")) if node.id == "meet" else node for node in body.nodes
     ]
     return Body(nodes=nodes, first=body.first, last=body.last, edges=body.edges)
 
 
 def booking() -> Body:
     """A call of another system."""
-    return chain(Node(id="book", op=g.Task(work=g.Work(handler="book"))))
+    return chain(Node(id="book", op=g.TaskOp(work=g.HandlerCall(handler="book"))))
 
 
 def opened(
@@ -122,7 +122,7 @@ def test_the_first_branch_wins_and_the_other_leaves_no_path(place: Place) -> Non
 @pytest.mark.row("E-534")
 def test_an_operator_cancels_a_branch_and_the_join_goes_on_without_it(place: Place) -> None:
     """Its step ends, its call is taken back, and who did it is told; never one with an approval ahead, the last one, or one that is over."""
-    check = Node(id="check", op=g.Task(work=g.Work(handler="check")))
+    check = Node(id="check", op=g.TaskOp(work=g.HandlerCall(handler="check")))
     engine = opened(place, both(approval("first"), check))
     run = submitted(engine)
     tokens = {row.node: row.token for row in steps(engine, run)}
@@ -249,7 +249,7 @@ def test_a_document_whose_work_is_gone_is_listed_and_set_going(place: Place) -> 
 @pytest.mark.row("E-383", "E-467", "E-500", "E-957", "E-812")
 def test_everything_says_who_why_and_from_which_request(place: Place) -> None:
     """Each event has its actor and cause; the trace of a call goes through the workflow to the handler and to what follows from it."""
-    engine = opened(place, chain(Node(id="check", op=g.Task(work=g.Work(handler="check")))))
+    engine = opened(place, chain(Node(id="check", op=g.TaskOp(work=g.HandlerCall(handler="check")))))
     traces: list[str] = []
 
     @engine.handler("check")
@@ -309,7 +309,7 @@ def test_every_past_place_can_be_told(place: Place) -> None:
     note()
     told = events(engine, run)
     for count, places in moments:
-        state = cast("State", program.replay(program.initial(), told[:count]))
+        state = cast("RunState", program.replay(program.initial(), told[:count]))
         assert isinstance(program.decider, GraphMachine)
         assert sorted(window_of(program.decider.routes, state).places) == places
     assert moments[0][1] != moments[-1][1]
@@ -344,9 +344,9 @@ def test_a_round_that_ended_stands_in_nobodys_way(place: Place) -> None:
 def test_what_steps_compute_is_read_later_and_the_way_that_was_taken_is_told(place: Place) -> None:
     """A value that a step keeps decides the next branch, and the history says which way was taken, and by what."""
     nodes = [
-        Node(id="rate", op=g.Script(formula=value("entity.total"), into="size")),
-        Node(id="small", op=g.Script(formula=value("'s'"), into="lane")),
-        Node(id="big", op=g.Script(formula=value("'b'"), into="lane")),
+        Node(id="rate", op=g.ScriptOp(formula=value("entity.total"), into="size")),
+        Node(id="small", op=g.ScriptOp(formula=value("'s'"), into="lane")),
+        Node(id="big", op=g.ScriptOp(formula=value("'b'"), into="lane")),
     ]
     edges = [
         Edge(source="rate", target="big", when=when("context.size > 400"), priority=1),
@@ -366,7 +366,7 @@ def test_what_steps_compute_is_read_later_and_the_way_that_was_taken_is_told(pla
 @pytest.mark.row("E-472", "E-934", "E-942", "E-463", "ED-18", "ED-20")
 def test_what_a_workflow_does_to_its_own_document_makes_one_version_and_no_drift(place: Place) -> None:
     """The action of a step counts as one mutation of that step, voids nothing and asks nobody anew; equal edits at two versions are two."""
-    post = Node(id="post", op=g.Action(action="mark", payload={"posting": value("'GL-1'")}))
+    post = Node(id="post", op=g.ActionOp(action="mark", payload={"posting": value("'GL-1'")}))
     engine = opened(place, slots={ACTIVE_SLOT: chain(post)})
     mine = asking(engine, BOB).documents
     mine.create("invoice", GIVEN, id="I-1")

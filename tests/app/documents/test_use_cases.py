@@ -15,7 +15,7 @@ from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, keep_stock, register
 from people.test_webhook import LOCAL, Receiver, receiver
 from standfast import Actor, Settings
-from standfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 from support.engines import Place
 
 __all__ = ["receiver"]
@@ -161,7 +161,7 @@ def sold(engine: ManualEngine) -> None:
 @pytest.mark.row("E-074", "E-747")
 def test_b_a_crash_anywhere_changes_nothing() -> None:
     """Wherever the process dies: the order is active once it was paid, and the shelf is full."""
-    report = crash_everywhere(Scenario(prepare=selling, play=sold, outcome=standing))
+    report = crash_everywhere(CrashScenario(prepare=selling, play=sold, outcome=standing))
     assert report.points > 5
 
 

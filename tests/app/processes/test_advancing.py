@@ -13,7 +13,7 @@ from standfast import Actor, ForbiddenError, NotFoundError, ProcessInstance, Rej
 from standfast.app import advancing, processes
 from standfast.app.authorities import judged
 from standfast.app.calls import processes as calls_of_processes
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.kernel.history import StoredEvent
 from standfast.testing import ManualEngine
 from support.batching import ONE_COMMITTER, Batching
@@ -47,7 +47,7 @@ def test_an_advance_reads_nothing_outside_of_its_commit(place: Place, monkeypatc
     published(engine)
     first = asking(engine, ANN).processes.start("orders.approval", INPUT)
     asking(engine, BOB).processes.advance(first.id, "rejected")  # From here on it is known that the directory is empty.
-    monkeypatch.setattr(Desk, "_ask", refuse)
+    monkeypatch.setattr(CallContext, "_ask", refuse)
     begun = asking(engine, ANN).processes.start("orders.approval", INPUT, key="k")
     seen = asking(engine, BOB).processes.advance(begun.id, "approved", {"approval_notes": "fine"}, expected_version=1)
     with pytest.raises(RejectedError) as refused:
@@ -105,13 +105,13 @@ def test_a_front_end_is_shown_the_end_of_a_long_trail(place: Place, monkeypatch:
     """Only so much of the history is read, and what is shown is what the whole trail ends with."""
     monkeypatch.setattr(processes, "_LATEST_EVENTS", 12)
     monkeypatch.setattr(processes, "_LATEST_ENTRIES", 8)
-    read, events = list[int](), processes.Known.events
+    read, events = list[int](), processes.KnownProcess.events
 
-    def noted(known: processes.Known, *, after: int = 0) -> list[StoredEvent]:
+    def noted(known: processes.KnownProcess, *, after: int = 0) -> list[StoredEvent]:
         read.append(after)
         return events(known, after=after)
 
-    monkeypatch.setattr(processes.Known, "events", noted)
+    monkeypatch.setattr(processes.KnownProcess, "events", noted)
     engine = place.engine()
     published(engine, CIRCLE)
     seen = walked(engine, 7)

@@ -15,11 +15,11 @@ import pytest
 from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
 from standfast import NotFoundError, PayloadError, ProcessInstance, RejectedError, StandfastError, StoreUnavailableError
 from standfast.app.advancing import landed
-from standfast.app.rests import Waiting
+from standfast.app.rests import IdleWait
 from standfast.kernel.ids import InstanceId
 from standfast.runtime.clock import ManualClock
 from standfast.runtime.replies import Reply
-from standfast.store.shapes import Address, Header
+from standfast.store.shapes import Address, InstanceHeader
 from standfast.testing.manual import START
 from support.engines import Live, Place
 from support.waiting import arrives, eventually, together
@@ -97,7 +97,7 @@ def test_nobody_waits_longer_because_another_instance_cannot_be_looked_at(live: 
                 raise error
             return False
 
-        waiting = Waiting(view=landed, look=look, bring=lambda _: answers.put(name), seconds=seconds)
+        waiting = IdleWait(view=landed, look=look, bring=lambda _: answers.put(name), seconds=seconds)
         engine._desk.endings.rests.wait(InstanceId(UUID(int=number)), 1, waiting)
 
     with engine:
@@ -114,7 +114,7 @@ def test_whoever_comes_during_a_look_is_not_told_what_it_found(live: Live) -> No
     is_looked, may_end = threading.Event(), threading.Event()
 
     def wait(name: str, look: Callable[[], bool]) -> None:
-        waiting = Waiting(view=landed, look=look, bring=lambda _: answers.put(name), seconds=3600)
+        waiting = IdleWait(view=landed, look=look, bring=lambda _: answers.put(name), seconds=3600)
         engine._desk.endings.rests.wait(number, 1, waiting)
 
     def rested() -> bool:
@@ -143,7 +143,7 @@ def test_whoever_comes_during_a_look_is_not_told_that_it_is_missing(live: Live) 
         replies.append(reply)
         endings.wait(address, reply, lambda ending, each: each.set_result(ending))
 
-    def look(*_: object) -> list[Header]:
+    def look(*_: object) -> list[InstanceHeader]:
         answered.append([each.done() for each in replies])
         is_looked.set()
         assert may_end.wait(30)

@@ -14,7 +14,7 @@ import msgspec
 from app.sagas.acting import person
 from standfast import NotFoundError, RejectedError, Saga, SagaDefinition, StepContext
 from standfast.kernel.ids import InstanceId
-from standfast.testing import ManualEngine, Scenario
+from standfast.testing import CrashScenario, ManualEngine
 from support.inside import registry_of
 
 
@@ -55,9 +55,9 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
             engine.drain()
 
     @property
-    def scenario(self) -> Scenario:
+    def scenario(self) -> CrashScenario:
         """The story for the crash kit."""
-        return Scenario(prepare=self.prepare, play=self.play, outcome=ended)
+        return CrashScenario(prepare=self.prepare, play=self.play, outcome=ended)
 
 
 def ended(engine: ManualEngine) -> Ending:

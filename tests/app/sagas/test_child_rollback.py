@@ -15,7 +15,7 @@ from standfast.kernel.ids import InstanceId
 from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.compiler import compile_graph
 from standfast.machine.runs.commands import UndoWorkflow
-from standfast.testing import ManualEngine, Scenario
+from standfast.testing import CrashScenario, ManualEngine
 from support.crashing import NewStore, tried
 from support.engines import Place
 from support.inside import clockwork_of, desk_of
@@ -319,7 +319,7 @@ def test_a_point_of_no_return_counts_where_nothing_could_be_undone(place: Place)
 def test_a_process_without_compensations_has_no_point_of_no_return(place: Place, names: tuple[str, ...]) -> None:
     """It is not gone back over and keeps no list of what it did, so that it never halts its parent, wherever its point lies."""
     stage = Stage()
-    nodes = [g.Node(id=name, op=g.NoReturn() if name == "posted" else g.SavePoint()) for name in names]
+    nodes = [g.Node(id=name, op=g.NoReturnOp() if name == "posted" else g.SavePointOp()) for name in names]
     edges = [g.Edge(source=one, target=other) for one, other in pairwise(names)]
     below = compile_graph(
         kind="process", name="child", version="1", entry=names[0], nodes=nodes, edges=edges, policies=g.Policies()
@@ -573,4 +573,4 @@ def outcome(engine: ManualEngine) -> object:
 
 def test_children_are_undone_whatever_crashes(new_store: NewStore) -> None:
     """The engine is stopped at every point: parent, child and grandchild always come to the same end."""
-    tried(Scenario(prepare=prepare, play=undoing, outcome=outcome), new_store, on_server=6)
+    tried(CrashScenario(prepare=prepare, play=undoing, outcome=outcome), new_store, on_server=6)

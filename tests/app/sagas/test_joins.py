@@ -10,7 +10,7 @@ from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses
 from standfast import Branch, ConflictError, Fail, Retry, Saga, SagaDefinition, task
 from standfast.authoring.saga.builder import Build, Strategy
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs.graph import Join, Losers
+from standfast.machine.graphs.graph import JoinOp, Losers
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import worker_of
@@ -183,7 +183,7 @@ def test_what_a_loser_did_is_undone_while_the_saga_goes_on(place: Place) -> None
 def test_the_default_is_to_undo() -> None:
     """A saga finishes or undoes what it began, unless it says otherwise."""
     join = offers(Stage(), "undo").graph.nodes["first"].op
-    assert join == Join(split="ask", strategy="any")
+    assert join == JoinOp(split="ask", strategy="any")
 
 
 @pytest.mark.row("F-130")

@@ -8,7 +8,7 @@ import pytest
 
 from standfast import Actor, Escalation, ForbiddenError, NotFoundError, Notice, PayloadError, Saga
 from standfast.kernel.people import Principal
-from standfast.people.notices.manners import PREFERENCES, Wants, manners_of, wants_of
+from standfast.people.notices.manners import PREFERENCES, NotificationPreferences, manners_of, wants_of
 from standfast.testing import ManualEngine
 from support.engines import Place
 
@@ -124,17 +124,17 @@ def test_people_do_without_a_channel_but_not_without_what_is_mandatory(place: Pl
 @pytest.mark.parametrize(
     ("said", "wants"),
     [
-        ({"language": "de", "off": ["letter"]}, Wants("de", frozenset({"letter"}))),
-        ({"language": 7, "off": ("letter", ["x"], 7, None)}, Wants("", frozenset({"letter"}))),
-        ({"off": "letter"}, Wants()),
-        (["letter"], Wants()),
-        (None, Wants()),
+        ({"language": "de", "off": ["letter"]}, NotificationPreferences("de", frozenset({"letter"}))),
+        ({"language": 7, "off": ("letter", ["x"], 7, None)}, NotificationPreferences("", frozenset({"letter"}))),
+        ({"off": "letter"}, NotificationPreferences()),
+        (["letter"], NotificationPreferences()),
+        (None, NotificationPreferences()),
     ],
 )
-def test_wishes_that_cannot_be_read_are_none(said: object, wants: Wants) -> None:
+def test_wishes_that_cannot_be_read_are_none(said: object, wants: NotificationPreferences) -> None:
     """A directory may say anything of a person: what is no wish is left out, and those beside it count."""
     assert wants_of(Principal(id="ann", attributes={PREFERENCES: said})) == wants
-    assert wants_of(None) == Wants()
+    assert wants_of(None) == NotificationPreferences()
 
 
 @pytest.mark.parametrize(

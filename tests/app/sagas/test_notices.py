@@ -27,7 +27,7 @@ from standfast import (
     Settings,
 )
 from standfast.store.notifications import Recipient
-from standfast.testing import ManualEngine, Scenario
+from standfast.testing import CrashScenario, ManualEngine
 from support.crashing import NewStore, tried
 from support.engines import QUICK, Live, Place
 from support.mailing import mail_server
@@ -411,7 +411,7 @@ def test_everything_is_told_once_wherever_the_process_dies(new_store: NewStore) 
         told = [each.to for who in (ANN, CLERK) for each in engine.acting(who).notifications.mine()]
         return found.status, delivered, told
 
-    report = tried(Scenario(prepare=prepare, play=play, outcome=outcome), new_store)
+    report = tried(CrashScenario(prepare=prepare, play=play, outcome=outcome), new_store)
     assert isinstance(report.outcome, tuple)
     status, delivered, lists = report.outcome[0]
     assert (status, delivered, sorted(lists)) == ("completed", 2, ["ann", "role:clerk"])

@@ -24,7 +24,7 @@ from standfast import (
 from standfast.app.workflow_reads import folded_workflow
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.records import SUBSCRIPTIONS
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.inside import store_of
@@ -297,7 +297,7 @@ def test_a_run_takes_an_event_once_also_in_a_loop(place: Place) -> None:
     engine.drain()
     with engine._desk.reader.look() as reader:
         state = folded_workflow(engine._desk, reader, instance).state
-    assert isinstance(state, State)
+    assert isinstance(state, RunState)
     assert list(state.taken) == ["e-3"]
 
 

@@ -12,7 +12,7 @@ from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses
 from standfast import RejectedError, Saga, SagaDefinition, StepContext
 from standfast.kernel.ids import InstanceId
 from standfast.store.opening import open_store
-from standfast.testing import ManualEngine, Scenario, crash_everywhere
+from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 from support.engines import Live, Place
 from support.inside import store_of, worker_of
 from support.waiting import LONG_SECONDS, eventually, together
@@ -76,7 +76,7 @@ def test_a_crash_between_a_step_and_its_successors_loses_and_doubles_nothing() -
         return found.status
 
     report = crash_everywhere(
-        Scenario(prepare=prepare, play=play, outcome=outcome), new_store=lambda: open_store("sqlite://")
+        CrashScenario(prepare=prepare, play=play, outcome=outcome), new_store=lambda: open_store("sqlite://")
     )
     assert report.outcome == "completed"
     assert report.points >= 15

@@ -20,7 +20,7 @@ from standfast import (
     Settings,
 )
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs.graph import Human, Task
+from standfast.machine.graphs.graph import HumanOp, TaskOp
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import claim_one
@@ -663,7 +663,7 @@ def test_nobody_goes_past_a_protected_gate(place: Place, name: str, monkeypatch:
     _, engine, saga = dead(place)
     charge = number(engine, saga.id, "charge")
     there = engine.run(saga).history()
-    monkeypatch.setattr(Task, "is_protected", True)
+    monkeypatch.setattr(TaskOp, "is_protected", True)
     with pytest.raises(RejectedError, match="'charge' is a protected gate") as refusal:
         REPAIRS[name](saga, charge, WHY)
     assert refusal.value.reason == "protected"
@@ -684,7 +684,7 @@ def test_nobody_moves_back_or_forks_over_a_protected_gate(place: Place, monkeypa
     engine = place.engine().register(gated)
     instance = run(engine, "gated")
     engine.tasks.approve(step(engine, instance, "gate"))
-    monkeypatch.setattr(Human, "is_protected", True)
+    monkeypatch.setattr(HumanOp, "is_protected", True)
     saga = engine.acting(OLGA).run(instance)
     with pytest.raises(RejectedError) as refusal:
         saga.move_back(reason=WHY)

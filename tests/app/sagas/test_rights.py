@@ -241,8 +241,8 @@ def review() -> g.Graph:
         version="1",
         entry="ask",
         nodes=[
-            g.Node(id="ask", op=g.Human(outcomes=("approved", "rejected", "returned"))),
-            g.Node(id="file", op=g.Task(work=g.Work(handler="file"))),
+            g.Node(id="ask", op=g.HumanOp(outcomes=("approved", "rejected", "returned"))),
+            g.Node(id="file", op=g.TaskOp(work=g.HandlerCall(handler="file"))),
         ],
         edges=[
             g.Edge(source="ask", target="file", on="approved"),

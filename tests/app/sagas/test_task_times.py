@@ -10,7 +10,7 @@ import pytest
 from app.sagas.acting import Stage, history, person, run, status, statuses
 from standfast import Actor, DefinitionError, Escalation, ForbiddenError, RejectedError, Saga, SagaDefinition
 from standfast.kernel.ids import InstanceId
-from standfast.testing import ManualEngine, Scenario
+from standfast.testing import CrashScenario, ManualEngine
 from support.crashing import NewStore, tried
 from support.engines import Place
 from support.inside import store_of
@@ -236,7 +236,7 @@ def test_a_question_with_times_survives_a_crash_anywhere(new_store: NewStore) ->
         types = [each.event_type for each in history(engine, found.id, "task_reminded", "task_escalated")]
         return found.status, types, told(engine, CLERK), told(engine, HEAD)
 
-    report = tried(Scenario(prepare=prepare, play=play, outcome=outcome), new_store, on_server=3)
+    report = tried(CrashScenario(prepare=prepare, play=play, outcome=outcome), new_store, on_server=3)
     whole = (
         "aborted",
         ["task_reminded", "task_reminded", "task_escalated", "task_escalated"],

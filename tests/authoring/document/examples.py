@@ -10,10 +10,10 @@ from functools import cache
 from standfast import DefinitionError
 from standfast.authoring.document import (
     Body,
+    BodyDiagnostic,
     Contract,
     Effective,
     Envelope,
-    Problem,
     check_body,
     compile_effective,
     generate_envelope,
@@ -151,7 +151,7 @@ def body(slots: Mapping[str, Plain], **fields: object) -> Body:
     return read_body(json.dumps(body_data(slots, **fields)))
 
 
-def problems(slots: Mapping[str, Plain], **fields: object) -> list[Problem]:
+def problems(slots: Mapping[str, Plain], **fields: object) -> list[BodyDiagnostic]:
     """What is wrong with patches for bills, as the validator says it."""
     return check_body(bills(), json.dumps(body_data(slots, **fields)))
 

@@ -21,7 +21,7 @@ from standfast.machine.runs import events as e
 from standfast.machine.runs import repair_commands as r
 from standfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
 from standfast.machine.runs.errands import FindPeople
-from standfast.machine.runs.published import Published
+from standfast.machine.runs.published import PublishedMessage
 
 ACTS = 40
 AUTHOR = Actor(id="ann", capabilities=frozenset({"*"}))
@@ -134,7 +134,7 @@ class Life:
                 self.tell(c.EndChild(step=child.step, status=status), SYSTEM)
                 return
         if waiting:
-            event = Published(id=str(self._dice.random()), event="e", payload=1)
+            event = PublishedMessage(id=str(self._dice.random()), event="e", payload=1)
             self.tell(c.TakeEvents(step=self._dice.choice(waiting).number, events=[event]), SYSTEM)
 
     def _operate(self) -> None:

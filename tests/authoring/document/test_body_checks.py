@@ -39,7 +39,7 @@ from standfast.authoring.document import (
 )
 from standfast.authoring.document.body_checks import MOST_PROBLEMS
 from standfast.authoring.document.body_format import MOST_EDGES, MOST_NODES
-from standfast.machine.graphs.graph import Human, Split
+from standfast.machine.graphs.graph import HumanOp, SplitOp
 
 Plain = dict[str, object]
 
@@ -299,10 +299,10 @@ def test_a_list_goes_on_by_one_edge_and_its_items_have_names_of_their_own() -> N
     assert codes([each, inner, ask("a")], ["e i", "i a"]) == ["item_clash"]
     assert codes([each, {**inner, "item": "tag"}, ask("a")], ["e i", "i a"]) == []
     made = compiled({APPROVE: patch([each, ask("a", covers=["total"])], ["e a"])})
-    (node,) = [node for node in graph_of(made).nodes.values() if isinstance(node.op, Human)]
-    (split,) = [node for node in graph_of(made).nodes.values() if isinstance(node.op, Split)]
-    assert isinstance(node.op, Human)
-    assert isinstance(split.op, Split)
+    (node,) = [node for node in graph_of(made).nodes.values() if isinstance(node.op, HumanOp)]
+    (split,) = [node for node in graph_of(made).nodes.values() if isinstance(node.op, SplitOp)]
+    assert isinstance(node.op, HumanOp)
+    assert isinstance(split.op, SplitOp)
     assert (node.op.covers, split.op.limit, split.op.most) == (("total", "tags"), 60, 60)
     policies = graph_of(made).policies
     assert (policies.max_visits, policies.max_tokens, policies.max_bytes) == (100, 64, 262_144)

@@ -45,7 +45,7 @@ from standfast.authoring.document import (
     repin_problem,
     start_problem,
 )
-from standfast.authoring.document.parts import Edge
+from standfast.authoring.document.parts import EnvelopeEdge
 from standfast.authoring.document.proof import prove_gates
 from standfast.diagrams.languages import in_mermaid
 from standfast.kernel.canonical import canonical_hash
@@ -196,28 +196,44 @@ def test_the_proof_of_the_gates_is_part_of_the_artifact() -> None:
     ("gone", "added", "told"),
     [
         ("edge:sys:slot:submitted_to_approved:out->sys:gate:approve", None, "no way leads from"),
-        ("", Edge(id="x", source=usr("a"), target="sys:state:active"), "that the envelope does not have"),
-        ("", Edge(id="x", source="sys:state:draft", target="sys:state:active"), "that the envelope does not have"),
-        ("", Edge(id="x", source=usr("a"), target="sys:state:draft", rework=True), "leads back, and not from a gate"),
-        ("", Edge(id="x", source="sys:gate:submit", target="sys:state:active", rework=True), "not from a gate to what"),
-        ("edge:sys:gate:approve->sys:state:draft", None, "the way back"),
-        ("", Edge(id="x", source="sys:end", target="sys:start"), "leads on from the end"),
-        ("", Edge(id="x", source="sys:start", target="ghost"), "a node that is not there"),
+        ("", EnvelopeEdge(id="x", source=usr("a"), target="sys:state:active"), "that the envelope does not have"),
         (
             "",
-            Edge(id="x", source="sys:slot:approved_to_active:in", target=f"usr:{ACTIVE}:post"),
+            EnvelopeEdge(id="x", source="sys:state:draft", target="sys:state:active"),
+            "that the envelope does not have",
+        ),
+        (
+            "",
+            EnvelopeEdge(id="x", source=usr("a"), target="sys:state:draft", rework=True),
+            "leads back, and not from a gate",
+        ),
+        (
+            "",
+            EnvelopeEdge(id="x", source="sys:gate:submit", target="sys:state:active", rework=True),
+            "not from a gate to what",
+        ),
+        ("edge:sys:gate:approve->sys:state:draft", None, "the way back"),
+        ("", EnvelopeEdge(id="x", source="sys:end", target="sys:start"), "leads on from the end"),
+        ("", EnvelopeEdge(id="x", source="sys:start", target="ghost"), "a node that is not there"),
+        (
+            "",
+            EnvelopeEdge(id="x", source="sys:slot:approved_to_active:in", target=f"usr:{ACTIVE}:post"),
             "past its policy gate",
         ),
-        ("", Edge(id="x", source="sys:state:submitted", target="sys:gate:approve"), "leads past the slot"),
-        ("", Edge(id="x", source=usr("d"), target="sys:gate:approve", on="approved"), "crosses the border"),
-        ("", Edge(id="x", source="sys:state:submitted", target=usr("d")), "crosses the border"),
-        ("", Edge(id="x", source="sys:gate:submit", target=usr("d"), on="again", rework=True), "crosses the border"),
-        ("", Edge(id="x", source=usr("a"), target=OUT_OF_APPROVE, on="approved"), "without a join"),
-        ("", Edge(id="x", source=usr("a"), target=usr("d"), on="approved"), "without a join"),
-        ("", Edge(id="x", source=usr("d"), target=usr("j"), on="error"), "without a join"),
+        ("", EnvelopeEdge(id="x", source="sys:state:submitted", target="sys:gate:approve"), "leads past the slot"),
+        ("", EnvelopeEdge(id="x", source=usr("d"), target="sys:gate:approve", on="approved"), "crosses the border"),
+        ("", EnvelopeEdge(id="x", source="sys:state:submitted", target=usr("d")), "crosses the border"),
+        (
+            "",
+            EnvelopeEdge(id="x", source="sys:gate:submit", target=usr("d"), on="again", rework=True),
+            "crosses the border",
+        ),
+        ("", EnvelopeEdge(id="x", source=usr("a"), target=OUT_OF_APPROVE, on="approved"), "without a join"),
+        ("", EnvelopeEdge(id="x", source=usr("a"), target=usr("d"), on="approved"), "without a join"),
+        ("", EnvelopeEdge(id="x", source=usr("d"), target=usr("j"), on="error"), "without a join"),
     ],
 )
-def test_the_proof_finds_what_is_broken(gone: str, added: Edge | None, told: str) -> None:
+def test_the_proof_finds_what_is_broken(gone: str, added: EnvelopeEdge | None, told: str) -> None:
     """Whatever would let a token past a gate, or end a chain of gates."""
     made = compiled(RICH)
     edges = {name: edge for name, edge in made.edges_by_id.items() if name != gone}

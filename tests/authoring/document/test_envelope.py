@@ -16,7 +16,7 @@ from standfast.authoring.document import (
     version_problem,
 )
 from standfast.authoring.document.contract_format import Contract
-from standfast.authoring.document.parts import Edge
+from standfast.authoring.document.parts import EnvelopeEdge
 
 ORDER = """
 entity_type: order
@@ -185,7 +185,7 @@ def test_an_envelope_in_another_order_does_not_compile() -> None:
     """Submitted and active cannot change places."""
     swap = {"sys:state:submitted": "sys:state:active", "sys:state:active": "sys:state:submitted"}
 
-    def swapped(edge: Edge) -> Edge:
+    def swapped(edge: EnvelopeEdge) -> EnvelopeEdge:
         return msgspec.structs.replace(
             edge, source=swap.get(edge.source, edge.source), target=swap.get(edge.target, edge.target)
         )

@@ -110,7 +110,7 @@ def test_every_type_of_node_becomes_a_kind_of_the_machine() -> None:
         "Task", "Notice", "Script", "Rule",
     }  # fmt: skip
     post, bot = nodes[usr("post", ACTIVE)], nodes[f"sys:policy:{usr('post', ACTIVE)}"]
-    assert isinstance(post.op, g.Action)
+    assert isinstance(post.op, g.ActionOp)
     assert post.op.action == "post"
     assert post.op.work is not None
     assert (post.op.work.handler, post.op.work.transactional) == ("bill.post", True)
@@ -118,10 +118,10 @@ def test_every_type_of_node_becomes_a_kind_of_the_machine() -> None:
     assert (post.compensation.handler, post.compensation.transactional) == ("bill.unpost", True)
     assert (post.run_as, bot.run_as, nodes[usr("mark", ACTIVE)].run_as) == ("bot", "bot", "system")
     hook = nodes[usr("hook", ACTIVE)].op
-    assert isinstance(hook, g.Task)
+    assert isinstance(hook, g.TaskOp)
     assert (hook.work.handler, sorted(hook.input or {})) == ("standfast.webhook", ["payload.total", "secret", "url"])
     tell = nodes[usr("tell", ACTIVE)].op
-    assert isinstance(tell, g.Notice)
+    assert isinstance(tell, g.NotificationOp)
     assert (tell.wait, sorted(tell.templates)) == (True, ["subject", "to.1"])
 
 
@@ -130,11 +130,11 @@ def test_approvals_pin_the_version_and_keep_their_options() -> None:
     """Who is asked, by whom it is agreed, when it is due, what it covers."""
     nodes = everything().nodes
     first, second = nodes[usr("a")], nodes[usr("b")]
-    assert isinstance(first.op, g.Human)
-    assert isinstance(second.op, g.Human)
+    assert isinstance(first.op, g.HumanOp)
+    assert isinstance(second.op, g.HumanOp)
     assert first.op.pins
     assert (first.op.covers, first.op.requires_reason, first.op.self_approval) == (("total",), True, False)
-    assert first.op.times == g.Times(
+    assert first.op.times == g.TaskTimes(
         due_ms=86_400_000, reminders_ms=(43_200_000,), escalation=(g.Rung(after_ms=86_400_000, role="chief"),)
     )
     assert first.timeout_ms == 3 * 86_400_000

@@ -27,7 +27,7 @@ from authoring.document.examples import (
 from standfast import DefinitionError
 from standfast.authoring.document import check_body, compile_effective, generate_envelope, graph_of, read_body
 from standfast.authoring.document.contract_checks import MOST_STATES
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.graphs.scopes import DEEPEST_FORKS
 
 SCRIPT: Plain = {"type": "script", "formula": "1"}
@@ -138,7 +138,7 @@ def test_an_approval_in_a_list_covers_fields_alone() -> None:
         ["f a"],
     )
     op = graph_of(compiled({APPROVE: given})).nodes[f"usr:{APPROVE}:a"].op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     assert op.covers == ("number", "owner", "vendor")
 
 

@@ -15,7 +15,7 @@ from standfast.authoring.document import (
     ready_contract,
 )
 from standfast.authoring.document.contract_format import Policy
-from standfast.authoring.rehearsal import Rehearsal
+from standfast.authoring.rehearsal import Simulator
 from standfast.errors import DefinitionError
 from standfast.kernel.actor import SYSTEM, Actor
 from standfast.kernel.decision import Rejection
@@ -44,11 +44,11 @@ def contract(policies: list[Policy]) -> Contract:
     return msgspec.structs.replace(ready_contract("invoice"), policies=policies)
 
 
-def staged(policies: list[Policy] = POLICIES, run_as: str = "actor") -> Rehearsal:
+def staged(policies: list[Policy] = POLICIES, run_as: str = "actor") -> Simulator:
     """A document to come."""
     body = read_body(BODY.replace("RUN_AS", run_as))
     graph = graph_of(compile_effective(generate_envelope(contract(policies)), body))
-    return Rehearsal(graph, answers={"invoice.post": {"posting_ref": "GL-1"}})
+    return Simulator(graph, answers={"invoice.post": {"posting_ref": "GL-1"}})
 
 
 def code(refusal: Rejection | None) -> str:

@@ -18,7 +18,7 @@ from standfast.authoring.document import (
     run_scenario,
 )
 from standfast.authoring.document.scenarios import run_scenarios
-from standfast.authoring.rehearsal import DryRun, Script
+from standfast.authoring.rehearsal import Assumptions, DryRun
 from standfast.errors import DefinitionError
 from standfast.kernel.actor import Actor
 from standfast.machine.runs.document_commands import CreateDocument
@@ -209,7 +209,7 @@ def tried(total: int, **decisions: str) -> DryRun:
     graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), instantiate("invoice_approval")))
     data: dict[str, object] = {"number": "R-1", "vendor_id": "V-1", "grand_total": total, "budget_owner_id": "otto"}
     given = CreateDocument(data=data)
-    script = Script(decisions=decisions, answers={"invoice.post": {"posting_ref": "GL"}})
+    script = Assumptions(decisions=decisions, answers={"invoice.post": {"posting_ref": "GL"}})
     return dry_run(graph, given, ANYBODY, script, org={"trusted_vendors": ["V-1"]})
 
 
@@ -234,12 +234,12 @@ def test_a_dry_run_goes_past_waits_and_stops_where_it_must() -> None:
     """Events that are awaited come, handlers that answer what does not fit stop it, and a document that could not be created is told of."""
     graph = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), body(total=5)))
     data: dict[str, object] = {"number": "R-1", "vendor_id": "V-1", "grand_total": 5}
-    found = dry_run(graph, CreateDocument(data=data), ANYBODY, Script())
+    found = dry_run(graph, CreateDocument(data=data), ANYBODY, Assumptions())
     assert (found.ends, [each.node for each in found.trail if each.is_assumed]) == ("rests", ["check", "paid"])
-    missing = dry_run(graph, CreateDocument(data={}), ANYBODY, Script())
+    missing = dry_run(graph, CreateDocument(data={}), ANYBODY, Assumptions())
     assert (missing.ends, missing.status, missing.trail) == ("refused", "", [])
     assert "invalid_document" in missing.reason
     post = graph_of(compile_effective(generate_envelope(ready_contract("invoice")), instantiate("fast_track")))
     eve = Actor(id="eve", capabilities=frozenset({"invoice.create"}))
-    stopped = dry_run(post, CreateDocument(data=data), eve, Script())
+    stopped = dry_run(post, CreateDocument(data=data), eve, Assumptions())
     assert (stopped.ends, stopped.status) == ("refused", "draft")

@@ -45,7 +45,7 @@ def test_what_holds_for_all_processes() -> None:
 def test_a_question_is_answered_by_the_events_of_its_transitions() -> None:
     """Conditions and guards are asked in the order of the file; the role, the form and the labels go along."""
     node = GRAPH.nodes["review"]
-    assert isinstance(node.op, g.Human)
+    assert isinstance(node.op, g.HumanOp)
     assert (node.op.outcomes, node.op.role, node.capability) == (("approved", "rejected"), "approver", "orders:approve")
     assert node.op.form == ORDERS["workflows"][0]["steps"][0]["form"]
     assert node.op.lays_over
@@ -66,8 +66,8 @@ def test_a_question_is_answered_by_the_events_of_its_transitions() -> None:
 def test_a_system_step_calls_its_operation() -> None:
     """It is given what it maps, keeps what it maps, and leads on by `completed` and `error`; `retry` is no way of its own."""
     node = GRAPH.nodes["process"]
-    assert isinstance(node.op, g.Task)
-    assert node.op.work == g.Work(handler="confirm", retry=g.Retry(max_calls=2, delay_ms=10_000))
+    assert isinstance(node.op, g.TaskOp)
+    assert node.op.work == g.HandlerCall(handler="confirm", retry=g.RetryRule(max_calls=2, delay_ms=10_000))
     sources = {name: stored["source"] for name, stored in (node.op.input or {}).items()}
     assert sources == {"order_id": "workflow.order_id", "kind": "'new'", "tries": "3"}
     assert list(node.op.output or {}) == ["confirmed_at"]
@@ -87,7 +87,7 @@ def test_a_system_step_calls_its_operation() -> None:
 def test_an_operation_names_its_handler(operation: Any, handler: str, arguments: object) -> None:
     """By itself for the application's own, and behind its invoker otherwise; what the invoker needs goes along."""
     node = load(changed(steps__1__operation=operation)).graph.nodes["process"]
-    assert isinstance(node.op, g.Task)
+    assert isinstance(node.op, g.TaskOp)
     assert (node.op.work.handler, node.metadata.get("arguments")) == (handler, arguments)
 
 
@@ -96,9 +96,9 @@ def test_what_a_call_may_take() -> None:
     retry = {"attempts": 5, "delay": "1m", "backoff": "exponential", "factor": 1.5, "cap": "1h", "jitter": 0.25}
     graph = load(changed(steps__1__retry=retry, steps__1__timeout="30s", steps__1__stuck_after="5m")).graph
     node = graph.nodes["process"]
-    assert isinstance(node.op, g.Task)
+    assert isinstance(node.op, g.TaskOp)
     assert node.op.work.timeout_ms == 30_000
-    assert node.op.work.retry == g.Retry(
+    assert node.op.work.retry == g.RetryRule(
         max_calls=5, delay_ms=60_000, backoff="exponential", factor_percent=150, cap_ms=3_600_000, jitter_percent=25
     )
 
@@ -106,7 +106,7 @@ def test_what_a_call_may_take() -> None:
 def test_a_notification_goes_on_whatever_becomes_of_it() -> None:
     """Nobody waits for it; what it cannot even be given leads where its end leads; and it keeps nothing."""
     node = GRAPH.nodes["notify"]
-    assert isinstance(node.op, g.Task)
+    assert isinstance(node.op, g.TaskOp)
     assert node.op.detached
     assert node.op.output == {}
     assert edges(GRAPH, "notify") == [("error", "approved", "", ""), ("ok", "approved", "", "")]
@@ -117,14 +117,14 @@ def test_a_wait_is_for_a_time_or_an_event() -> None:
     lead = {"from": "pause", "event": "completed", "to": "rejected"}
     changes: dict[str, Any] = {"transitions__6": lead, "transitions__8": {**lead, "event": "paid", "to": "notify"}}
     graph = load(changed(**changes)).graph
-    assert graph.nodes["pause"].op == g.WaitEvent(signal="paid")
+    assert graph.nodes["pause"].op == g.WaitEventOp(signal="paid")
     assert edges(graph, "pause") == [
         ("ok", "notify", "", ""),
         ("ok", "rejected", "", ""),
         ("timeout", "rejected", "", ""),
     ]
     timed = {"id": "pause", "type": "wait", "duration": "1h30m"}
-    assert load(changed(steps__3=timed, transitions__6=lead)).graph.nodes["pause"].op == g.WaitTimer(
+    assert load(changed(steps__3=timed, transitions__6=lead)).graph.nodes["pause"].op == g.WaitTimerOp(
         duration_ms=5_400_000
     )
 
@@ -137,19 +137,19 @@ def waiting(**fields: Any) -> g.Node:
 
 def test_a_wait_is_for_an_instant_or_for_published_events() -> None:
     """With a key or a condition an event is one that is published; several have to come, or the first of them."""
-    assert waiting(cron="0 9 * * MON", time_zone="Europe/Berlin").op == g.WaitTimer(
+    assert waiting(cron="0 9 * * MON", time_zone="Europe/Berlin").op == g.WaitTimerOp(
         cron="0 9 * * MON", time_zone="Europe/Berlin"
     )
     assert waiting(until="workflow.due_at").op.detail == "until workflow.due_at"
     keyed = waiting(event="paid", key="workflow.order_id", condition="event.amount > workflow.total", timeout="1d")
-    assert isinstance(keyed.op, g.WaitEvents)
+    assert isinstance(keyed.op, g.WaitEventsOp)
     (awaited,) = keyed.op.events
     assert awaited.event == "paid"
     assert (awaited.key or {})["source"] == "workflow.order_id"
     assert (awaited.match or {})["source"] == "event.amount > workflow.total"
     assert keyed.timeout_ms == 86_400_000
     several = waiting(events=[{"event": "paid", "name": "first"}, {"event": "paid", "name": "second"}], need="any").op
-    assert isinstance(several, g.WaitEvents)
+    assert isinstance(several, g.WaitEventsOp)
     assert ([each.title for each in several.events], several.need) == (["first", "second"], "any")
 
 
@@ -169,7 +169,7 @@ def test_those_who_are_asked_are_found_in_every_way(
     """People and roles by name, whoever an expression names, and whoever a resolver finds."""
     graph = load(changed(steps__0__assignee=None, steps__0__assignees=assignees)).graph
     op = graph.nodes["review"].op
-    assert isinstance(op, g.Human)
+    assert isinstance(op, g.HumanOp)
     assert (op.role, [each.words for each in op.asks]) == asked
     assert [each.weight for each in op.asks] == [each.get("weight", 1) for each in assignees][: len(op.asks)]
 
@@ -180,11 +180,11 @@ def test_what_has_to_be_agreed_goes_along() -> None:
     changes = {f"steps__0__{name}": value for name, value in more.items()}
     people = [{"user": name} for name in ("ann", "bob", "cat")]
     op = load(changed(steps__0__assignee=None, steps__0__assignees=people, **changes)).graph.nodes["review"].op
-    assert isinstance(op, g.Human)
+    assert isinstance(op, g.HumanOp)
     assert (op.agree, op.least, op.requires_reason, op.self_approval) == ("n", 2, True, False)
     assert (op.approval, op.rejects, op.form_for) == ("approved", "rejected", ("approved",))
     chained = load(changed(steps__0__assignee=None, steps__0__chain="large")).graph.nodes["review"].op
-    assert isinstance(chained, g.Human)
+    assert isinstance(chained, g.HumanOp)
     assert chained.chain == "large"
 
 
@@ -202,8 +202,8 @@ def test_events_start_workflows() -> None:
 
 def test_a_terminal_says_what_the_workflow_came_to() -> None:
     """Every one of them means that it is completed; the outcome is for reports."""
-    assert GRAPH.nodes["approved"].op == g.End(outcome="approved")
-    assert GRAPH.nodes["rejected"].op == g.End()
+    assert GRAPH.nodes["approved"].op == g.EndOp(outcome="approved")
+    assert GRAPH.nodes["rejected"].op == g.EndOp()
 
 
 @pytest.mark.row("P-010", "P-011", "P-012")
@@ -218,7 +218,7 @@ def test_where_time_leads_that_is_over() -> None:
     failing = load(changed(steps__0__timeout="24h", **nowhere)).graph
     assert ("timeout", "#timeout", "", "") in edges(failing, "review")
     assert failing.policies.on_deadline == "#timeout"
-    assert failing.nodes["#timeout"].op == g.End(status="failed")
+    assert failing.nodes["#timeout"].op == g.EndOp(status="failed")
     assert "#timeout" not in load(changed(timeout=None, **nowhere)).graph.nodes
 
 
@@ -245,10 +245,10 @@ def test_an_answer_may_lead_to_a_call_first() -> None:
     ]
     assert edges(graph, "review/approved") == [("error", "rejected", "", ""), ("ok", "process", "", "")]
     op = graph.nodes["review/approved"].op
-    assert isinstance(op, g.Task)
+    assert isinstance(op, g.TaskOp)
     assert (op.work.handler, list(op.input or {})) == ("check", ["x"])
     human = graph.nodes["review"].op
-    assert isinstance(human, g.Human)
+    assert isinstance(human, g.HumanOp)
     assert human.outcomes == ("approved", "rejected")
 
 

@@ -9,7 +9,7 @@ import pytest
 from authoring.process.examples import codes, found, load, text_of
 from standfast.authoring.files import parsing
 from standfast.authoring.files.parsing import DEEPEST, LARGEST, MOST_ALIASES, MOST_VALUES
-from standfast.authoring.files.tree import Fields, Items, Scalar, Tree, plain
+from standfast.authoring.files.tree import Fields, FileItems, Scalar, Tree, plain
 from standfast.errors import Diagnostic
 
 
@@ -48,7 +48,7 @@ def test_every_part_knows_its_place() -> None:
     tree = parsed("a:\n  - x\n  - {b: 7}\n")
     assert isinstance(tree, Fields)
     items = tree.fields["a"].tree
-    assert isinstance(items, Items)
+    assert isinstance(items, FileItems)
     first, second = items.items
     assert isinstance(second, Fields)
     inner = second.fields["b"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from standfast import ConfigurationError, DefinitionError, load_rules
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 
 ORDER: dict[str, Any] = {
     "workflow_id": "order_approval",
@@ -188,7 +188,7 @@ def test_the_reason_of_a_block_may_have_holes() -> None:
     (human,) = (
         node.op
         for node in load_rules(changed(steps__1__reason="Order of {order.total}?")).graph.nodes.values()
-        if isinstance(node.op, Human)
+        if isinstance(node.op, HumanOp)
     )
     assert human.template
     with pytest.raises(DefinitionError, match="the reason of 'require_approval' is wrong"):
@@ -219,7 +219,7 @@ def test_an_approval_asks_a_role_and_users(requires: dict[str, Any], asked: list
     """Whoever has the role and each of the users is asked; all of them have to approve unless `agree` says how many."""
     graph = load_rules(changed(steps__1__requires={"type": "approval", **requires})).graph
     op = graph.nodes["require_approval"].op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     assert ([each.words for each in op.all_asks], op.agreement) == (asked, agreement)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from standfast import Branch, ConfigurationError, DefinitionError, Saga, SagaDefinition, task
 from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.graphs.graph import Edge, Node, Policies, Task, Work
+from standfast.machine.graphs.graph import Edge, HandlerCall, Node, Policies, TaskOp
 
 H = "work"
 """A handler by its name; nobody calls it here."""
@@ -308,7 +308,7 @@ def test_the_prefix_is_reserved_at_the_beginning_only() -> None:
 
 def compiled(*edges: tuple[str, str]) -> set[str]:
     """The codes of what is wrong with a saga of three steps that was made by hand."""
-    nodes = [Node(id=name, op=Task(work=Work(handler=H))) for name in "abc"]
+    nodes = [Node(id=name, op=TaskOp(work=HandlerCall(handler=H))) for name in "abc"]
     made = [Edge(source=source, target=target) for source, target in edges]
     with pytest.raises(DefinitionError) as refused:
         compile_graph(kind="saga", name="s", version="1", entry="a", nodes=nodes, edges=made, policies=Policies())

@@ -10,7 +10,7 @@ import msgspec
 from standfast.app.access_views import ApiKey, Session, WrittenPage, api_key, session_of, written
 from standfast.app.calls.keys import opens, secret_parts
 from standfast.app.calls.sessions import PREFIX
-from standfast.app.desk import Desk, checked_after, checked_limit, checked_text
+from standfast.app.desk import CallContext, checked_after, checked_limit, checked_text
 from standfast.app.incidents import directory_incidents, incidents_in
 from standfast.app.operator_views import Backlog, GivenUp, IncidentInfo, MissingHandler, WorkerInfo, shown
 from standfast.kernel.actor import Actor
@@ -29,7 +29,7 @@ Credential = TypeVar("Credential", ApiKey, Session)
 class FutureAdmin:
     """What is asked of the engine as a whole."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def pause_processing(self) -> Reply[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 
 from standfast.app.acts import AuditEntry, audit_of, last_act
-from standfast.app.desk import Desk, checked_after, checked_key, checked_limit
+from standfast.app.desk import CallContext, checked_after, checked_key, checked_limit
 from standfast.app.references import InstanceLike, checked_instance
 from standfast.app.rights import check_unbound
 from standfast.errors import ForbiddenError, PayloadError
@@ -22,7 +22,7 @@ READ_AUDIT = "audit:read"
 class FutureAudit:
     """The audit of a tenant. Reading it takes the capability `audit:read`."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def changes(

@@ -15,7 +15,7 @@ from standfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus, b
 from standfast.app.calls.runs import FutureRuns
 from standfast.app.calls.start import check_right
 from standfast.app.desk import (
-    Desk,
+    CallContext,
     checked_after,
     checked_id,
     checked_key,
@@ -24,7 +24,7 @@ from standfast.app.desk import (
     checked_some,
     checked_text,
 )
-from standfast.app.kept import Kept
+from standfast.app.kept import NamedInstances
 from standfast.app.letter_groups import fingerprint
 from standfast.app.references import (
     DefinitionLike,
@@ -45,7 +45,7 @@ from standfast.machine.batches import words as w
 from standfast.runtime.mishaps import RECALLED
 from standfast.runtime.replies import Reply
 from standfast.store import shapes
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 from standfast.store.shapes import InstanceQuery
 
 READ_BATCHES, MANAGE_BATCHES = "batch:read", "batch:manage"
@@ -61,10 +61,10 @@ class FutureBatches:
     What a batch does it does on behalf of whoever began it: each item takes the capability that it takes alone.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
         query = InstanceQuery(definition=w.BATCH, kinds=(w.BATCH_KIND,))
-        self._kept = Kept(desk, "batch", w.BatchState, query, managers=(MANAGE_BATCHES,))
+        self._kept = NamedInstances(desk, "batch", w.BatchState, query, managers=(MANAGE_BATCHES,))
 
     def begin(  # noqa: PLR0913 - all that can be said of a batch, by name
         self,
@@ -137,7 +137,7 @@ class FutureBatches:
     def get(self, batch: str) -> Reply[Batch]:
         """One batch: how far it is, and how many items have come to what."""
 
-        def read(reader: Reader) -> Batch:
+        def read(reader: TenantReader) -> Batch:
             self._kept.check(READ_BATCHES, "look at batches")
             return batch_of(*self._kept.read(reader, self._kept.named(batch)))
 
@@ -146,7 +146,7 @@ class FutureBatches:
     def list(self, *, after: Batch | None = None, limit: int = 100) -> Reply[builtins.list[Batch]]:
         """The batches, the newest first; give the last one as `after` for the next page."""
 
-        def read(reader: Reader) -> list[Batch]:
+        def read(reader: TenantReader) -> list[Batch]:
             self._kept.check(READ_BATCHES, "look at batches")
             last = checked_last(after, Batch, "`after`")
             before = None if last is None else last.instance
@@ -159,7 +159,7 @@ class FutureBatches:
     ) -> Reply[builtins.list[BatchItem]]:
         """What became of each item, or of those with one `status`, in order; give the last number as `after` for the next page."""
 
-        def read(reader: Reader) -> list[BatchItem]:
+        def read(reader: TenantReader) -> list[BatchItem]:
             self._kept.check(READ_BATCHES, "look at batches")
             if status is not None and status not in get_args(ItemStatus):
                 raise PayloadError(
@@ -189,7 +189,7 @@ class _Asked:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: CallContext,
         verb: BatchVerb,
         *,
         definition: DefinitionLike,
@@ -298,7 +298,7 @@ class _Asked:
             found.append(gone if letter is None else self._item(letter))
         return found
 
-    def _of_one_cause(self) -> list[shapes.DeadLetter]:
+    def _of_one_cause(self) -> list[shapes.DeadLetterRecord]:
         """Letters that say the same; NotFoundError if none says so."""
         alike = (each for each in self._pages("") if fingerprint(each) == self.cause)
         found = list(islice(alike, MOST_ITEMS + 1))
@@ -307,7 +307,7 @@ class _Asked:
             raise NotFoundError("cause", self.cause, hint=told)
         return found
 
-    def _pages(self, definition: str) -> Iterator[shapes.DeadLetter]:
+    def _pages(self, definition: str) -> Iterator[shapes.DeadLetterRecord]:
         last = 0
         while True:
             page = self._desk.reader.dead_letters(definition=definition, after=last, limit=LARGEST_PAGE)
@@ -325,7 +325,7 @@ class _Asked:
             found += [self._item(each) for each in letters] or [idle]
         return found
 
-    def _item(self, letter: shapes.DeadLetter) -> w.Item:
+    def _item(self, letter: shapes.DeadLetterRecord) -> w.Item:
         """An item with what tells later whether it is done."""
         made = w.Item(
             number=0,
@@ -350,7 +350,7 @@ class _Asked:
         token = next((each.token for each in rows if each.number == letter.number), "")
         return msgspec.structs.replace(made, token=token)
 
-    def _barred(self, letter: shapes.DeadLetter) -> str:
+    def _barred(self, letter: shapes.DeadLetterRecord) -> str:
         """Why this can never be done to a letter; empty if it can."""
         if self._verb == "discard":
             return (

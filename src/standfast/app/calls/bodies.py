@@ -18,10 +18,10 @@ from standfast.app.blueprint_views import (
     body_draft,
     body_template,
 )
-from standfast.app.blueprints import Shelf, Written, body_of, checked_version, contract_of, draft_of
+from standfast.app.blueprints import Catalog, WrittenBody, body_of, checked_version, contract_of, draft_of
 from standfast.app.bodies import rehearsed, tried_out, written_body
-from standfast.app.desk import Desk, checked_flag, checked_key, checked_text
-from standfast.app.printing import Press
+from standfast.app.desk import CallContext, checked_flag, checked_key, checked_text
+from standfast.app.printing import Release
 from standfast.app.publishing import Publisher, draft_changed
 from standfast.app.rights import check_unbound
 from standfast.authoring.document import (
@@ -54,7 +54,7 @@ class FutureBodies:
     the engine or of a service account takes `bodies:run_as` too. Reading takes one of these, or `execution:read`.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     # -- templates
@@ -75,7 +75,7 @@ class FutureBodies:
 
         def write() -> BodyDraft:
             desk = self._permitted(DESIGN, what="draft bodies")
-            made, shelf = read_template(checked_key(template, "template")), Shelf(desk)
+            made, shelf = read_template(checked_key(template, "template")), Catalog(desk)
             wanted = checked_key(type, "type", may_be_empty=True) or made.entity_type
             version = shelf.newest_contract(wanted).envelope_version
             body = instantiate(made, _params(params), entity_type=wanted, envelope_version=version)
@@ -100,7 +100,7 @@ class FutureBodies:
             given, text = written_body(body), checked_text(comment, "comment")
             if not draft:
                 return _begun(desk, given, text)
-            shelf = Shelf(desk)
+            shelf = Catalog(desk)
             row = _open(shelf.draft_row(draft))
             seen = row.revision if revision is None else checked_version(revision, "revision", least=1)
             if seen != row.revision:
@@ -116,7 +116,7 @@ class FutureBodies:
         """The open drafts, of one type or of all, oldest first."""
 
         def read() -> builtins.list[BodyDraft]:
-            shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
+            shelf = Catalog(self._permitted(*_READERS, what="look at bodies"))
             rows = shelf.bodies(checked_key(type, "type", may_be_empty=True))
             return [body_draft(each) for each in rows if each.status == "draft"]
 
@@ -126,7 +126,7 @@ class FutureBodies:
         """One draft, with everything that is wrong with it."""
 
         def read() -> BodyDraft:
-            shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
+            shelf = Catalog(self._permitted(*_READERS, what="look at bodies"))
             row = _open(shelf.draft_row(draft))
             return _drafted(shelf, row, draft_of(row))
 
@@ -137,7 +137,7 @@ class FutureBodies:
 
         def write() -> None:
             desk = self._permitted(DESIGN, what="discard drafts")
-            Publisher(desk, desk.tenant).discard(_open(Shelf(desk).draft_row(draft)))
+            Publisher(desk, desk.tenant).discard(_open(Catalog(desk).draft_row(draft)))
 
         return self._desk.act(write)
 
@@ -146,7 +146,7 @@ class FutureBodies:
 
         def write() -> BodyDraft:
             desk = self._permitted(DESIGN, what="draft bodies")
-            shelf = Shelf(desk)
+            shelf = Catalog(desk)
             row = shelf.body_row(type, 0)
             newest = generate_envelope(contract_of(shelf.newest_contract(row.type)))
             return _begun(desk, written_body(rebased(body_of(row), newest)), f"rebased from version {row.version}")
@@ -157,7 +157,7 @@ class FutureBodies:
         """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
 
         def read() -> BodyCheck:
-            shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
+            shelf = Catalog(self._permitted(*_READERS, what="look at bodies"))
             given = written_body(body)
             text = body if isinstance(body, str | bytes) else given.source or None
             found = shelf.check(given.body, text)
@@ -180,7 +180,7 @@ class FutureBodies:
 
         def write() -> BodyVersion:
             desk = self._permitted(PUBLISH, what="publish bodies")
-            press = Press(desk)
+            press = Release(desk)
             row = _open(press.shelf.draft_row(draft))
             seen = None if replaces is None else checked_version(replaces, "version that it replaces")
             read = None if revision is None else checked_version(revision, "revision", least=1)
@@ -193,7 +193,7 @@ class FutureBodies:
 
         def write() -> BodyVersion:
             desk = self._permitted(PUBLISH, what="publish bodies")
-            press = Press(desk)
+            press = Release(desk)
             wanted = press.shelf.body_row(type, checked_version(version, least=1))
             return press.roll_back(wanted, checked_text(comment, "comment"))
 
@@ -204,7 +204,7 @@ class FutureBodies:
 
         def write() -> BodyVersion:
             desk = self._permitted(PUBLISH, what="archive bodies")
-            name, shelf = checked_key(type, "type"), Shelf(desk)
+            name, shelf = checked_key(type, "type"), Catalog(desk)
             former = Publisher(desk, desk.tenant).archive(name, checked_text(reason, "reason"))
             if former is None:
                 raise NotFoundError(
@@ -224,7 +224,7 @@ class FutureBodies:
         def write() -> builtins.list[BodyVersion]:
             desk = self._permitted(PUBLISH, what="compile bodies")
             name = checked_key(type, "type", may_be_empty=True)
-            return Press(desk).recompile(name, is_dry=checked_flag(dry_run, "`dry_run`"))
+            return Release(desk).recompile(name, is_dry=checked_flag(dry_run, "`dry_run`"))
 
         return self._desk.act(write)
 
@@ -249,7 +249,7 @@ class FutureBodies:
         """What a version, the one in force if none is given, or a draft changes, slot by slot: beside the bare envelope, or another version."""
 
         def read() -> Difference:
-            shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
+            shelf = Catalog(self._permitted(*_READERS, what="look at bodies"))
             if draft:
                 body = body_of(_open(shelf.draft_row(draft)))
                 new = shelf.compiled(shelf.envelope_for(body), body)
@@ -265,7 +265,7 @@ class FutureBodies:
         """A version of a body, or a draft, as YAML with its hash, to be reviewed and kept in git; `save` takes it back."""
 
         def read() -> str:
-            shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
+            shelf = Catalog(self._permitted(*_READERS, what="look at bodies"))
             row = _open(shelf.draft_row(draft)) if draft else shelf.body_row(type, checked_version(version))
             written = draft_of(row)
             return written.source or export_yaml(written.body)
@@ -278,7 +278,7 @@ class FutureBodies:
         """Play the scenarios of a version, or of a draft: pure, with time of their own; nothing is written."""
 
         def read() -> builtins.list[ScenarioResult]:
-            shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
+            shelf = Catalog(self._permitted(*_READERS, what="look at bodies"))
             row = _open(shelf.draft_row(draft)) if draft else shelf.body_row(type, checked_version(version))
             return tried_out(shelf, body_of(row))
 
@@ -305,7 +305,7 @@ class FutureBodies:
 
         def read() -> DryRun:
             desk = self._permitted(*_READERS, what="try documents out")
-            return Press(desk).dry_run(
+            return Release(desk).dry_run(
                 checked_key(type, "type"),
                 data,
                 document=checked_key(document, "document id", may_be_empty=True),
@@ -328,7 +328,7 @@ class FutureBodies:
         """What the organisation wants of those who publish."""
 
         def read() -> PublishingRules:
-            shelf = Shelf(self._permitted(*_READERS, GOVERN, what="look at bodies"))
+            shelf = Catalog(self._permitted(*_READERS, GOVERN, what="look at bodies"))
             found = shelf.ask(lambda each: each.rule(shelf.tenant))
             if found is None:
                 return PublishingRules()
@@ -360,16 +360,16 @@ class FutureBodies:
 
     # -- how
 
-    def _found(self, type_: object, version: int) -> tuple[Shelf, StoredBlueprint]:
-        shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
+    def _found(self, type_: object, version: int) -> tuple[Catalog, StoredBlueprint]:
+        shelf = Catalog(self._permitted(*_READERS, what="look at bodies"))
         return shelf, shelf.body_row(checked_key(type_, "type"), checked_version(version))
 
     def _versions(self, type_: str, *, status: str = "") -> builtins.list[BodyVersion]:
-        shelf = Shelf(self._permitted(*_READERS, what="look at bodies"))
+        shelf = Catalog(self._permitted(*_READERS, what="look at bodies"))
         rows = [each for each in shelf.bodies(type_) if each.status != "draft" and status in {"", each.status}]
         return [shelf.version_of(each, with_body=False) for each in rows]
 
-    def _permitted(self, *capabilities: str, what: str) -> Desk:
+    def _permitted(self, *capabilities: str, what: str) -> CallContext:
         desk = self._desk.looked_up()
         permit(desk.request.actor, what, *capabilities)
         if len(capabilities) > 1:  # To look at them is for several.
@@ -378,14 +378,14 @@ class FutureBodies:
         return desk.needing(*capabilities)
 
 
-def _begun(desk: Desk, written: Written, comment: str) -> BodyDraft:
-    shelf, type_ = Shelf(desk), written.body.base.entity_type
+def _begun(desk: CallContext, written: WrittenBody, comment: str) -> BodyDraft:
+    shelf, type_ = Catalog(desk), written.body.base.entity_type
     shelf.newest_contract(type_)  # There must be one, whatever else is wrong.
     row = Publisher(desk, desk.tenant).begin(written, replaces=shelf.in_force(type_), comment=comment)
     return _drafted(shelf, row, written)
 
 
-def _drafted(shelf: Shelf, row: StoredBlueprint, written: Written) -> BodyDraft:
+def _drafted(shelf: Catalog, row: StoredBlueprint, written: WrittenBody) -> BodyDraft:
     """A draft with everything that is wrong with it."""
     if not written.source:
         return body_draft(row, written.body, shelf.check(written.body))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Mapping, Sequence
 
-from standfast.app.desk import Desk, checked_key, checked_name, checked_text
+from standfast.app.desk import CallContext, checked_key, checked_name, checked_text
 from standfast.app.editions import publish_edition
 from standfast.app.rights import check_unbound
 from standfast.errors import ForbiddenError, NotFoundError, PayloadError
@@ -23,7 +23,7 @@ _LAST_VERSION = 2**31 - 1
 class FutureChains:
     """What can be asked of approval chains, and published. To publish takes the capability `chains:publish`."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def publish(
@@ -97,7 +97,7 @@ def _checked_version(given: object) -> int:
     raise PayloadError(f"the version of a chain is a number from 1, not {given!r}")
 
 
-def _check_publisher(desk: Desk) -> None:
+def _check_publisher(desk: CallContext) -> None:
     actor = desk.request.actor
     check_unbound(desk, "chains")
     if not actor.may(PUBLISH_CHAINS):

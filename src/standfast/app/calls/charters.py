@@ -8,8 +8,8 @@ from datetime import datetime
 
 import msgspec
 
-from standfast.app.charters import RULES, SETTINGS, KeptRules, body_of
-from standfast.app.desk import Desk, checked_after, checked_key, checked_text
+from standfast.app.charters import RULES, SETTINGS, OrganisationRules, body_of
+from standfast.app.desk import CallContext, checked_after, checked_key, checked_text
 from standfast.app.document_writing import spec_of
 from standfast.app.editions import publish_edition
 from standfast.app.in_force import workflow_of
@@ -50,7 +50,7 @@ class FutureCharters:
     `charter_refresh` at the latest, or when they call `refresh`.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def publish_rules(
@@ -72,7 +72,7 @@ class FutureCharters:
             name, _ = workflow_of(self._desk, type)
             made = read_rules(spec_of(self._desk, name), rules)
             given = plain_data({"rules": [dict(each) for each in rules]}, "rules", limit=self._desk.payload_limit)
-            kept = KeptRules(given=_listed(given["rules"]), rules=made)
+            kept = OrganisationRules(given=_listed(given["rules"]), rules=made)
             return self._publish(f"{RULES}{name}", msgspec.json.encode(kept), comment, replaces)
 
         return self._desk.act(write)
@@ -159,7 +159,7 @@ class FutureCharters:
         return _charter(found)
 
 
-def _check_governor(desk: Desk) -> None:
+def _check_governor(desk: CallContext) -> None:
     actor = desk.request.actor
     check_unbound(desk, "rules and settings")
     if not actor.may(GOVERN):
@@ -172,8 +172,8 @@ def _charter(stored: Edition) -> Charter:
     return Charter(
         name=stored.name,
         version=stored.version,
-        rules=body.given if isinstance(body, KeptRules) else [],
-        settings={} if isinstance(body, KeptRules) else body,
+        rules=body.given if isinstance(body, OrganisationRules) else [],
+        settings={} if isinstance(body, OrganisationRules) else body,
         comment=stored.note,
         published_by=stored.published_by,
         published_at=stored.published_at,

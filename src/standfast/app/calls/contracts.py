@@ -8,8 +8,8 @@ import msgspec
 
 from standfast.app.blueprint_refusals import DESIGN, PUBLISH, PUBLISH_CONTRACTS, BlueprintRefusal, permit, refused
 from standfast.app.blueprint_views import BrokenBody, ContractCheck, ContractVersion, contract_version
-from standfast.app.blueprints import Shelf, StaleContract, body_of, checked_version, contract_of, stale_contracts
-from standfast.app.desk import Desk, checked_flag, checked_key, checked_text
+from standfast.app.blueprints import Catalog, StaleContract, body_of, checked_version, contract_of, stale_contracts
+from standfast.app.desk import CallContext, checked_flag, checked_key, checked_text
 from standfast.app.publishing import Compiled, Publisher, reused
 from standfast.app.rights import check_unbound
 from standfast.authoring.document import (
@@ -42,7 +42,7 @@ class FutureContracts:
     shared one of the same type only if that is `replaceable`, and asks for the same rights. Reading takes `execution:read`, or a capability of those who write bodies.
     """
 
-    def __init__(self, desk: Desk, *, owner: RequestContext | None) -> None:
+    def __init__(self, desk: CallContext, *, owner: RequestContext | None) -> None:
         self._desk = desk
         self._owner = SHARED_TENANT if owner is None else owner.tenant
         """For whom contracts are published."""
@@ -60,7 +60,7 @@ class FutureContracts:
 
         def write() -> ContractVersion:
             desk = self._permitted(PUBLISH_CONTRACTS, what="publish contracts")
-            given, shelf = _contract(contract), Shelf(desk)
+            given, shelf = _contract(contract), Catalog(desk)
             is_forced, told = checked_flag(force, "`force`"), checked_text(comment, "comment")
             known = shelf.contracts(given.entity_type, self._owner)
             same = next((each for each in known if each.version == given.version), None)
@@ -96,9 +96,9 @@ class FutureContracts:
 
         return self._desk.read(write)
 
-    def _recompiled(self, desk: Desk, stale: StaleContract) -> bool:
+    def _recompiled(self, desk: CallContext, stale: StaleContract) -> bool:
         contract = contract_of(stale.contract)
-        effective = compile_effective(generate_envelope(contract), related=Shelf(desk).related(contract))
+        effective = compile_effective(generate_envelope(contract), related=Catalog(desk).related(contract))
         return Publisher(desk, self._owner).recompile(Compiled(effective, stale.contract, None), stale.effective)
 
     def check(self, contract: str | bytes | Contract) -> Reply[ContractCheck]:
@@ -106,7 +106,7 @@ class FutureContracts:
 
         def read() -> ContractCheck:
             desk, given = self._reading(), _contract(contract)
-            shelf = Shelf(desk)
+            shelf = Catalog(desk)
             return self._checked(shelf, given, shelf.contracts(given.entity_type, self._owner))
 
         return self._desk.read(read)
@@ -124,7 +124,7 @@ class FutureContracts:
         """The newest version of each contract that the tenant has or shares, by type; its own stand before shared ones."""
 
         def read() -> builtins.list[ContractVersion]:
-            shelf = Shelf(self._reading())
+            shelf = Catalog(self._reading())
             types = {each.type for each in shelf.ask(lambda kept: kept.listed(shelf.tenant, kind="envelope"))}
             return [contract_version(shelf.contracts(each)[-1]) for each in sorted(types)]
 
@@ -133,7 +133,7 @@ class FutureContracts:
     def versions(self, type: str) -> Reply[builtins.list[ContractVersion]]:  # noqa: A002 - see get
         """All versions of a contract, oldest first."""
         return self._desk.read(
-            lambda: [contract_version(each) for each in Shelf(self._reading()).contracts(checked_key(type, "type"))]
+            lambda: [contract_version(each) for each in Catalog(self._reading()).contracts(checked_key(type, "type"))]
         )
 
     def diff(self, type: str, old: int, new: int = 0) -> Reply[builtins.list[ContractChange]]:  # noqa: A002 - see get
@@ -152,9 +152,9 @@ class FutureContracts:
     # -- how
 
     def _row(self, type_: object, version: int) -> StoredBlueprint:
-        return Shelf(self._reading()).contract_row(checked_key(type_, "type"), checked_version(version))
+        return Catalog(self._reading()).contract_row(checked_key(type_, "type"), checked_version(version))
 
-    def _checked(self, shelf: Shelf, contract: Contract, known: builtins.list[StoredBlueprint]) -> ContractCheck:
+    def _checked(self, shelf: Catalog, contract: Contract, known: builtins.list[StoredBlueprint]) -> ContractCheck:
         envelope = generate_envelope(contract)
         changes, problems = builtins.list[ContractChange](), builtins.list[Diagnostic]()
         if known:
@@ -170,7 +170,7 @@ class FutureContracts:
         )
 
     def _version_problems(
-        self, shelf: Shelf, envelope: Envelope, known: builtins.list[StoredBlueprint]
+        self, shelf: Catalog, envelope: Envelope, known: builtins.list[StoredBlueprint]
     ) -> builtins.list[Diagnostic]:
         contract, found = envelope.contract, builtins.list[Diagnostic]()
         is_same = any(each.version == contract.version and each.hash == content_hash(contract) for each in known)
@@ -184,7 +184,7 @@ class FutureContracts:
             found += [] if problem is None else [problem]
         return found
 
-    def _shared_problems(self, shelf: Shelf, contract: Contract) -> builtins.list[Diagnostic]:
+    def _shared_problems(self, shelf: Catalog, contract: Contract) -> builtins.list[Diagnostic]:
         """Why a tenant's contract may not stand before the shared one of its type."""
         rows = [] if self._owner == SHARED_TENANT else shelf.contracts(contract.entity_type, SHARED_TENANT)
         if not rows:
@@ -197,7 +197,7 @@ class FutureContracts:
         found = fewer_rights(shared, contract, related=shelf.related(contract))
         return [Diagnostic(code.value, each, contract.entity_type) for each in found]
 
-    def _broken(self, shelf: Shelf, envelope: Envelope) -> builtins.list[BrokenBody]:
+    def _broken(self, shelf: Catalog, envelope: Envelope) -> builtins.list[BrokenBody]:
         """The published bodies that would not compile with a new contract: those of all tenants that have no contract of their own."""
         found = shelf.ask(lambda each: each.in_force_everywhere(envelope.entity_type))
         concerned = [each for each in found if self._is_concerned(shelf, each)]
@@ -209,15 +209,15 @@ class FutureContracts:
                 broken.append(BrokenBody(tenant=row.tenant, type=row.type, version=row.version, problems=problems))
         return broken
 
-    def _is_concerned(self, shelf: Shelf, row: StoredBlueprint) -> bool:
+    def _is_concerned(self, shelf: Catalog, row: StoredBlueprint) -> bool:
         if self._owner != SHARED_TENANT:
             return row.tenant == self._owner
         return not shelf.contracts(row.type, row.tenant)
 
-    def _reading(self) -> Desk:
+    def _reading(self) -> CallContext:
         return self._permitted(READ, DESIGN, PUBLISH, PUBLISH_CONTRACTS, what="look at contracts")
 
-    def _permitted(self, *capabilities: str, what: str) -> Desk:
+    def _permitted(self, *capabilities: str, what: str) -> CallContext:
         desk = self._desk.looked_up()
         permit(desk.request.actor, what, *capabilities)
         if len(capabilities) > 1:  # To look at them is for several.

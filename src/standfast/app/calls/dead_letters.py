@@ -7,7 +7,7 @@ from typing import Never
 
 import msgspec
 
-from standfast.app.desk import Desk, checked_after, checked_key, checked_limit, checked_text, nothing
+from standfast.app.desk import CallContext, checked_after, checked_key, checked_limit, checked_text, nothing
 from standfast.app.letter_groups import LetterGroups, grouped
 from standfast.app.masking import DOCUMENTS, Mask, mask_for
 from standfast.app.operator_views import DeadLetter, dead_letter
@@ -19,11 +19,11 @@ from standfast.expressions.suggestions import suggestion
 from standfast.kernel.changes import Change
 from standfast.kernel.records import DeadLetterSource
 from standfast.machine.runs import commands as c
-from standfast.runtime.commit.submissions import Outcome
+from standfast.runtime.commit.submissions import CommandOutcome
 from standfast.runtime.mishaps import RECALLED
 from standfast.runtime.replies import Reply
 from standfast.store import shapes
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 
 _PAGE, _MOST = 1000, 10_000
 """Letters that are read at a time, and in all, to be put in groups."""
@@ -35,7 +35,7 @@ class FutureDeadLetters:
     To look takes the capability `execution:read`, to put back or to forget `execution:repair`.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def list(
@@ -50,7 +50,7 @@ class FutureDeadLetters:
     ) -> Reply[builtins.list[DeadLetter]]:
         """What gave up, oldest first; give the last id as `after` for the next page. `key` is the business key of the instance."""
 
-        def read() -> builtins.list[shapes.DeadLetter]:
+        def read() -> builtins.list[shapes.DeadLetterRecord]:
             check_reader(self._desk)
             identity = None if instance is None else checked_instance(instance)
             _check_filters(definition, source, key)
@@ -93,11 +93,11 @@ class FutureDeadLetters:
         `batches.begin` puts back, or discards, all of one `cause`. NotFoundError for a definition that nobody has heard of.
         """
 
-        def read(reader: Reader) -> LetterGroups:
+        def read(reader: TenantReader) -> LetterGroups:
             check_reader(self._desk)
             _check_filters(definition, None, "")
-            letters: list[shapes.DeadLetter] = []
-            page: list[shapes.DeadLetter] | None = None
+            letters: list[shapes.DeadLetterRecord] = []
+            page: list[shapes.DeadLetterRecord] | None = None
             while page is None or (len(page) == _PAGE and len(letters) < _MOST):
                 last = letters[-1].id if letters else 0
                 page = reader.dead_letters(definition=definition, after=last, limit=_PAGE)
@@ -111,7 +111,7 @@ class FutureDeadLetters:
     def get(self, letter: LetterLike) -> Reply[DeadLetter]:
         """One dead letter."""
 
-        def read() -> shapes.DeadLetter:
+        def read() -> shapes.DeadLetterRecord:
             check_reader(self._desk)
             return self._letter(letter)
 
@@ -193,7 +193,7 @@ class FutureDeadLetters:
 
         return self._desk.act(forget)
 
-    def _check_known(self, reader: Reader, definition: str) -> None:
+    def _check_known(self, reader: TenantReader, definition: str) -> None:
         """NotFoundError for a name under which nothing is published, and nothing was ever there."""
         registry = self._desk.registry
         published = {each.name for each in registry.library.listed(self._desk.tenant)}
@@ -203,18 +203,18 @@ class FutureDeadLetters:
             told = f"nothing of this name is published{suggestion(definition, published)}"
             raise NotFoundError("workflow", definition, hint=told)
 
-    def _letter(self, letter: LetterLike) -> shapes.DeadLetter:
+    def _letter(self, letter: LetterLike) -> shapes.DeadLetterRecord:
         number = checked_letter(letter)
         found = self._desk.reader.dead_letter(number)
         return found if found is not None else _not_found(number)
 
-    def _change(self, found: shapes.DeadLetter, action: str, reason: str) -> Change:
+    def _change(self, found: shapes.DeadLetterRecord, action: str, reason: str) -> Change:
         """What is done to a letter that no history tells of, because it is of an effect or a message."""
         of = "" if found.instance is None else str(found.instance)
         before = {"letter": found.id, "source": found.source, "handler": found.name, "error": found.error}
         return self._desk.changed("letter", of or found.key, action, before=before, after={}, reason=reason)
 
-    def _restore_timer(self, found: shapes.DeadLetter, reason: str) -> None:
+    def _restore_timer(self, found: shapes.DeadLetterRecord, reason: str) -> None:
         """Put a timer back by a command, so that whoever remembers its instance notices; the letter goes in the same commit."""
         address = self._desk.address(instance=found.instance)
         told = self._desk.command(address, found, _is_found, comment=reason, claim=found.claim, may_create=False)
@@ -222,7 +222,7 @@ class FutureDeadLetters:
             _not_found(found.id)
         self._desk.service.hint()
 
-    def _repair(self, found: shapes.DeadLetter, command: object) -> None:
+    def _repair(self, found: shapes.DeadLetterRecord, command: object) -> None:
         """Have the workflow of a dead letter try again; the letter goes in the same commit."""
         address = self._desk.address(instance=found.instance)
         try:
@@ -233,7 +233,7 @@ class FutureDeadLetters:
             raise
 
 
-def _is_found(outcome: Outcome) -> bool:
+def _is_found(outcome: CommandOutcome) -> bool:
     return outcome.instance is not None
 
 
@@ -257,11 +257,11 @@ def _check_filters(definition: object, source: object, key: object) -> None:
     checked_key(key, "key", may_be_empty=True)
 
 
-def _mask(desk: Desk, letter: shapes.DeadLetter) -> Mask | None:
+def _mask(desk: CallContext, letter: shapes.DeadLetterRecord) -> Mask | None:
     return mask_for(desk, DOCUMENTS, letter.definition, letter.definition_version)
 
 
-def _shown(desk: Desk, letter: shapes.DeadLetter) -> DeadLetter:
+def _shown(desk: CallContext, letter: shapes.DeadLetterRecord) -> DeadLetter:
     """A dead letter; of a document only what is visible to the actor of the desk."""
     shown, mask = dead_letter(letter, desk.registry.codec), _mask(desk, letter)
     if mask is None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
-from standfast.app.desk import Desk, answered, checked_key, checked_span, checked_text, failed, nothing
+from standfast.app.desk import CallContext, answered, checked_key, checked_span, checked_text, failed, nothing
 from standfast.app.operator_views import Observation, Transition, shown
 from standfast.app.references import InstanceLike, checked_decider, checked_instance
 from standfast.app.rights import check_reader
@@ -24,8 +24,8 @@ from standfast.machine.machine import GraphMachine
 from standfast.runtime.commit.cache import CachedInstance
 from standfast.runtime.commit.submissions import receipt_key
 from standfast.runtime.replies import Reply
-from standfast.store.reading import Reader
-from standfast.store.shapes import Address, Header, InstanceQuery, StoredMessage
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import Address, InstanceHeader, InstanceQuery, StoredMessage
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -44,7 +44,7 @@ class FutureDeciders:
     To look at workflows so, and at what the engine keeps for itself, takes the capability `execution:read`, as elsewhere.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     # -- commands
@@ -124,7 +124,7 @@ class FutureDeciders:
         as it is stored.
         """
 
-        def read(reader: Reader) -> list[Recorded]:
+        def read(reader: TenantReader) -> list[Recorded]:
             start, most = checked_span(after, limit)
             program = self._looked_at(decider)
             where = self._address(program, key)
@@ -139,7 +139,7 @@ class FutureDeciders:
     def get(self, decider: Kind[S, C, E, F] | str, key: str) -> Reply[Instance[S]]:
         """An instance with its state, its history and its pending work."""
 
-        def read(reader: Reader) -> Instance[S]:
+        def read(reader: TenantReader) -> Instance[S]:
             program = self._looked_at(decider)
             tracked = self._tracked(reader, program, key)
             header = tracked.header
@@ -177,7 +177,7 @@ class FutureDeciders:
     def verify(self, decider: AnyKind | str, key: str) -> Reply[Verification]:
         """Fold the whole history of an instance again and compare it with what is stored: its row and its state."""
 
-        def prove(reader: Reader) -> Verification:
+        def prove(reader: TenantReader) -> Verification:
             return verified(reader, self._desk.registry, self._address(self._looked_at(decider), key))
 
         return self._desk.look(prove)
@@ -252,7 +252,7 @@ class FutureDeciders:
     def _address(self, program: Program, key: str) -> Address:
         return self._desk.address(program.type, checked_key(key, "key"))
 
-    def _tracked(self, reader: Reader, program: Program, key: str) -> CachedInstance:
+    def _tracked(self, reader: TenantReader, program: Program, key: str) -> CachedInstance:
         tracked = self._desk.folded(reader, self._address(program, key))
         if tracked is None:
             raise NotFoundError(program.type, key)
@@ -260,7 +260,7 @@ class FutureDeciders:
 
 
 def _history(
-    reader: Reader, program: Program, header: Header, *, after: int = 0, limit: int | None = None
+    reader: TenantReader, program: Program, header: InstanceHeader, *, after: int = 0, limit: int | None = None
 ) -> list[Recorded]:
     return [recorded(event, program) for event in reader.events(header.id, after=after, limit=limit)]
 

@@ -27,7 +27,7 @@ from standfast.app.definition_files import (
     words_of,
 )
 from standfast.app.definitions import Storing, Writing
-from standfast.app.desk import Desk, checked_flag, checked_text
+from standfast.app.desk import CallContext, checked_flag, checked_text
 from standfast.app.operator_views import ArchivedDefinition, DefinitionCheck, DefinitionInfo, shown
 from standfast.app.pause_points import PausePoint, PauseTrigger, pause_points
 from standfast.app.pictures import Format, drawn
@@ -44,7 +44,7 @@ from standfast.machine.graphs.compiler import copy_graph, graph_data
 from standfast.machine.graphs.graph import Graph
 from standfast.runtime.replies import Reply
 from standfast.store.findings import Archiving
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 from standfast.store.shapes import SHARED_TENANT, StoredDefinition
 
 
@@ -66,7 +66,7 @@ class _SetAside(NamedTuple):
 class FutureDefinitions:
     """What can be asked of workflows as they were published."""
 
-    def __init__(self, desk: Desk, *, owner: RequestContext | None) -> None:
+    def __init__(self, desk: CallContext, *, owner: RequestContext | None) -> None:
         self._desk = desk
         self._owner = owner
         """For whom workflows are published; None if for all tenants."""
@@ -185,7 +185,7 @@ class FutureDefinitions:
             name, pinned = checked_definition(definition, version)
             owner = SHARED_TENANT if self._owner is None else self._owner.tenant
 
-            def set_aside(parts: Parts) -> _SetAside:
+            def set_aside(parts: StoreParts) -> _SetAside:
                 stored = parts.definitions()
                 was_archived = (owner, name, pinned) in {each.key for each in stored.archived()}
                 return _SetAside(was_archived, stored.archive(owner, name, pinned, told))
@@ -226,7 +226,7 @@ class FutureDefinitions:
             ]
 
         def write(work: Storing, asked: Sequence[StoredDefinition], now: datetime) -> builtins.list[StoredDefinition]:
-            def store(parts: Parts) -> _Stored:
+            def store(parts: StoreParts) -> _Stored:
                 side = parts.definitions()
                 known = [side.get(each.tenant, each.name, each.version) for each in asked]
                 return _Stored([each for each in known if each is not None], work(side), now)

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from standfast.app.authorities import open_people
 from standfast.app.desk import (
-    Desk,
+    CallContext,
     checked_after,
     checked_bare,
     checked_instant,
@@ -30,14 +30,14 @@ from standfast.kernel.records import StoredTask, TaskPlace
 from standfast.machine.graphs.asks import agreement_in_words
 from standfast.people.directory import Look
 from standfast.people.notices.manners import is_language
-from standfast.people.registrar import Registrar
+from standfast.people.registrar import DirectoryChanges
 from standfast.people.stranded import Stranded, stranded
 from standfast.people.tables import TableDirectory
 from standfast.runtime.replies import Reply
 from standfast.store.changes import ChangeQuery
-from standfast.store.port import Parts
-from standfast.store.reading import Reader
-from standfast.store.tasks import Asked, ListedTask, TaskQuery
+from standfast.store.port import StoreParts
+from standfast.store.reading import TenantReader
+from standfast.store.tasks import AssigneeRecord, ListedTask, TaskQuery
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class FutureDirectory:
     Changes take the capability `directory:change`; one's own absences and delegations take none.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def put(
@@ -68,7 +68,7 @@ class FutureDirectory:
     ) -> Reply[Principal]:
         """Write somebody into the directory, or change them: what is not given stays as it is."""
 
-        def change(registrar: Registrar) -> Principal:
+        def change(registrar: DirectoryChanges) -> Principal:
             _checked_id(person)
             given: dict[str, object] = {}
             for key, value in (("name", name), ("email", email)):
@@ -95,7 +95,7 @@ class FutureDirectory:
         same. It takes the place of what was said before.
         """
 
-        def change(registrar: Registrar) -> Principal:
+        def change(registrar: DirectoryChanges) -> Principal:
             if not is_language(language):
                 raise PayloadError(f"{language!r:.200} is no language; give one such as 'en' or 'de-CH', or none")
             given: object = off
@@ -157,7 +157,7 @@ class FutureDirectory:
     ) -> Reply[None]:
         """Give somebody a role, from now on unless it says when. To give it again changes nothing."""
 
-        def change(registrar: Registrar) -> None:
+        def change(registrar: DirectoryChanges) -> None:
             begin, end = _checked_period(begins_at, ends_at)
             named = checked_key(person, "person")
             registrar.grant(Grant(principal=named, role=checked_bare(role, "role"), begins_at=begin, ends_at=end))
@@ -186,7 +186,7 @@ class FutureDirectory:
         Both names are on every decision. RejectedError for a delegation to oneself, in a circle, or for a period that ends before it begins.
         """
 
-        def change(registrar: Registrar) -> Delegation:
+        def change(registrar: DirectoryChanges) -> Delegation:
             begin, end = _checked_period(begins_at, ends_at)
             return registrar.delegate(
                 Delegation(
@@ -226,7 +226,7 @@ class FutureDirectory:
     ) -> Reply[Absence]:
         """Say that somebody is away, from now on unless it says when: who stands in for them is asked instead."""
 
-        def change(registrar: Registrar) -> Absence:
+        def change(registrar: DirectoryChanges) -> Absence:
             begin, end = _checked_period(begins_at, ends_at)
             named, why = checked_key(person, "person"), checked_text(reason, "reason")
             return registrar.absent(Absence(principal=named, reason=why, begins_at=begin, ends_at=end))
@@ -277,7 +277,10 @@ class FutureDirectory:
             actor = desk.with_roles().request.actor
             with desk.directory.looking(desk.tenant) as rows:
                 lost = stranded(Look(rows, desk.service.shared.clock.now()))
-            named = (*(Asked("role", role) for role in lost.roles), *(Asked("user", each) for each in lost.people))
+            named = (
+                *(AssigneeRecord("role", role) for role in lost.roles),
+                *(AssigneeRecord("user", each) for each in lost.people),
+            )
             with desk.reader.look() as reader:
                 found = _held_up(reader, named, lost, last)
                 return [listed_task(each, actor) for each in islice(found, most)] if named else []
@@ -310,7 +313,7 @@ class FutureDirectory:
 
         return desk.consult(read)
 
-    def _change(self, change: Callable[[Registrar], T], reason: str = "", *, is_own: bool = False) -> Reply[T]:
+    def _change(self, change: Callable[[DirectoryChanges], T], reason: str = "", *, is_own: bool = False) -> Reply[T]:
         """Change people, who are those of the whole tenant; `is_own` for what concerns the actor alone."""
         desk = self._desk
         now = desk.service.shared.clock.now()
@@ -321,9 +324,9 @@ class FutureDirectory:
                 check_unbound(desk, "people")
             entry = desk.changed(PERSON, "", "change", reason=reason)
 
-            def work(parts: Parts) -> T:
+            def work(parts: StoreParts) -> T:
                 with parts.people().changing(desk.tenant) as unit:
-                    return change(Registrar(unit, acting[-1].request.actor, now, told=entry))
+                    return change(DirectoryChanges(unit, acting[-1].request.actor, now, told=entry))
 
             try:
                 return desk.operate(work, check=acting.append)
@@ -355,7 +358,9 @@ def _shown(change: Change) -> DirectoryChange:
     )
 
 
-def _held_up(reader: Reader, named: tuple[Asked, ...], lost: Stranded, after: HumanTask | None) -> Iterator[ListedTask]:
+def _held_up(
+    reader: TenantReader, named: tuple[AssigneeRecord, ...], lost: Stranded, after: HumanTask | None
+) -> Iterator[ListedTask]:
     """The questions that wait for those of whom no answer can come, page by page."""
     place = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
     while True:
@@ -366,7 +371,7 @@ def _held_up(reader: Reader, named: tuple[Asked, ...], lost: Stranded, after: Hu
         place = page[-1].place
 
 
-def _is_held_up(reader: Reader, task: StoredTask, lost: Stranded) -> bool:
+def _is_held_up(reader: TenantReader, task: StoredTask, lost: Stranded) -> bool:
     """Whether a question waits for those of whom no answer can come."""
     takes_several = task.agreement not in {"", agreement_in_words("any", 0)}
     return lost.holds_up(open_people(reader, task.instance, task.number), takes_several=takes_several)

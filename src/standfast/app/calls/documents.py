@@ -10,7 +10,7 @@ import msgspec
 
 from standfast.app import documents as d
 from standfast.app.aside import aside
-from standfast.app.desk import Desk, answered, checked_id, checked_key, checked_limit, checked_text, failed
+from standfast.app.desk import CallContext, answered, checked_id, checked_key, checked_limit, checked_text, failed
 from standfast.app.document_choices import choices_of
 from standfast.app.document_links import links_of
 from standfast.app.document_views import (
@@ -41,11 +41,11 @@ from standfast.app.document_writing import (
     verb_of,
 )
 from standfast.app.hosted import DRIFT, checked_edit, drift_of, made_elsewhere
-from standfast.app.in_force import workflow_in_force, workflow_of
+from standfast.app.in_force import active_workflow, workflow_of
 from standfast.app.redaction import Redaction, check_redactor, checked_fields, redacted
 from standfast.app.references import InstanceLike, checked_instance
 from standfast.app.rights import check_reader, check_repairer
-from standfast.app.sequels import followed
+from standfast.app.sequels import and_then
 from standfast.app.snapshot_pages import page_of
 from standfast.app.step_handlers import plain_data
 from standfast.app.visibility import refuse_masks
@@ -54,10 +54,10 @@ from standfast.errors import NotFoundError, PayloadError, RejectedError, Standfa
 from standfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
 from standfast.machine.runs.law import READ, REPAIR
 from standfast.machine.runs.refusals import Refusal
-from standfast.runtime.commit.submissions import Outcome, receipt_key
+from standfast.runtime.commit.submissions import CommandOutcome, receipt_key
 from standfast.runtime.replies import Reply
 from standfast.store.documents import DocumentQuery
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 
 T = TypeVar("T")
 Data = dict[str, object]
@@ -70,7 +70,7 @@ class FutureDocuments:
     RejectedError, whose `reason` is a stable code and whose message says what would be possible; it has changed nothing.
     """
 
-    def __init__(self, desk: Desk, *, origin: str = "", involved: Sequence[str] = ()) -> None:
+    def __init__(self, desk: CallContext, *, origin: str = "", involved: Sequence[str] = ()) -> None:
         self._desk = desk
         self._involved = list(involved)
         """Who has brought about what creates documents, besides whoever asks."""
@@ -94,7 +94,7 @@ class FutureDocuments:
         `idempotency_key` makes the call safe to repeat: the same key gives the same document.
         """
         try:
-            name, version = workflow_in_force(self._desk, type)
+            name, version = active_workflow(self._desk, type)
             command = CreateDocument(
                 data=self._given(name, {} if data is None else data, "data"),
                 reason=checked_text(reason, "reason"),
@@ -125,7 +125,7 @@ class FutureDocuments:
         """
         try:
             check_repairer(self._desk)
-            name, pinned = workflow_in_force(self._desk, type)
+            name, pinned = active_workflow(self._desk, type)
             command = CreateDocument(
                 data=plain_data(data, "data", limit=self._desk.payload_limit),
                 status=checked_key(status, "status"),
@@ -170,7 +170,7 @@ class FutureDocuments:
             follow = FOLLOWED.get(error.reason) if isinstance(error, RejectedError) else None
             return self._made(lambda: follow(self._desk, (name, key), command, repeated)) if follow else failed(error)
 
-        return followed(sent, _as_it_is, self._desk.reply(), rescue=amended)
+        return and_then(sent, _as_it_is, self._desk.reply(), rescue=amended)
 
     @aside
     def check_edit(
@@ -189,7 +189,7 @@ class FutureDocuments:
         except StandfastError as error:
             return failed(error)
 
-        def check(desk: Desk, reader: Reader) -> EditCheck:
+        def check(desk: CallContext, reader: TenantReader) -> EditCheck:
             return checked_edit(desk, d.found(desk, reader, type, id, is_own=True), command)
 
         return self._desk.look_for(check, needs_roles=lambda _: True)
@@ -224,7 +224,7 @@ class FutureDocuments:
                 return self._done(name, key, drift_of(command, error), repeated)
             return failed(error)
 
-        return followed(sent, _as_it_is, self._desk.reply(), rescue=behind_its_back)
+        return and_then(sent, _as_it_is, self._desk.reply(), rescue=behind_its_back)
 
     def _mutation(
         self,
@@ -366,7 +366,7 @@ class FutureDocuments:
     def page(self, type: str, id: str, version: int | None = None) -> Reply[str]:  # noqa: A002 - see get
         """A version of a document, or the newest one, as a page of HTML to be read; what is sensitive or for others' eyes is masked."""
 
-        def read(desk: Desk, reader: Reader, known: d.Found) -> str:
+        def read(desk: CallContext, reader: TenantReader, known: d.FoundDocument) -> str:
             return page_of(desk, reader, known, None if version is None else d.number(version, "version"))
 
         return self._look(type, id, read)
@@ -412,7 +412,7 @@ class FutureDocuments:
     ) -> Reply[DocumentPage]:
         """Documents of a type, newest first. Whoever may not look at all runs sees their own, with `requester`."""
 
-        def read(desk: Desk, reader: Reader) -> DocumentPage:
+        def read(desk: CallContext, reader: TenantReader) -> DocumentPage:
             query = DocumentQuery(
                 type=checked_key(type, "type"),
                 status=checked_key(status, "status", may_be_empty=True),
@@ -429,8 +429,10 @@ class FutureDocuments:
 
     # -- how
 
-    def _look(self, type_: str, id_: str, question: Callable[[Desk, Reader, d.Found], T]) -> Reply[T]:
-        def look(desk: Desk, reader: Reader) -> T:
+    def _look(
+        self, type_: str, id_: str, question: Callable[[CallContext, TenantReader, d.FoundDocument], T]
+    ) -> Reply[T]:
+        def look(desk: CallContext, reader: TenantReader) -> T:
             return question(desk, reader, d.found(desk, reader, type_, id_))
 
         may_read = self._desk.request.actor.may(READ)
@@ -454,7 +456,7 @@ class FutureDocuments:
             return answered(Reply(), lambda: carry_out(self._desk, (name, key), command, repeated, version=version))
         if self._desk.may_have_roles:  # Policies, rules and masks go by them.
             known = self._desk.consult(self._desk.with_roles)
-            return followed(
+            return and_then(
                 known,
                 lambda desk: FutureDocuments(desk)._done(name, key, command, repeated, version=version),  # noqa: SLF001 - the same calls
                 self._desk.reply(),
@@ -472,7 +474,7 @@ class FutureDocuments:
             view=d.seen_in_hand(self._desk, command),
         )
 
-        def look(outcome: Outcome) -> Reply[DocumentView]:
+        def look(outcome: CommandOutcome) -> Reply[DocumentView]:
             if isinstance(outcome.seen, DocumentView):
                 return Reply.of(outcome.seen)
             return self._desk.look(lambda reader: seen_after(self._desk, reader, (name, key), outcome.version))
@@ -485,10 +487,10 @@ class FutureDocuments:
                 return failed(error)
             return self._desk.look(lambda reader: d.in_conflict(self._desk, reader, (name, key), expected))
 
-        return followed(sent, look, self._desk.reply(), rescue=explain)
+        return and_then(sent, look, self._desk.reply(), rescue=explain)
 
 
-def _as_it_became(outcome: Outcome) -> Outcome:
+def _as_it_became(outcome: CommandOutcome) -> CommandOutcome:
     return outcome
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import msgspec
 
-from standfast.app.desk import Desk, checked_flag, checked_id, checked_key, checked_last, checked_limit, failed
+from standfast.app.desk import CallContext, checked_flag, checked_id, checked_key, checked_last, checked_limit, failed
 from standfast.app.publication_views import PublishedEvent, kept_event, published_event
 from standfast.app.rights import check_reader
 from standfast.app.step_handlers import plain
@@ -17,9 +17,9 @@ from standfast.kernel.retry import LONGEST_TIMEOUT
 from standfast.kernel.vocabulary import LONGEST_NAME
 from standfast.machine.publications import PublicationState, PublishEvent
 from standfast.machine.runs.published import PUBLICATION
-from standfast.runtime.commit.submissions import Outcome, receipt_key
+from standfast.runtime.commit.submissions import CommandOutcome, receipt_key
 from standfast.runtime.replies import Reply
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 
 _LARGEST_KEY = 10**LONGEST_NAME
 """Whole numbers from here on are longer than a key may be."""
@@ -28,7 +28,7 @@ _LARGEST_KEY = 10**LONGEST_NAME
 class FutureEvents:
     """What can be asked of events that are published to whoever waits for them."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def publish(
@@ -66,7 +66,7 @@ class FutureEvents:
         address = self._desk.address(PUBLICATION, identity)
         receipt = receipt_key(address, event_id) if event_id else None
 
-        def told(_outcome: Outcome) -> str:
+        def told(_outcome: CommandOutcome) -> str:
             return identity
 
         return self._desk.command(address, command, told, receipt=receipt)
@@ -79,7 +79,7 @@ class FutureEvents:
         It takes the capability `execution:read`.
         """
 
-        def read(reader: Reader) -> list[PublishedEvent]:
+        def read(reader: TenantReader) -> list[PublishedEvent]:
             check_reader(self._desk, what="list events")
             known = checked_last(after, PublishedEvent, "`after`")
             last = None if known is None else PublicationPlace(known.published_at, known.instance)
@@ -96,7 +96,7 @@ class FutureEvents:
         Whoever published it may look at it; others need the capability `execution:read`.
         """
 
-        def read(reader: Reader) -> PublishedEvent:
+        def read(reader: TenantReader) -> PublishedEvent:
             identity = checked_key(event_id, "event id")
             address = self._desk.address(PUBLICATION, identity)
             tracked = self._desk.folded(reader, address)

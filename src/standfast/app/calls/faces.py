@@ -36,11 +36,11 @@ from standfast.app.calls.runs import FutureRuns
 from standfast.app.calls.schedules import FutureSchedules
 from standfast.app.calls.seals import FutureSeals
 from standfast.app.calls.sessions import FutureSessions
-from standfast.app.calls.start import started
+from standfast.app.calls.start import start_run
 from standfast.app.calls.subjects import subject
 from standfast.app.calls.tasks import FutureTasks
 from standfast.app.calls.workflows import FutureWorkflows
-from standfast.app.desk import Desk, checked_actor
+from standfast.app.desk import CallContext, checked_actor
 from standfast.app.references import DefinitionLike, InstanceLike, Untyped, checked_instance
 from standfast.authoring.definition import I, R, TypedDefinition
 from standfast.kernel.actor import SYSTEM, Actor, RequestContext
@@ -110,7 +110,7 @@ class FutureCalls:
     batches: FutureBatches
     """One thing done to many runs."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
         self.request = desk.request
 
@@ -167,7 +167,7 @@ class FutureCalls:
         """
         return made_aside(
             self._desk,
-            lambda: started(
+            lambda: start_run(
                 self._desk,
                 definition,
                 input,
@@ -212,7 +212,7 @@ class FutureEngineCalls(FutureCalls):
     admin: FutureAdmin
     """Maintenance, what waits, who works."""
 
-    def __init__(self, desk: Desk, projecting: Projecting) -> None:
+    def __init__(self, desk: CallContext, projecting: Projecting) -> None:
         super().__init__(desk)
         self.definitions = FutureDefinitions(desk, owner=None)
         self.contracts = FutureContracts(desk, owner=None)
@@ -232,7 +232,7 @@ class FutureEngineCalls(FutureCalls):
         return FutureCalls(self._desk.acting(RequestContext(tenant=tenant, actor=checked_actor(actor))))
 
 
-_MAKERS: Final[Mapping[str, Callable[[Desk], object]]] = {
+_MAKERS: Final[Mapping[str, Callable[[CallContext], object]]] = {
     "runs": FutureRuns,
     "processes": FutureProcesses,
     "documents": FutureDocuments,

@@ -6,7 +6,7 @@ import builtins
 
 import msgspec
 
-from standfast.app.desk import Desk, checked_after, checked_key, checked_limit
+from standfast.app.desk import CallContext, checked_after, checked_key, checked_limit
 from standfast.app.masking import DOCUMENTS, mask_for
 from standfast.app.operator_views import InboxMessage, inbox_message
 from standfast.app.references import MessageLike, checked_message
@@ -16,14 +16,14 @@ from standfast.kernel.changes import Change
 from standfast.runtime.mishaps import GivenUpError
 from standfast.runtime.replies import Reply
 from standfast.runtime.work.failures import dead_message
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 from standfast.store.shapes import StoredMessage
 
 
 class FutureInbox:
     """What operators ask of commands that wait for their turn. To look takes the capability `execution:read`, to bury one `execution:repair`."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def list(
@@ -64,7 +64,7 @@ class FutureInbox:
             number = checked_message(message)
             now, partition = self._desk.service.shared.clock.now(), self._desk.request.partition
 
-            def bury(parts: Parts) -> StoredMessage | None:
+            def bury(parts: StoreParts) -> StoredMessage | None:
                 inbox = parts.inbox()
                 found = inbox.waiting(self._desk.tenant, partition=partition, after=number - 1, limit=1)
                 if not found or found[0].id != number:
@@ -85,7 +85,7 @@ class FutureInbox:
         return self._desk.act(move)
 
 
-def _shown(desk: Desk, message: InboxMessage) -> InboxMessage:
+def _shown(desk: CallContext, message: InboxMessage) -> InboxMessage:
     """A command that waits; of one for a document only what is visible to the actor of the desk."""
     mask = mask_for(desk, DOCUMENTS, message.definition)
     return message if mask is None else msgspec.structs.replace(message, payload=mask.whole(message.payload))

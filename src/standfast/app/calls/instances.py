@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from standfast.app.desk import Desk, checked_instant, checked_limit, checked_text
+from standfast.app.desk import CallContext, checked_instant, checked_limit, checked_text
 from standfast.app.operator_views import InstanceInfo, shown
 from standfast.app.references import InstanceLike, checked_instance
 from standfast.app.restoring import SentEffect, sent
@@ -29,7 +29,7 @@ from standfast.store.shapes import InstanceQuery
 class FutureInstances:
     """What operators ask of instances, whatever they are instances of."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def list(  # noqa: PLR0913 - filters, all by name
@@ -108,7 +108,7 @@ class FutureInstances:
         return self._desk.act(lambda: deleted(self._desk, checked_instance(instance), force=force, reason=reason))
 
 
-def deleted(desk: Desk, identity: InstanceId, *, force: bool, reason: str = "") -> None:
+def deleted(desk: CallContext, identity: InstanceId, *, force: bool, reason: str = "") -> None:
     """Delete an instance that has ended, unless it is needed."""
     check_repairer(desk)
     found = next(iter(desk.reader.headers([identity])), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Sequence
 
-from standfast.app.desk import Desk, checked_limit, checked_text
+from standfast.app.desk import CallContext, checked_limit, checked_text
 from standfast.app.invariants import patrol
 from standfast.app.invariants.repairing import repaired
 from standfast.app.invariants.rules import RULES
@@ -21,7 +21,7 @@ from standfast.runtime.replies import Reply
 class FutureInvariants:
     """Whether the rules hold that every document of the tenant keeps. Looking takes no lock, and nobody waits for it."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def list(self) -> Reply[builtins.list[Invariant]]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from standfast.app.access_views import ApiKey, NewApiKey, api_key
 from standfast.app.desk import (
-    Desk,
+    CallContext,
     checked_bare,
     checked_instant,
     checked_key,
@@ -27,7 +27,7 @@ from standfast.kernel.actor import Actor
 from standfast.kernel.decision import NOT_ALLOWED
 from standfast.people.directory import Look
 from standfast.runtime.replies import Reply
-from standfast.store.access import Access, StoredKey, StoredSession
+from standfast.store.access import AccessPort, StoredKey, StoredSession
 
 MANAGE_KEYS = "keys:manage"
 """The capability of whoever makes and revokes keys."""
@@ -49,7 +49,7 @@ class FutureKeys:
     their credential: with it one person would decide under two names.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def create(
@@ -78,7 +78,7 @@ class FutureKeys:
             lent = _granted(maker, roles, "role"), _granted(maker, capabilities, "capability")
             self._check_bearer(maker, bearer, *lent)
 
-            def check(acting: Desk) -> None:
+            def check(acting: CallContext) -> None:
                 _granted(_manager(acting), roles, "role")
                 _granted(acting.request.actor, capabilities, "capability")
 
@@ -190,7 +190,7 @@ class FutureKeys:
             raise ForbiddenError(reason=NOT_ALLOWED, message=told)
         return own or wanted
 
-    def _seen(self, access: Access, tenant: str, after: str, most: int) -> builtins.list[ApiKey]:
+    def _seen(self, access: AccessPort, tenant: str, after: str, most: int) -> builtins.list[ApiKey]:
         """A page of the keys that the caller may see, which need not lie beside one another."""
         found: list[ApiKey] = []
         while True:
@@ -218,7 +218,7 @@ def _checked_bearer(given: object) -> str:
     return name
 
 
-def _manager(desk: Desk) -> Actor:
+def _manager(desk: CallContext) -> Actor:
     actor = desk.request.actor
     if not actor.may(MANAGE_KEYS):
         told = f"{actor.id!r} may not look after keys: that takes the capability {MANAGE_KEYS!r}"
@@ -226,7 +226,7 @@ def _manager(desk: Desk) -> Actor:
     return actor
 
 
-def _check_manager(desk: Desk) -> None:
+def _check_manager(desk: CallContext) -> None:
     _manager(desk)
 
 

@@ -7,11 +7,11 @@ from itertools import islice
 
 from standfast.app import workflow_views as views
 from standfast.app.authorities import authority_at
-from standfast.app.desk import Desk, checked_after, checked_limit
+from standfast.app.desk import CallContext, checked_after, checked_limit
 from standfast.errors import NotFoundError
 from standfast.runtime.replies import Reply
 from standfast.store.notifications import Reader, Recipient
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 
 _LAST = 2**63 - 1
 """No id is higher."""
@@ -20,7 +20,7 @@ _LAST = 2**63 - 1
 class FutureNotifications:
     """What the actor of these calls (`acting`) was told, by name or by role; what was told to a role, each reads for themselves."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def mine(
@@ -64,7 +64,7 @@ class FutureNotifications:
             tenant, within = self._desk.tenant, self._desk.request.partition
             lists, who = self._lists()
 
-            def is_there(parts: Parts) -> bool:
+            def is_there(parts: StoreParts) -> bool:
                 side = parts.notifications()
                 return any(side.mark_read(tenant, each, number, now, who=who, partition=within) for each in lists)
 
@@ -81,7 +81,7 @@ class FutureNotifications:
             tenant, within = self._desk.tenant, self._desk.request.partition
             lists, who = self._lists()
 
-            def all_of(parts: Parts) -> int:
+            def all_of(parts: StoreParts) -> int:
                 count = self._unread(parts, lists, who)
                 for each in lists:
                     parts.notifications().mark_all_read(tenant, each, now, who=who, partition=within)
@@ -91,7 +91,7 @@ class FutureNotifications:
 
         return self._desk.consult(mark)
 
-    def _unread(self, parts: Parts, lists: list[Recipient], who: Reader) -> int:
+    def _unread(self, parts: StoreParts, lists: list[Recipient], who: Reader) -> int:
         tenant, within = self._desk.tenant, self._desk.request.partition
         side = parts.notifications()
         return sum(side.count_unread(tenant, each, who=who, partition=within) for each in lists)

@@ -6,7 +6,15 @@ import builtins
 from datetime import datetime, timedelta
 
 from standfast.app.calls.deciders import AnyKind
-from standfast.app.desk import Desk, checked_before, checked_key, checked_limit, checked_tenant, checked_text, told_at
+from standfast.app.desk import (
+    CallContext,
+    checked_before,
+    checked_key,
+    checked_limit,
+    checked_tenant,
+    checked_text,
+    told_at,
+)
 from standfast.app.operator_views import PauseInfo
 from standfast.app.paused import Paused, check_known, named, permitted
 from standfast.app.references import DefinitionLike, PauseLike, checked_pause
@@ -15,8 +23,8 @@ from standfast.app.rights import check_unbound
 from standfast.errors import ConflictError, PayloadError, RejectedError
 from standfast.kernel.records import PauseClock
 from standfast.runtime.replies import Reply
-from standfast.store.pauses import ALL_TENANTS, Pause, Scope
-from standfast.store.port import Parts
+from standfast.store.pauses import ALL_TENANTS, PauseRecord, PauseScope
+from standfast.store.port import StoreParts
 
 
 class FuturePauses:
@@ -26,7 +34,7 @@ class FuturePauses:
     Calls that are bound to a partition are refused: what is paused here is paused in all of them.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def pause(
@@ -55,7 +63,7 @@ class FuturePauses:
             scope = self._scope(definition, version, step, tenant)
             check_known(self._desk, scope)
             now = self._desk.service.shared.clock.now()
-            asked = Pause(
+            asked = PauseRecord(
                 scope=scope,
                 clock=_checked_clock(clock, scope),
                 reason=checked_text(reason, "reason"),
@@ -66,11 +74,11 @@ class FuturePauses:
             told = {"clock": asked.clock, "until": told_at(asked.until)}
             change = self._desk.changed("pause", str(scope), "pause", after=told, reason=reason, tenant=scope.tenant)
 
-            def begun(parts: Parts) -> tuple[set[int], Pause]:
+            def begun(parts: StoreParts) -> tuple[set[int], PauseRecord]:
                 pauses = parts.pauses()
                 return {each.id for each in pauses.standing()}, pauses.begin(asked)
 
-            def is_new(known: set[int], made: Pause) -> bool:
+            def is_new(known: set[int], made: PauseRecord) -> bool:
                 # Another process may have begun one since the first look.
                 return made.id not in known and _is_same(made, asked, until) and made.paused_at == now
 
@@ -176,17 +184,19 @@ class FuturePauses:
         permitted(self._desk.looked_up().request, "pause", tenant)
         return tenant if tenant == ALL_TENANTS else checked_tenant(tenant)
 
-    def _may_see(self, pause: Pause) -> bool:
+    def _may_see(self, pause: PauseRecord) -> bool:
         return self._desk.request.actor.kind == "system" or _concerns(pause, self._desk.tenant)
 
-    def _scope_of(self, given: PauseLike, version: str | int | None, step: str | None, tenant: str | None) -> Scope:
+    def _scope_of(
+        self, given: PauseLike, version: str | int | None, step: str | None, tenant: str | None
+    ) -> PauseScope:
         """The scope of a pause, which says by itself what it is of."""
         self._check("resume", "")
         if version or step or tenant:
             raise PayloadError("a pause says itself what it is of: leave out version, step and tenant")
         known = self._paused().one(checked_pause(given), self._may_see)
         self._check("resume", known.tenant)
-        return Scope(known.tenant, known.definition, known.version, known.step)
+        return PauseScope(known.tenant, known.definition, known.version, known.step)
 
     def _scope(
         self,
@@ -194,12 +204,12 @@ class FuturePauses:
         version: str | int | None,
         step: str | None,
         tenant: str | None,
-    ) -> Scope:
+    ) -> PauseScope:
         name, number = named("" if definition is None else definition, version or "")
         if number and not name:
             raise PayloadError("a version is one of a definition: name the definition too")
         whose = self._desk.tenant if not tenant else tenant if tenant == ALL_TENANTS else checked_tenant(tenant)
-        return Scope(whose, name, number, "" if step is None else checked_key(step, "step"))
+        return PauseScope(whose, name, number, "" if step is None else checked_key(step, "step"))
 
 
 def _check_written(**named: object) -> None:
@@ -209,11 +219,11 @@ def _check_written(**named: object) -> None:
             raise PayloadError(f"`{what}` is empty and names nothing; leave it out to mean all, or give a name")
 
 
-def _concerns(pause: Pause, tenant: str) -> bool:
+def _concerns(pause: PauseRecord, tenant: str) -> bool:
     return tenant == ALL_TENANTS or pause.scope.tenant in {tenant, ALL_TENANTS}
 
 
-def _checked_clock(given: object, scope: Scope) -> PauseClock:
+def _checked_clock(given: object, scope: PauseScope) -> PauseClock:
     clock = checked_clock(given) or "run_on"
     if scope.step and clock == "stand_still":
         raise PayloadError(
@@ -230,7 +240,7 @@ def _checked_end(until: object, now: datetime) -> datetime | None:
     return at
 
 
-def _is_same(stands: Pause, asked: Pause, until: object) -> bool:
+def _is_same(stands: PauseRecord, asked: PauseRecord, until: object) -> bool:
     """Whether a pause says what was asked for; one that is to last for so long began when it was first asked for."""
     if (stands.clock, stands.paused_by, stands.reason) != (asked.clock, asked.paused_by, asked.reason):
         return False
@@ -238,7 +248,7 @@ def _is_same(stands: Pause, asked: Pause, until: object) -> bool:
     return lasts or stands.until == asked.until
 
 
-def _differs(stands: Pause) -> ConflictError:
+def _differs(stands: PauseRecord) -> ConflictError:
     ends = f"until {stands.until.isoformat()}" if stands.until else "until somebody resumes it"
     why = f" ({stands.reason})" if stands.reason else ""
     return ConflictError(
@@ -247,6 +257,6 @@ def _differs(stands: Pause) -> ConflictError:
     )
 
 
-def _not_paused(scope: Scope, stands: builtins.list[Pause]) -> RejectedError:
+def _not_paused(scope: PauseScope, stands: builtins.list[PauseRecord]) -> RejectedError:
     told = ", ".join(str(each.scope) for each in stands) or "nothing"
     return RejectedError(reason="not_paused", message=f"there is no pause of {scope}; paused is: {told}")

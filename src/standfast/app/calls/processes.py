@@ -15,17 +15,17 @@ from standfast.app import processes as p
 from standfast.app.advancing import Landing, advanced, carried_out, landed
 from standfast.app.aside import aside
 from standfast.app.authorities import authority_at, decider_at
-from standfast.app.calls.start import begun, check_right
-from standfast.app.desk import Desk, checked_key, checked_limit, checked_text, failed
+from standfast.app.calls.start import check_right, start_run_and_view
+from standfast.app.desk import CallContext, checked_key, checked_limit, checked_text, failed
 from standfast.app.expiries import expired
-from standfast.app.kept_apart import Told, looked, open_in
+from standfast.app.kept_apart import DirectoryAnswers, looked, open_in
 from standfast.app.process_errors import for_caller, neutral_descriptor, neutral_instance, neutral_trail, tells_of_error
 from standfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from standfast.app.references import InstanceLike, checked_definition, checked_instance
-from standfast.app.rests import Waiting, is_at_rest
-from standfast.app.sequels import followed
+from standfast.app.rests import IdleWait, is_at_rest
+from standfast.app.sequels import and_then
 from standfast.app.step_handlers import plain_data
-from standfast.app.sweeps import swept
+from standfast.app.sweeps import fire_due_timers
 from standfast.app.task_reads import inboxes
 from standfast.app.words import words_of
 from standfast.app.workflow_reads import LARGEST_PAGE
@@ -33,10 +33,10 @@ from standfast.errors import CommandError, NotFoundError, PayloadError, Rejected
 from standfast.kernel.ids import InstanceId
 from standfast.machine.runs import commands as c
 from standfast.people.authority import Authority
-from standfast.runtime.commit.submissions import Outcome
+from standfast.runtime.commit.submissions import CommandOutcome
 from standfast.runtime.replies import Reply
 from standfast.store.matches import MOST_COUNTED, AskedOf, Match
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 
 Keep: TypeAlias = Callable[[Sequence[InstanceId]], list[InstanceId]]
 """Leaves out what does not count."""
@@ -52,7 +52,7 @@ _LONGEST = timedelta(days=1).total_seconds()
 class FutureProcesses:
     """What can be asked of processes. Who acts, and for which tenant and partition, is the request of these calls (`acting`)."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     @aside
@@ -78,13 +78,13 @@ class FutureProcesses:
         except StandfastError as error:
             return failed(p.in_process_words(error))
 
-        def begin(desk: Desk) -> Reply[Outcome]:
+        def begin(desk: CallContext) -> Reply[CommandOutcome]:
             try:
                 check_right(desk, name, pinned)
                 data = _input(desk, input)
             except StandfastError as error:
                 return failed(error)
-            return begun(
+            return start_run_and_view(
                 desk,
                 name,
                 data,
@@ -96,14 +96,14 @@ class FutureProcesses:
                 view=landed,
             )
 
-        def rest(outcome: Outcome) -> Reply[ProcessInstance]:
+        def rest(outcome: CommandOutcome) -> Reply[ProcessInstance]:
             landing, identity = outcome.seen, outcome.instance
             if isinstance(landing, Landing):
                 return self._rested(landing, seconds)
             assert identity is not None, "a start that was accepted has an instance"
             return self._at_rest(identity, seconds, of=name)
 
-        return followed(self._desk.known(begin), rest, self._reply(), rescue=_refused)
+        return and_then(self._desk.known(begin), rest, self._reply(), rescue=_refused)
 
     def advance(
         self,
@@ -166,7 +166,7 @@ class FutureProcesses:
     def events(self, instance: InstanceLike, *, with_lifecycle: bool = False) -> Reply[builtins.list[ProcessEvent]]:
         """The trail of an instance: what happened to its steps, and `with_lifecycle` also what happened to the instance itself."""
 
-        def read(reader: Reader) -> list[ProcessEvent]:
+        def read(reader: TenantReader) -> list[ProcessEvent]:
             trail = p.trail_of(p.known(self._desk, reader, checked_instance(instance)))
             return [each for each in trail if with_lifecycle or each.category == "step"]
 
@@ -182,7 +182,7 @@ class FutureProcesses:
         except StandfastError as error:
             return failed(error)
 
-        def check(reader: Reader) -> int | None:
+        def check(reader: TenantReader) -> int | None:
             found = p.known(self._desk, reader, identity)
             if found.header.ended_at is not None:
                 raise _not_active(found)
@@ -190,10 +190,10 @@ class FutureProcesses:
             _check_version(found, expected_version)
             return None if expected_version is None else found.header.version
 
-        def stop(seen: int | None) -> Reply[Outcome]:
+        def stop(seen: int | None) -> Reply[CommandOutcome]:
             return carried_out(self._desk, identity, c.CancelWorkflow(reason=why, seen=seen), why)
 
-        return self._landed(followed(self._desk.look(check), stop, Reply()), identity, 0)
+        return self._landed(and_then(self._desk.look(check), stop, Reply()), identity, 0)
 
     def resume(
         self,
@@ -215,7 +215,7 @@ class FutureProcesses:
         except StandfastError as error:
             return failed(error)
 
-        def plan(reader: Reader) -> c.RequeueStep | c.ResumeWorkflow:
+        def plan(reader: TenantReader) -> c.RequeueStep | c.ResumeWorkflow:
             found = p.known(self._desk, reader, identity)
             if found.header.ended_at is not None:
                 raise _not_active(found)
@@ -234,10 +234,10 @@ class FutureProcesses:
             p.check_resuming(self._desk, found)
             return c.RequeueStep(step=dead, reason=why)
 
-        def send(command: c.RequeueStep | c.ResumeWorkflow) -> Reply[Outcome]:
+        def send(command: c.RequeueStep | c.ResumeWorkflow) -> Reply[CommandOutcome]:
             return carried_out(self._desk, identity, command, why)
 
-        return self._landed(followed(self._desk.look(plan), send, Reply()), identity, seconds)
+        return self._landed(and_then(self._desk.look(plan), send, Reply()), identity, seconds)
 
     def list(  # noqa: PLR0913 - filters
         self,
@@ -302,7 +302,7 @@ class FutureProcesses:
 
         Workers do so by themselves; this is for those who have none, and for tests.
         """
-        return self._desk.read(lambda: swept(self._desk.service))
+        return self._desk.read(lambda: fire_due_timers(self._desk.service))
 
     # -- how
 
@@ -317,19 +317,19 @@ class FutureProcesses:
             raise NotFoundError("process", workflow_id, hint="it is started by the calls of its own kind")
         return name, pinned
 
-    def _landed(self, sent: Reply[Outcome], identity: InstanceId, seconds: float) -> Reply[ProcessInstance]:
+    def _landed(self, sent: Reply[CommandOutcome], identity: InstanceId, seconds: float) -> Reply[ProcessInstance]:
         """The instance once it rests, or as it stands when the time is over, after a command that goes to it."""
 
-        def rest(outcome: Outcome) -> Reply[ProcessInstance]:
+        def rest(outcome: CommandOutcome) -> Reply[ProcessInstance]:
             landing = outcome.seen
             return self._rested(landing, seconds) if isinstance(landing, Landing) else self._at_rest(identity, seconds)
 
         def refuse(error: BaseException) -> Reply[ProcessInstance]:
             if isinstance(error, CommandError):  # It may be no process at all, which then cannot be found.
-                return followed(self._look(identity), lambda _: failed(error), self._reply())
+                return and_then(self._look(identity), lambda _: failed(error), self._reply())
             return failed(p.in_process_words(p.missing_if_absent(error, identity)))
 
-        return followed(sent, rest, self._reply(), rescue=refuse)
+        return and_then(sent, rest, self._reply(), rescue=refuse)
 
     def _look(self, identity: InstanceId) -> Reply[ProcessInstance]:
         found = self._desk.look(lambda reader: p.instance_of(p.known(self._desk, reader, identity)))
@@ -338,7 +338,7 @@ class FutureProcesses:
     def _at_rest(self, identity: InstanceId, seconds: float, *, of: str = "") -> Reply[ProcessInstance]:
         """The instance once it rests, by the database. A key may have led to one of another process than is meant."""
 
-        def look(reader: Reader) -> Landing:
+        def look(reader: TenantReader) -> Landing:
             try:
                 found = p.known(self._desk, reader, identity)
             except NotFoundError:
@@ -349,7 +349,7 @@ class FutureProcesses:
                 raise _used_key(f"to start {found.header.definition!r}")
             return Landing(identity, found.header.version, p.instance_of(found), is_at_rest(found.state))
 
-        return followed(self._desk.look(look), lambda landing: self._rested(landing, seconds), self._reply())
+        return and_then(self._desk.look(look), lambda landing: self._rested(landing, seconds), self._reply())
 
     def _rested(self, landing: Landing, seconds: float) -> Reply[ProcessInstance]:
         """The instance once it rests, or as it stands when the time is over."""
@@ -361,9 +361,9 @@ class FutureProcesses:
         if landing.is_at_rest or seconds <= 0 or not self._desk.service.has_threads:
             return self._seen(landing)
         rested: Reply[object] = Reply()
-        waiting = Waiting(view=landed, look=rests, bring=rested.set_result, seconds=seconds)
+        waiting = IdleWait(view=landed, look=rests, bring=rested.set_result, seconds=seconds)
         self._desk.endings.rests.wait(landing.id, landing.version, waiting)
-        return followed(
+        return and_then(
             rested,
             lambda seen: self._seen(seen if isinstance(seen, Landing) else landing._replace(instance=None)),
             self._reply(),
@@ -388,13 +388,15 @@ def _asked(role: str | None, authority: Authority | None) -> tuple[AskedOf, ...]
     return (*(AskedOf(*each[:2]) for each in own), *others)
 
 
-def _page_of_mine(reader: Reader, told: Told, *, desk: Desk, match: Match, authority: Authority) -> ProcessPage:
+def _page_of_mine(
+    reader: TenantReader, told: DirectoryAnswers, *, desk: CallContext, match: Match, authority: Authority
+) -> ProcessPage:
     """A page of those in which the caller may decide."""
     keep = partial(open_in, desk, reader, authority=authority, told=told)
     return _page(desk, reader, match, *_of_mine(reader, match, keep))
 
 
-def _of_mine(reader: Reader, match: Match, keep: Keep) -> tuple[list[InstanceId], int]:
+def _of_mine(reader: TenantReader, match: Match, keep: Keep) -> tuple[list[InstanceId], int]:
     """A page of those that are kept, and how many they are; beyond a bound, how many match."""
     found = list(islice(_kept(reader, match, keep), match.limit))
     total = reader.count_matching(match)
@@ -404,7 +406,7 @@ def _of_mine(reader: Reader, match: Match, keep: Keep) -> tuple[list[InstanceId]
     return found, total
 
 
-def _kept(reader: Reader, match: Match, keep: Keep) -> Iterator[InstanceId]:
+def _kept(reader: TenantReader, match: Match, keep: Keep) -> Iterator[InstanceId]:
     """Those that match and are kept, newest first."""
     while page := reader.matching(match):
         yield from keep(page)
@@ -414,7 +416,7 @@ def _kept(reader: Reader, match: Match, keep: Keep) -> Iterator[InstanceId]:
 
 
 def _page(  # noqa: PLR0917 - what was found
-    desk: Desk, reader: Reader, match: Match, found: Sequence[InstanceId], total: int
+    desk: CallContext, reader: TenantReader, match: Match, found: Sequence[InstanceId], total: int
 ) -> ProcessPage:
     """A page of one less than is looked for."""
     size = match.limit - 1
@@ -455,7 +457,7 @@ def _seconds(patience: timedelta | float) -> float:
     return float(seconds)
 
 
-def _input(desk: Desk, given: object) -> dict[str, object]:
+def _input(desk: CallContext, given: object) -> dict[str, object]:
     return plain_data({} if given is None else given, "input", limit=desk.payload_limit)
 
 
@@ -464,13 +466,13 @@ def _checked_version(given: object) -> None:
         raise PayloadError(f"the expected version is a whole number, as an instance tells it, not {given!r}")
 
 
-def _check_version(found: p.Known, expected: int | None) -> None:
+def _check_version(found: p.KnownProcess, expected: int | None) -> None:
     if expected is not None and expected != found.version:
         told = f"it has version {found.version} by now, not {expected}; look at it again"
         raise RejectedError(reason=p.ProcessCode.VERSION_CONFLICT, message=told)
 
 
-def _check_seen(found: p.Known, seen: int | None) -> None:
+def _check_seen(found: p.KnownProcess, seen: int | None) -> None:
     """Nobody goes past a wait by accident, such as by the second click on a button that ends a pause."""
     if seen is None:
         step = "" if found.step is None else found.step.node
@@ -480,7 +482,7 @@ def _check_seen(found: p.Known, seen: int | None) -> None:
         raise PayloadError(told)
 
 
-def _not_active(found: p.Known) -> RejectedError:
+def _not_active(found: p.KnownProcess) -> RejectedError:
     status = p.status_of(found.header)
     remedy = "resume it first" if status == "suspended" else "it has ended"
     return RejectedError(reason=p.ProcessCode.WORKFLOW_NOT_ACTIVE, message=f"the instance is {status}; {remedy}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import builtins
 
-from standfast.app.desk import Desk, checked_key
+from standfast.app.desk import CallContext, checked_key
 from standfast.app.operator_views import ProjectionInfo, shown
-from standfast.app.sequels import followed
+from standfast.app.sequels import and_then
 from standfast.errors import ConflictError, NotFoundError
 from standfast.runtime.loops.projections import Projecting
 from standfast.runtime.replies import Reply
@@ -19,7 +19,7 @@ _MOST_LAG = 10_000
 class FutureProjections:
     """What operators ask of read models. They are fed with the events of all tenants."""
 
-    def __init__(self, desk: Desk, projecting: Projecting) -> None:
+    def __init__(self, desk: CallContext, projecting: Projecting) -> None:
         self._desk = desk
         self._projecting = projecting
 
@@ -43,7 +43,7 @@ class FutureProjections:
         def told(_done: None) -> Reply[None]:
             return self._desk.read(lambda: self._desk.record(change, lambda _parts: None))
 
-        return followed(begun, told, self._desk.reply())
+        return and_then(begun, told, self._desk.reply())
 
     def drop(self, projection: str) -> Reply[None]:
         """Forget how far a projection has read that no process feeds any more: finished instances are not kept for it. Its tables stay."""

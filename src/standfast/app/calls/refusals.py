@@ -6,7 +6,7 @@ import builtins
 from datetime import timedelta
 
 from standfast.app.access_views import RefusedRequest, refused_request
-from standfast.app.desk import Desk, checked_after, checked_key, checked_limit, checked_text
+from standfast.app.desk import CallContext, checked_after, checked_key, checked_limit, checked_text
 from standfast.app.rights import check_unbound
 from standfast.errors import ForbiddenError
 from standfast.kernel.decision import NOT_ALLOWED
@@ -25,7 +25,7 @@ _MOST = 1000
 class FutureRefusals:
     """Requests to an edge of the engine, such as its HTTP API, that were refused because of who asked."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def note(

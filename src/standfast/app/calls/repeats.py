@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from standfast.app.desk import Desk, checked_key
+from standfast.app.desk import CallContext, checked_key
 from standfast.errors import PayloadError
 from standfast.runtime.replies import Reply
 from standfast.store.access import StoredRequest
@@ -33,7 +33,7 @@ class RepeatedRequest(msgspec.Struct, frozen=True, kw_only=True):
 class FutureRepeats:
     """Requests to an edge of the engine, such as its HTTP API, that are safe to send again: one key of one actor is one request."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def begin(self, key: str, mark: bytes) -> Reply[RepeatedRequest | None]:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
-from standfast.app.desk import Desk, checked_instant, checked_limit
+from standfast.app.desk import CallContext, checked_instant, checked_limit
 from standfast.app.references import DefinitionLike, checked_definition
-from standfast.app.reporting import Facts, Report, Tally
+from standfast.app.reporting import Report, ReportFacts, Tally
 from standfast.app.rights import check_reader
 from standfast.errors import PayloadError
 from standfast.kernel.people_records import TASK_DECISIONS, TASK_PEOPLE
@@ -26,7 +26,7 @@ MOST_RUNS = 100_000
 class FutureReports:
     """What runs of a period tell of work as a whole. It takes the capability `execution:read`; a partition is told of its own runs."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def of(
@@ -74,7 +74,7 @@ class FutureReports:
                     return tally, bool(headers)
                 names = [each.id for each in headers]
                 tally.add(
-                    Facts(
+                    ReportFacts(
                         headers,
                         reader.rows_of(STEPS, names),
                         reader.rows_of(TASKS, names),

@@ -13,7 +13,7 @@ from standfast.app import workflow_views as views
 from standfast.app.acts import AuditEntry, audit_of, last_act
 from standfast.app.calls.instances import deleted
 from standfast.app.desk import (
-    Desk,
+    CallContext,
     answered,
     checked_at,
     checked_flag,
@@ -26,12 +26,12 @@ from standfast.app.desk import (
 )
 from standfast.app.forking import ForkPreview, fork_preview, forked
 from standfast.app.handles import Handle
-from standfast.app.histories import Teller
+from standfast.app.histories import HistoryRenderer
 from standfast.app.masking import mask_for
 from standfast.app.pause_views import ResumeOption, ResumeRequest, is_stuck, resume_options, resume_request
 from standfast.app.paused import holds_on, may_end
 from standfast.app.pictures import Format, chosen_edges, drawn, rivals
-from standfast.app.reasons import Why
+from standfast.app.reasons import RunExplanation
 from standfast.app.references import StepLike, checked_step_of
 from standfast.app.repairs import moved_back, reenqueued, repaired, retried, step_number
 from standfast.app.resumption import (
@@ -46,7 +46,7 @@ from standfast.app.standing import trouble
 from standfast.app.step_handlers import plain, plain_data
 from standfast.app.task_views import HumanTask, human_task
 from standfast.app.verification import Verification, verified
-from standfast.app.waiters import Bring, Ending, EndReply
+from standfast.app.waiters import Bring, Completion, CompletionReply
 from standfast.app.workflow_reads import (
     check_readable,
     check_run_reader,
@@ -70,10 +70,10 @@ from standfast.kernel.settling import settled
 from standfast.machine.runs import commands as c
 from standfast.machine.runs import repair_commands as r
 from standfast.machine.runs.law import read_refusal
-from standfast.machine.runs.state import State
-from standfast.runtime.commit.submissions import Outcome, receipt_key
+from standfast.machine.runs.state import RunState
+from standfast.runtime.commit.submissions import CommandOutcome, receipt_key
 from standfast.runtime.replies import Reply
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 from standfast.store.shapes import Address
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ class FinalState(NamedTuple):
 
 def final_state(state: object) -> FinalState | None:
     """The end of a workflow; None for other kinds of instances."""
-    return FinalState(msgspec.json.encode(state.result), trouble(state)) if isinstance(state, State) else None
+    return FinalState(msgspec.json.encode(state.result), trouble(state)) if isinstance(state, RunState) else None
 
 
 class FutureRun(Handle, Generic[R]):
@@ -102,16 +102,16 @@ class FutureRun(Handle, Generic[R]):
 
     __slots__ = ("_desk", "_kind")
 
-    def __init__(self, desk: Desk, id: InstanceId, kind: type[R]) -> None:  # noqa: A002 - the word that everybody uses for it
+    def __init__(self, desk: CallContext, id: InstanceId, kind: type[R]) -> None:  # noqa: A002 - the word that everybody uses for it
         super().__init__(id)
         self._desk = desk
         self._kind = kind
 
     # -- questions
 
-    def result(self) -> EndReply[R]:
+    def result(self) -> CompletionReply[R]:
         """What the run comes to, once it has ended: its data if it is completed; otherwise WorkflowFailedError says why not."""
-        reply: EndReply[R] = self._end_reply()
+        reply: CompletionReply[R] = self._end_reply()
         self._wait(reply, self._bring_result)
         return reply
 
@@ -122,7 +122,7 @@ class FutureRun(Handle, Generic[R]):
     def steps(self) -> Reply[list[views.Step]]:
         """The steps of the run, in the order in which they began."""
 
-        def read(desk: Desk, reader: Reader) -> list[views.Step]:
+        def read(desk: CallContext, reader: TenantReader) -> list[views.Step]:
             header = workflow_row(reader, self.id)
             return shown_steps(desk, reader, header, reader.rows(STEPS, header.id))
 
@@ -134,7 +134,7 @@ class FutureRun(Handle, Generic[R]):
         Nothing is folded, and an event that this code does not know is shown with its plain data.
         """
 
-        def read(desk: Desk, reader: Reader) -> list[views.HistoryEntry]:
+        def read(desk: CallContext, reader: TenantReader) -> list[views.HistoryEntry]:
             start, most = checked_span(after, limit)
             header = workflow_row(reader, self.id)
             try:
@@ -142,7 +142,7 @@ class FutureRun(Handle, Generic[R]):
             except StandfastError:
                 graph = None  # Written by newer code: the events can be told without it.
             mask = mask_for(desk, header.kind, header.definition, header.definition_version)
-            teller = Teller(desk.registry.library.speaker, graph, desk.request.actor, mask)
+            teller = HistoryRenderer(desk.registry.library.speaker, graph, desk.request.actor, mask)
             return teller.page(reader, header.id, after=start, limit=most)
 
         return self._look_masked(read)
@@ -153,7 +153,7 @@ class FutureRun(Handle, Generic[R]):
         An entry says who acted, on whose behalf, why, and the values before and after. What the engine did by itself is in the history.
         """
 
-        def read(reader: Reader) -> list[AuditEntry]:
+        def read(reader: TenantReader) -> list[AuditEntry]:
             last, most = last_act(after), checked_limit(limit)
             return audit_of(self._desk, reader, workflow_row(reader, self.id).id, after=last, limit=most)
 
@@ -170,7 +170,7 @@ class FutureRun(Handle, Generic[R]):
     def diagram(self, *, format: Format = "mermaid") -> Reply[str]:  # noqa: A002 - the word that everybody uses for it
         """A drawing of the run with its live state, as Mermaid, DOT or JSON."""
 
-        def draw(reader: Reader) -> str:
+        def draw(reader: TenantReader) -> str:
             header = workflow_row(reader, self.id)
             rows = reader.rows(STEPS, header.id)
             steps = shown_steps(self._desk, reader, header, rows)
@@ -186,7 +186,7 @@ class FutureRun(Handle, Generic[R]):
         """Fold the whole history of the run again and compare it with what is stored: its row, its state, and what it shows."""
         return self._look(lambda reader: verified(reader, self._desk.registry, self._address))
 
-    def why(self) -> Reply[Why]:
+    def why(self) -> Reply[RunExplanation]:
         """Why the run does not move, in words and as data: what it waits for, since when, until when, and what could be done.
 
         A run that moves says so; one that has not ended and that nothing can ever wake is an incident.
@@ -211,7 +211,7 @@ class FutureRun(Handle, Generic[R]):
             return failed(error)
         return self._desk.command(self._address, command, nothing, receipt=receipt, may_create=False)
 
-    def cancel(self, reason: str = "") -> EndReply[str]:
+    def cancel(self, reason: str = "") -> CompletionReply[str]:
         """Stop the run and undo what it did; the answer is there when that is done, and says how the run ended.
 
         Handlers that are running are told to stop and waited for, so do not wait for the answer inside one of them.
@@ -222,7 +222,7 @@ class FutureRun(Handle, Generic[R]):
             return self._refused(error)
         return self._ended_by(command)
 
-    def abort(self, reason: str = "") -> EndReply[str]:
+    def abort(self, reason: str = "") -> CompletionReply[str]:
         """End the run at once; nothing is undone. The answer says how the run ended."""
         try:
             command = c.AbortWorkflow(reason=checked_text(reason, "reason"))
@@ -297,7 +297,7 @@ class FutureRun(Handle, Generic[R]):
     def resume_requests(self) -> Reply[list[ResumeRequest]]:
         """All requests to let the run go on, in order, with what became of each; those that were refused, too."""
 
-        def read(reader: Reader) -> list[ResumeRequest]:
+        def read(reader: TenantReader) -> list[ResumeRequest]:
             return [resume_request(each) for each in reader.resume_requests(workflow_row(reader, self.id).id)]
 
         return self._look(read)
@@ -305,9 +305,9 @@ class FutureRun(Handle, Generic[R]):
     def resume_options(self) -> Reply[list[ResumeOption]]:
         """What would bring the run on, and who may do that; empty if nothing would. Each of them would be accepted as things are."""
 
-        def read(reader: Reader) -> list[ResumeOption]:
+        def read(reader: TenantReader) -> list[ResumeOption]:
             tracked = folded_workflow(self._desk, reader, self.id)
-            header, state = tracked.header, cast("State", tracked.state)
+            header, state = tracked.header, cast("RunState", tracked.state)
             holds = [each for each in holds_on(self._desk, header, state) if may_end(self._desk, each)]
             kept = reader.dead_letters(instance=self.id, limit=_MOST_LETTERS) if is_stuck(state) else []
             letters = {each.number for each in kept if each.source == "compensation"}
@@ -395,7 +395,7 @@ class FutureRun(Handle, Generic[R]):
 
         return self._desk.read(move)
 
-    def fail(self, reason: str) -> EndReply[str]:
+    def fail(self, reason: str) -> CompletionReply[str]:
         """Have the run fail as if a step had failed for good: what it did is undone, up to its last save point. How it ended."""
         try:
             command = r.ForceFailure(reason=checked_text(reason, "reason"))
@@ -442,19 +442,19 @@ class FutureRun(Handle, Generic[R]):
             data=checked_data(data, limit=self._desk.payload_limit),
         )
 
-    def _look(self, question: Callable[[Reader], T]) -> Reply[T]:
+    def _look(self, question: Callable[[TenantReader], T]) -> Reply[T]:
         """Ask about the run, if whoever calls may look at it."""
 
-        def look(reader: Reader) -> T:
+        def look(reader: TenantReader) -> T:
             check_readable(self._desk, reader, self.id)
             return question(reader)
 
         return self._desk.look(look)
 
-    def _look_masked(self, question: Callable[[Desk, Reader], T]) -> Reply[T]:
+    def _look_masked(self, question: Callable[[CallContext, TenantReader], T]) -> Reply[T]:
         """The same, where the answer tells of the data: of documents only what is visible to whoever calls."""
 
-        def look(desk: Desk, reader: Reader) -> T:
+        def look(desk: CallContext, reader: TenantReader) -> T:
             check_readable(desk, reader, self.id)
             return question(desk, reader)
 
@@ -464,15 +464,15 @@ class FutureRun(Handle, Generic[R]):
     def _address(self) -> Address:
         return self._desk.address(instance=self.id)
 
-    def _refused(self, error: StandfastError) -> EndReply[T]:
-        reply: EndReply[T] = self._end_reply()
+    def _refused(self, error: StandfastError) -> CompletionReply[T]:
+        reply: CompletionReply[T] = self._end_reply()
         reply.set_error(error)
         return reply
 
-    def _ended_by(self, command: object) -> EndReply[str]:
+    def _ended_by(self, command: object) -> CompletionReply[str]:
         """The status of the run once it has ended, if a command for it was accepted."""
-        reply: EndReply[str] = self._end_reply()
-        told: Reply[Outcome] = self._desk.command(self._address, command, _same, may_create=False)
+        reply: CompletionReply[str] = self._end_reply()
+        told: Reply[CommandOutcome] = self._desk.command(self._address, command, _same, may_create=False)
 
         def wait() -> None:
             error = told.exception()
@@ -484,10 +484,10 @@ class FutureRun(Handle, Generic[R]):
         told.when_brought(wait)
         return reply
 
-    def _end_reply(self) -> EndReply[T]:
+    def _end_reply(self) -> CompletionReply[T]:
         return self._desk.endings.reply(partial(standing_of, self._desk, self.id))
 
-    def _wait(self, reply: EndReply[T], bring: Bring[T]) -> None:
+    def _wait(self, reply: CompletionReply[T], bring: Bring[T]) -> None:
         try:
             self._desk.service.check_process()
             self._desk.service.store.refuse_inside()
@@ -496,14 +496,14 @@ class FutureRun(Handle, Generic[R]):
         else:
             self._desk.endings.wait(self._address, reply, bring)
 
-    def _bring_result(self, ending: Ending, reply: Reply[R]) -> None:
+    def _bring_result(self, ending: Completion, reply: Reply[R]) -> None:
         is_known = read_refusal(self._desk.request.actor, ending.header.started_by) is None
         if ending.summary is not None and is_known:
             answered(reply, lambda: self._result(ending))
         else:  # Another process ended it, or nobody remembers how; or it has to be looked up whether the caller may know.
             self._desk.read(lambda: self._result(ending), reply)
 
-    def _result(self, ending: Ending) -> R:
+    def _result(self, ending: Completion) -> R:
         header = ending.header
         check_run_reader(self._desk, self._desk.reader, header)
         final = ending.summary or self._final_state(header.id)
@@ -525,9 +525,9 @@ class FutureRun(Handle, Generic[R]):
             return final_state(folded_workflow(self._desk, reader, identity).state)
 
 
-def _same(outcome: Outcome) -> Outcome:
+def _same(outcome: CommandOutcome) -> CommandOutcome:
     return outcome
 
 
-def _bring_status(ending: Ending, reply: Reply[str]) -> None:
+def _bring_status(ending: Completion, reply: Reply[str]) -> None:
     reply.set_result(ending.header.status)

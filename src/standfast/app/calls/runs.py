@@ -12,7 +12,7 @@ import msgspec
 
 from standfast.app import workflow_views as views
 from standfast.app.desk import (
-    Desk,
+    CallContext,
     checked_at,
     checked_flag,
     checked_instant,
@@ -35,19 +35,19 @@ from standfast.app.workflow_reads import (
     look_at_run,
     workflow_row,
 )
-from standfast.authoring.words import Words
+from standfast.authoring.words import StatusWords
 from standfast.errors import PayloadError, StandfastError
 from standfast.runtime.replies import Reply
 from standfast.store.paging import page_of
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 from standfast.store.resuming import PausedQuery
-from standfast.store.shapes import Header, InstanceQuery
+from standfast.store.shapes import InstanceHeader, InstanceQuery
 
 
 class FutureRuns:
     """What can be asked of workflows; of a single one, its `run` is asked."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def get(self, run: InstanceLike) -> Reply[views.WorkflowInstance]:
@@ -57,7 +57,7 @@ class FutureRuns:
         except StandfastError as error:
             return failed(error)
 
-        def read(desk: Desk, reader: Reader) -> views.WorkflowInstance:
+        def read(desk: CallContext, reader: TenantReader) -> views.WorkflowInstance:
             check_readable(desk, reader, identity)
             return described(desk, reader, identity)
 
@@ -84,7 +84,7 @@ class FutureRuns:
         `is_active` asks for those that have not ended, or only for those that have. `partition` asks for one part of the tenant.
         """
 
-        def read(reader: Reader) -> views.Page:
+        def read(reader: TenantReader) -> views.Page:
             check_reader(self._desk)
             wanted = _wanted(status, is_active)
             size = min(checked_limit(limit), LARGEST_PAGE)
@@ -121,7 +121,7 @@ class FutureRuns:
         The history is folded anew: from the newest snapshot where that is no later, else from the beginning up to that event.
         """
 
-        def read(reader: Reader) -> PastState:
+        def read(reader: TenantReader) -> PastState:
             identity = checked_instance(run)
             check_readable(self._desk, reader, identity)
             return state_at(self._desk, reader, identity, checked_at(at))
@@ -138,7 +138,7 @@ class FutureRuns:
         Each of them is an incident: `run.why()` says so, and what could be done.
         """
 
-        def read(reader: Reader) -> views.Page:
+        def read(reader: TenantReader) -> views.Page:
             check_reader(self._desk)
             size = min(checked_limit(limit), LARGEST_PAGE)
             before = None if cursor is None else checked_instance(cursor)
@@ -192,7 +192,7 @@ class FutureRuns:
         limit: int,
         is_resumable: bool = False,
     ) -> Reply[builtins.list[views.InstanceSummary]]:
-        def read(reader: Reader) -> list[views.InstanceSummary]:
+        def read(reader: TenantReader) -> list[views.InstanceSummary]:
             check_reader(self._desk)
             last = checked_last(after, views.InstanceSummary, "`after`")
             place = None if last is None or last.paused_at is None else (last.paused_at, last.id)
@@ -218,11 +218,11 @@ class FutureRuns:
         return self._desk.look(read)
 
 
-def _found(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> list[Header]:
+def _found(reader: TenantReader, query: InstanceQuery, wanted: tuple[str, ...]) -> list[InstanceHeader]:
     """A page of instances whose status is one of these words, each in the words of its kind; all of them for no word."""
     if not wanted:
         return reader.instances(query)
-    found: list[Header] = []
+    found: list[InstanceHeader] = []
     for kinds, statuses, has_begun, reasons in stored_as(wanted):
         ended_for = () if query.key or query.parent is not None else reasons  # Those are fewer.
         part = msgspec.structs.replace(query, kinds=kinds, statuses=statuses, begun=has_begun, ended_for=ended_for)
@@ -230,7 +230,7 @@ def _found(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> lis
     return found
 
 
-class Stored(NamedTuple):
+class StoredStatuses(NamedTuple):
     """What is stored of instances that words stand for."""
 
     kinds: tuple[str, ...]
@@ -241,7 +241,7 @@ class Stored(NamedTuple):
     """The reasons that tell them from others; empty where none does."""
 
 
-def stored_as(wanted: tuple[str, ...]) -> Iterator[Stored]:
+def stored_as(wanted: tuple[str, ...]) -> Iterator[StoredStatuses]:
     """What words are stored as. Kinds that store a word alike are asked for together: whoever looks through one for nothing looks through all of it."""
     kinds_of = defaultdict[tuple[str, bool | None], list[str]](list)
     for words, kinds in spoken(KINDS):
@@ -251,23 +251,23 @@ def stored_as(wanted: tuple[str, ...]) -> Iterator[Stored]:
         for word in words.ENDED_FOR.keys() & own:
             for statuses, has_begun in _stored(words, [word]):
                 if any((status, has_begun) not in stored for status in statuses):
-                    yield Stored(kinds, statuses, has_begun, tuple(words.ENDED_FOR[word]))
+                    yield StoredStatuses(kinds, statuses, has_begun, tuple(words.ENDED_FOR[word]))
         for status, has_begun in sorted(stored, key=str):
             kinds_of[status, has_begun].extend(kinds)
     alike = defaultdict[tuple[tuple[str, ...], bool | None], list[str]](list)
     for (status, has_begun), several in kinds_of.items():
         alike[tuple(several), has_begun].append(status)
     for (together, has_begun), words_stored in alike.items():
-        yield Stored(together, tuple(words_stored), has_begun)
+        yield StoredStatuses(together, tuple(words_stored), has_begun)
 
 
-def _stored(words: Words, wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool | None]]:
+def _stored(words: StatusWords, wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool | None]]:
     return words.stored_statuses(wanted) if wanted else []
 
 
-def _listed(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> list[Header]:
+def _listed(reader: TenantReader, query: InstanceQuery, wanted: tuple[str, ...]) -> list[InstanceHeader]:
     """A page of instances. What is stored as one status may have several words, by the reason, which is not what they are found by."""
-    found: list[Header] = []
+    found: list[InstanceHeader] = []
     size = query.limit
     while True:
         page = reader.instances(query)
@@ -277,7 +277,7 @@ def _listed(reader: Reader, query: InstanceQuery, wanted: tuple[str, ...]) -> li
         query = msgspec.structs.replace(query, before=page[-1].id, limit=LARGEST_PAGE)
 
 
-def _is_wanted(header: Header, words: Words, wanted: tuple[str, ...]) -> bool:
+def _is_wanted(header: InstanceHeader, words: StatusWords, wanted: tuple[str, ...]) -> bool:
     """Whether anybody has worked on it is what it was found by."""
     told = {words.instance_status(header.status, header.reason, has_begun=each) for each in (True, False)}
     return not told.isdisjoint(wanted)

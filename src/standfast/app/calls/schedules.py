@@ -11,7 +11,7 @@ from typing import TypeVar
 from standfast.app.calls.start import check_right
 from standfast.app.definitions import check_names
 from standfast.app.desk import (
-    Desk,
+    CallContext,
     checked_after,
     checked_flag,
     checked_id,
@@ -21,10 +21,10 @@ from standfast.app.desk import (
     checked_limit,
     checked_text,
 )
-from standfast.app.kept import Kept
+from standfast.app.kept import NamedInstances
 from standfast.app.references import DefinitionLike
 from standfast.app.schedule_plans import (
-    Timing,
+    ScheduleTiming,
     check_creator,
     check_overlap_of_documents,
     checked_overlap,
@@ -39,8 +39,8 @@ from standfast.machine.schedules import words as w
 from standfast.machine.schedules.plan import Clockwork, Plan
 from standfast.machine.schedules.rows import state_of
 from standfast.runtime.replies import Reply
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header, InstanceQuery
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader, InstanceQuery
 
 READ_SCHEDULES, MANAGE_SCHEDULES = "schedule:read", "schedule:manage"
 """What it takes to look at schedules, and to say what they are."""
@@ -52,7 +52,7 @@ _PAGE = 100
 T = TypeVar("T")
 
 
-def check_starter(desk: Desk, plan: Plan, *, overlap: Overlap | None = "allow_all") -> None:
+def check_starter(desk: CallContext, plan: Plan, *, overlap: Overlap | None = "allow_all") -> None:
     """ForbiddenError unless whoever has a schedule start something now could start that without it, and stop what that takes the place of."""
     if plan.is_document:
         check_creator(desk, plan.workflow)
@@ -67,10 +67,10 @@ class FutureSchedules:
     The id of a schedule is a name of its partition, like a business key: whoever names no partition lists those of all, and names those of none.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
         query = InstanceQuery(definition=w.SCHEDULE, kinds=(w.SCHEDULE_KIND,))
-        self._kept = Kept(desk, "schedule", w.ScheduleState, query, managers=(MANAGE_SCHEDULES,))
+        self._kept = NamedInstances(desk, "schedule", w.ScheduleState, query, managers=(MANAGE_SCHEDULES,))
 
     def put(  # noqa: PLR0913 - all that can be said of a schedule, by name
         self,
@@ -110,7 +110,7 @@ class FutureSchedules:
         def write() -> Schedule:
             self._kept.check(MANAGE_SCHEDULES, "change schedules")
             desk, name = self._desk.looked_up(), checked_id(schedule, "schedule")
-            timing = Timing(
+            timing = ScheduleTiming(
                 cron=cron,
                 time_zone=time_zone,
                 every=every,
@@ -138,7 +138,7 @@ class FutureSchedules:
     ) -> Reply[builtins.list[Schedule]]:
         """The schedules, the newest first; give the last one as `after` for the next page."""
 
-        def read(reader: Reader) -> list[Schedule]:
+        def read(reader: TenantReader) -> list[Schedule]:
             self._kept.check(READ_SCHEDULES, "look at schedules")
             wanted = checked_key(workflow, "workflow", may_be_empty=True)
             last = checked_last(after, Schedule, "`after`")
@@ -154,7 +154,7 @@ class FutureSchedules:
         The runs that a schedule has started are also those whose parent is its `instance`.
         """
 
-        def read(reader: Reader) -> list[FireInfo]:
+        def read(reader: TenantReader) -> list[FireInfo]:
             self._kept.check(READ_SCHEDULES, "look at schedules")
             header, _ = self._kept.read(reader, self._kept.named(schedule))
             behind, most = checked_after(after), checked_limit(limit)
@@ -167,7 +167,7 @@ class FutureSchedules:
     ) -> Reply[builtins.list[datetime]]:
         """The times that are to come, or those after an instant, as the plan names them; a pause holds them back all the same."""
 
-        def read(header: Header, state: w.ScheduleState) -> list[datetime]:
+        def read(header: InstanceHeader, state: w.ScheduleState) -> list[datetime]:
             begin = checked_instant(after, "`after`") or self._desk.service.shared.clock.now()
             times = _clockwork(header, state)
             found, following = list[datetime](), times.after(begin)
@@ -248,7 +248,7 @@ class FutureSchedules:
 
     # -- how
 
-    def _asked_for(self, reader: Reader, header: Header, version: int) -> FireInfo:
+    def _asked_for(self, reader: TenantReader, header: InstanceHeader, version: int) -> FireInfo:
         """The fire that a command led to which made the schedule this version: the last one that its history tells of up to there."""
         program = self._desk.registry.get(header.tenant, header.definition, header.definition_version)
         while True:
@@ -272,21 +272,23 @@ class FutureSchedules:
         self._kept.send(name, command, command_id, may_create=isinstance(command, w.PutSchedule))
         return schedule_of(*self._found(name))
 
-    def _look(self, schedule: str, question: Callable[[Header, w.ScheduleState], T]) -> Reply[T]:
-        def read(reader: Reader) -> T:
+    def _look(self, schedule: str, question: Callable[[InstanceHeader, w.ScheduleState], T]) -> Reply[T]:
+        def read(reader: TenantReader) -> T:
             self._kept.check(READ_SCHEDULES, "look at schedules")
             return question(*self._kept.read(reader, self._kept.named(schedule)))
 
         return self._desk.look(read)
 
-    def _found(self, name: str) -> tuple[Header, w.ScheduleState]:
+    def _found(self, name: str) -> tuple[InstanceHeader, w.ScheduleState]:
         return self._kept.found(name)
 
     def _check_starter(self, state: w.ScheduleState, overlap: Overlap | None = "allow_all") -> None:
         if state.plan is not None:
             check_starter(self._desk.looked_up(), state.plan, overlap=overlap)
 
-    def _startable(self, desk: Desk, name: str, plan: Plan, *, overlap: Overlap | None, document_id: object) -> Plan:
+    def _startable(
+        self, desk: CallContext, name: str, plan: Plan, *, overlap: Overlap | None, document_id: object
+    ) -> Plan:
         """The plan as it is kept: whoever puts it may start its workflow, or create its documents."""
         library = desk.registry.library
         workflow, pinned = library.find_open(desk.tenant, plan.workflow, plan.version)
@@ -301,18 +303,18 @@ class FutureSchedules:
         return plan
 
 
-def _shown(reader: Reader, page: Sequence[Header]) -> builtins.list[Schedule]:
+def _shown(reader: TenantReader, page: Sequence[InstanceHeader]) -> builtins.list[Schedule]:
     """Schedules from their rows."""
     rows = {each.instance: each for each in reader.rows_of(SCHEDULES, [header.id for header in page])}
     return [schedule_of(header, state_of(rows[header.id])) for header in page]
 
 
-def _fires(reader: Reader, schedule: InstanceId, behind: int, limit: int) -> builtins.list[StoredFire]:
+def _fires(reader: TenantReader, schedule: InstanceId, behind: int, limit: int) -> builtins.list[StoredFire]:
     """The fires before one of them, or all if that is 0, the last one first."""
     return reader.rows(FIRES, schedule, after=-behind if behind else -_MOST_FIRES, limit=limit)
 
 
-def _clockwork(header: Header, state: w.ScheduleState) -> Clockwork:
+def _clockwork(header: InstanceHeader, state: w.ScheduleState) -> Clockwork:
     assert state.plan is not None
     assert state.anchor is not None
     return Clockwork(header.key, state.plan, state.anchor)

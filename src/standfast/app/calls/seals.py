@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from standfast.app.desk import Desk, checked_after, checked_limit, checked_text
+from standfast.app.desk import CallContext, checked_after, checked_limit, checked_text
 from standfast.app.references import checked_instance
 from standfast.app.rights import check_reader, check_repairer, check_unbound
 from standfast.app.sealing import SealCheck, SealedPage, examined, sealed
@@ -30,7 +30,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 class FutureSeals:
     """Seals of the tenant's histories. They are a chain that is only ever added to; those of the whole tenant, whatever its partitions."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def seal(self, *, cursor: str | None = None, limit: int = 1000) -> Reply[SealedPage]:
@@ -80,7 +80,7 @@ class FutureSeals:
         return self._desk.read(read)
 
 
-def _listed(desk: Desk, number: int) -> StoredSeal | None:
+def _listed(desk: CallContext, number: int) -> StoredSeal | None:
     """One seal of the tenant."""
     found = desk.service.survey(lambda parts: parts.seals().listed(desk.tenant, after=number - 1, limit=1))
     return found[0] if found and found[0].number == number else None

@@ -10,11 +10,11 @@ from hashlib import sha256
 
 from standfast.app.access_views import NewSession, Session, session_of
 from standfast.app.calls.keys import MANAGE_KEYS
-from standfast.app.desk import Desk, checked_key, checked_limit, checked_text, told_at
+from standfast.app.desk import CallContext, checked_key, checked_limit, checked_text, told_at
 from standfast.errors import ForbiddenError, NotFoundError, PayloadError
 from standfast.kernel.decision import NOT_ALLOWED
 from standfast.runtime.replies import Reply
-from standfast.store.access import Access, StoredSession
+from standfast.store.access import AccessPort, StoredSession
 
 PREFIX = "sfs"
 LIFETIME = timedelta(hours=12)
@@ -34,7 +34,7 @@ _MOST = 1000
 class FutureSessions:
     """Sessions of browsers. Everybody sees and ends their own; those of others take the capability `keys:manage`."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     def open(self, *, credential: str, lifetime: timedelta = LIFETIME, most: int = OPEN) -> Reply[NewSession]:
@@ -130,7 +130,7 @@ class FutureSessions:
             raise ForbiddenError(reason=NOT_ALLOWED, message=told)
         return actor.id
 
-    def _seen(self, access: Access, *, actor: str, after: str, most: int) -> builtins.list[Session]:
+    def _seen(self, access: AccessPort, *, actor: str, after: str, most: int) -> builtins.list[Session]:
         """A page of the sessions that the caller may see, which need not lie beside one another."""
         found: list[Session] = []
         while True:

@@ -10,7 +10,7 @@ import msgspec
 
 from standfast.app.calls.run import FutureRun
 from standfast.app.definitions import asks_people, check_names, graph_of, patience_of
-from standfast.app.desk import Desk, checked_key, failed
+from standfast.app.desk import CallContext, checked_key, failed
 from standfast.app.references import AnyTyped, DefinitionLike, checked_definition
 from standfast.app.step_handlers import plain_data
 from standfast.authoring.definition import TypedDefinition
@@ -21,14 +21,14 @@ from standfast.kernel.program import Program
 from standfast.kernel.settling import settled
 from standfast.machine.runs import commands as c
 from standfast.machine.runs.law import start_refusal, stop_refusal
-from standfast.runtime.commit.submissions import Outcome, View
+from standfast.runtime.commit.submissions import CommandOutcome, View
 from standfast.runtime.replies import Reply
 from standfast.store.shapes import Address, ReceiptKey, within
 
 T = TypeVar("T")
 
 
-class Birth(NamedTuple):
+class ParentLink(NamedTuple):
     """A start that an instance of the engine's own asks for: it has named the run, and hears of its end."""
 
     run: InstanceId
@@ -49,8 +49,8 @@ class Birth(NamedTuple):
         )
 
 
-def started(  # noqa: PLR0913 - all that can be said about a start, by name
-    desk: Desk,
+def start_run(  # noqa: PLR0913 - all that can be said about a start, by name
+    desk: CallContext,
     definition: DefinitionLike,
     input: object,  # noqa: A002 - the word that everybody uses for it
     *,
@@ -60,8 +60,8 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
     delay: timedelta | float,
     comment: str,
     scope: str = "",
-    handled_by: Desk | None = None,
-    birth: Birth | None = None,
+    handled_by: CallContext | None = None,
+    birth: ParentLink | None = None,
 ) -> Reply[FutureRun[Any]]:
     """Have a workflow started; the parameters are those of `engine.start`. Idempotency keys of one `scope` are told apart by nothing else.
 
@@ -69,7 +69,7 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
     """
     if desk.may_hold_more:
         return desk.known(
-            lambda known: started(
+            lambda known: start_run(
                 known,
                 definition,
                 input,
@@ -85,16 +85,16 @@ def started(  # noqa: PLR0913 - all that can be said about a start, by name
         )
     kind = definition.result if isinstance(definition, TypedDefinition) else object
 
-    def born(outcome: Outcome) -> FutureRun[Any]:
+    def born(outcome: CommandOutcome) -> FutureRun[Any]:
         assert outcome.instance is not None, "a start that was accepted has an instance"
         return FutureRun(handled_by or desk, outcome.instance, kind)
 
     said = _Said(definition, input, version, key, idempotency_key, delay, comment, scope, birth)
-    return _sent(desk, said, born, None)
+    return _submit_start(desk, said, born, None)
 
 
-def begun(  # noqa: PLR0913 - see above
-    desk: Desk,
+def start_run_and_view(  # noqa: PLR0913 - see above
+    desk: CallContext,
     definition: DefinitionLike,
     input: object,  # noqa: A002 - the word that everybody uses for it
     *,
@@ -104,10 +104,10 @@ def begun(  # noqa: PLR0913 - see above
     comment: str,
     scope: str,
     view: View,
-) -> Reply[Outcome]:
+) -> Reply[CommandOutcome]:
     """Have a workflow started at once by an actor who was looked up; what comes of it, with what `view` makes of the new instance."""
     said = _Said(definition, input, version, key, idempotency_key, 0, comment, scope)
-    return _sent(desk, said, lambda outcome: outcome, view)
+    return _submit_start(desk, said, lambda outcome: outcome, view)
 
 
 class _Said(NamedTuple):
@@ -121,10 +121,12 @@ class _Said(NamedTuple):
     delay: timedelta | float
     comment: str
     scope: str
-    birth: Birth | None = None
+    birth: ParentLink | None = None
 
 
-def _sent(desk: Desk, asked: _Said, answer: Callable[[Outcome], T], view: View | None) -> Reply[T]:
+def _submit_start(
+    desk: CallContext, asked: _Said, answer: Callable[[CommandOutcome], T], view: View | None
+) -> Reply[T]:
     definition, birth = asked.definition, asked.birth
     try:
         name, pinned = desk.registry.library.find_open(desk.tenant, *checked_definition(definition, asked.version))
@@ -139,7 +141,7 @@ def _sent(desk: Desk, asked: _Said, answer: Callable[[Outcome], T], view: View |
         if birth is not None:
             said = birth.told(said)
         command = said if program is None else _patient(desk, program, said)
-        address = _birthplace(desk, name, checked_key(asked.key, "key", may_be_empty=True), birth)
+        address = _address_of_new_run(desk, name, checked_key(asked.key, "key", may_be_empty=True), birth)
         repeated = asked.idempotency_key or desk.request.idempotency_key
         checked_key(repeated, "idempotency key", may_be_empty=True)
     except StandfastError as error:
@@ -160,7 +162,7 @@ def _sent(desk: Desk, asked: _Said, answer: Callable[[Outcome], T], view: View |
     )
 
 
-def check_right(desk: Desk, name: str, version: str, *, stops: bool = False) -> None:
+def check_right(desk: CallContext, name: str, version: str, *, stops: bool = False) -> None:
     """Whoever may not start a workflow learns nothing from the key of somebody who has: the receipt of a start answers before the machine does.
 
     With `stops`, whoever may not stop its runs is refused too.
@@ -173,7 +175,7 @@ def check_right(desk: Desk, name: str, version: str, *, stops: bool = False) -> 
         raise ForbiddenError(reason=barred.code, message=barred.message)
 
 
-def _patient(desk: Desk, program: Program, said: c.StartWorkflow) -> c.StartWorkflow:
+def _patient(desk: CallContext, program: Program, said: c.StartWorkflow) -> c.StartWorkflow:
     """The command with what the settings tell of the kind, and whether those whom a workflow names are looked up: in a tenant that grants roles."""
     shared = desk.service.shared
     looks_up = asks_people(program) and desk.directory.grants_roles(desk.tenant, shared.clock.now())
@@ -191,7 +193,7 @@ def check_input(data: object, saga: AnyTyped) -> None:
         raise PayloadError(f"the input of {saga.id!r} is not {indefinite(saga.input)}: {error}") from error
 
 
-def _birthplace(desk: Desk, name: str, key: str, birth: Birth | None) -> Address:
+def _address_of_new_run(desk: CallContext, name: str, key: str, birth: ParentLink | None) -> Address:
     if birth is not None:
         return desk.address(name, instance=birth.run)
     if key:

@@ -18,8 +18,8 @@ from standfast.app.authorities import (
     on_question,
     requester_of,
 )
-from standfast.app.desk import Desk, checked_key, checked_last, checked_limit, checked_text, failed
-from standfast.app.kept_apart import Told, counted, looked, open_to
+from standfast.app.desk import CallContext, checked_key, checked_last, checked_limit, checked_text, failed
+from standfast.app.kept_apart import DirectoryAnswers, counted, looked, open_to
 from standfast.app.references import DefinitionLike, StepLike, checked_definition, checked_step
 from standfast.app.step_handlers import plain
 from standfast.app.task_reads import (
@@ -47,8 +47,8 @@ from standfast.kernel.vocabulary import is_whole
 from standfast.machine.graphs.asks import HEAVIEST
 from standfast.machine.runs import commands as c
 from standfast.runtime.replies import Reply
-from standfast.store.reading import Reader
-from standfast.store.tasks import Asked, ListedDecision, ListedTask, TaskQuery
+from standfast.store.reading import TenantReader
+from standfast.store.tasks import AssigneeRecord, ListedDecision, ListedTask, TaskQuery
 
 _MOST_AT_ONCE = 1000
 
@@ -56,7 +56,7 @@ _MOST_AT_ONCE = 1000
 class FutureTasks:
     """What can be asked of steps that wait for people. Who acts, and whose tasks are `mine`, is the actor of these calls (`acting`)."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     # -- questions
@@ -88,7 +88,7 @@ class FutureTasks:
         """
 
         def query() -> TaskQuery:
-            asked = None if role is None else (Asked("role", checked_key(role, "role")),)
+            asked = None if role is None else (AssigneeRecord("role", checked_key(role, "role")),)
             return TaskQuery(
                 people=asked,
                 definition=checked_definition(definition)[0] if definition else "",
@@ -114,7 +114,7 @@ class FutureTasks:
             wanted, authority = query(), authority_at(self._desk)
             queries = mine_of(authority, wanted, part)
 
-            def page(reader: Reader, told: Told) -> builtins.list[HumanTask]:
+            def page(reader: TenantReader, told: DirectoryAnswers) -> builtins.list[HumanTask]:
                 found = open_to(self._desk, reader, queries, last, authority=authority, told=told)
                 return told_for_whom(reader, authority, found)
 

@@ -8,13 +8,13 @@ from typing import Final, cast
 
 from standfast.app.blueprint_refusals import DESIGN, PUBLISH, permit
 from standfast.app.blueprint_views import WorkflowSuspension
-from standfast.app.desk import Desk, checked_flag, checked_key, checked_limit, checked_some, checked_text
+from standfast.app.desk import CallContext, checked_flag, checked_key, checked_limit, checked_some, checked_text
 from standfast.app.document_views import DocumentMoves
 from standfast.app.in_force import check_in_use
-from standfast.app.moving import Asked, Moving
+from standfast.app.moving import DocumentMigration, MigrationRequest
 from standfast.app.references import InstanceLike, checked_instance
 from standfast.app.rights import check_repairer, check_unbound
-from standfast.app.suspending import Suspending
+from standfast.app.suspending import SuspensionService
 from standfast.app.workflow_reads import LARGEST_PAGE
 from standfast.errors import PayloadError
 from standfast.machine.runs.document_commands import SwitchWorkflow
@@ -31,7 +31,7 @@ class FutureWorkflows:
     A workflow is named by the type of its documents and its version, such as `2-org`, as `DocumentView.workflow_version` and `bodies.versions` tell it.
     """
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: CallContext) -> None:
         self._desk = desk
 
     # -- out of use
@@ -45,7 +45,7 @@ class FutureWorkflows:
 
         def write() -> WorkflowSuspension:
             desk = self._permitted("take workflows out of use", PAUSE)
-            return Suspending(desk).suspend(*_named(type, workflow), _why(reason))
+            return SuspensionService(desk).suspend(*_named(type, workflow), _why(reason))
 
         return self._desk.act(write)
 
@@ -57,7 +57,7 @@ class FutureWorkflows:
 
         def write() -> WorkflowSuspension:
             desk = self._permitted("put workflows back", RESUME)
-            return Suspending(desk).lift(*_named(type, workflow), _why(reason))
+            return SuspensionService(desk).lift(*_named(type, workflow), _why(reason))
 
         return self._desk.act(write)
 
@@ -67,7 +67,7 @@ class FutureWorkflows:
         def read() -> builtins.list[WorkflowSuspension]:
             desk = self._desk.looked_up()
             permit(desk.request.actor, "look at workflows", READ, DESIGN, PUBLISH)
-            return Suspending(desk).listed(checked_key(type, "type", may_be_empty=True))
+            return SuspensionService(desk).listed(checked_key(type, "type", may_be_empty=True))
 
         return self._desk.read(read)
 
@@ -102,18 +102,18 @@ class FutureWorkflows:
             desk = self._desk.looked_up()
             name, version = _named(type, workflow)
             command = SwitchWorkflow(version=checked_key(to, "other version"), nodes=_nodes(nodes), reason=_why(reason))
-            asked = Asked(name, version, _ids(documents), command, checked_flag(dry_run, "`dry_run`"))
+            asked = MigrationRequest(name, version, _ids(documents), command, checked_flag(dry_run, "`dry_run`"))
             for each in (version, command.version):
                 desk.registry.library.find(desk.tenant, name, each)
             check_in_use(desk, name, command.version)
             before = None if cursor is None else checked_instance(cursor)
-            return Moving(desk, asked).page(before, min(checked_limit(limit), LARGEST_PAGE))
+            return DocumentMigration(desk, asked).page(before, min(checked_limit(limit), LARGEST_PAGE))
 
         return self._desk.act(write)
 
     # -- how
 
-    def _permitted(self, what: str, capability: str) -> Desk:
+    def _permitted(self, what: str, capability: str) -> CallContext:
         desk = self._desk.looked_up()
         check_unbound(desk, "workflows")
         permit(desk.request.actor, what, PUBLISH)

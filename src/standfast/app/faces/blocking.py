@@ -98,7 +98,7 @@ from standfast.app.pause_views import ResumeOption, ResumeRequest
 from standfast.app.pictures import Format
 from standfast.app.process_views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance, ProcessPage
 from standfast.app.publication_views import PublishedEvent
-from standfast.app.reasons import Why
+from standfast.app.reasons import RunExplanation
 from standfast.app.redaction import Redaction
 from standfast.app.references import DefinitionLike, InstanceLike, LetterLike, MessageLike, PauseLike, StepLike, Untyped
 from standfast.app.reporting import Report
@@ -175,7 +175,7 @@ class Run(Handle, Generic[R]):
         """Fold the whole history of the run again and compare it with what is stored: its row, its state, and what it shows."""
         return self._futures.verify().result()
 
-    def why(self) -> Why:
+    def why(self) -> RunExplanation:
         """Why the run does not move, in words and as data: what it waits for, since when, until when, and what could be done.
 
         A run that moves says so; one that has not ended and that nothing can ever wake is an incident.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from standfast.app.waiters import EndReply
+from standfast.app.waiters import CompletionReply
 
 T = TypeVar("T")
 
 
-async def awaited(reply: EndReply[T], timeout: float | None) -> T:  # noqa: ASYNC109 - as in the blocking face
+async def awaited(reply: CompletionReply[T], timeout: float | None) -> T:  # noqa: ASYNC109 - as in the blocking face
     """The answer; TimeoutError after `timeout` seconds says where the run stands, as in the blocking face."""
     if timeout is None:
         return await reply

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from standfast.app.blueprints import Shelf, body_of, contract_of
-from standfast.app.desk import Desk
-from standfast.app.invariants.rules import Found
+from standfast.app.blueprints import Catalog, body_of, contract_of
+from standfast.app.desk import CallContext
+from standfast.app.invariants.rules import InvariantBreach
 from standfast.authoring.document import compile_effective, generate_envelope, graph_of, read_effective, start_problem
 from standfast.errors import DefinitionError
 from standfast.machine.graphs.compiler import graph_bytes
@@ -17,9 +17,9 @@ from standfast.store.blueprints import StoredBlueprint
 from standfast.store.shapes import StoredDefinition
 
 
-def artifact_findings(desk: Desk, stored: StoredDefinition) -> Iterator[Found]:
+def artifact_findings(desk: CallContext, stored: StoredDefinition) -> Iterator[InvariantBreach]:
     """Tells whether a published workflow is what its contract and body compile to. One that code has registered has neither."""
-    shelf = Shelf(desk)
+    shelf = Catalog(desk)
     rows = shelf.ask(lambda kept: kept.listed(stored.tenant, kind="effective", type_=stored.name))
     row = next((each for each in rows if each.tenant == stored.tenant and each.workflow == stored.version), None)
     if row is None:
@@ -28,18 +28,20 @@ def artifact_findings(desk: Desk, stored: StoredDefinition) -> Iterator[Found]:
     try:
         effective = read_effective(row.content)
     except DefinitionError as error:
-        yield Found("WF-04", f"the artifact that it was compiled from is not what was published: {error}")
+        yield InvariantBreach("WF-04", f"the artifact that it was compiled from is not what was published: {error}")
         return
     if effective.hash != row.hash or effective.graph_hash != row.graph_hash:
-        yield Found("WF-04", "the artifact that it was compiled from does not have the hash that it was published with")
+        yield InvariantBreach(
+            "WF-04", "the artifact that it was compiled from does not have the hash that it was published with"
+        )
     elif start_problem(row.compiler or "") is None:  # Another compiler may make another graph of the same artifact.
         if graph_bytes(graph_of(effective, version=stored.version)) != stored.compiled:
             told = f"it is another graph than its artifact {row.id} compiles to: something changed it, and its hash with it"
-            yield Found("WF-04", told)
+            yield InvariantBreach("WF-04", told)
         yield from _compiled_again(shelf, row)
 
 
-def _compiled_again(shelf: Shelf, row: StoredBlueprint) -> Iterator[Found]:
+def _compiled_again(shelf: Catalog, row: StoredBlueprint) -> Iterator[InvariantBreach]:
     """Tells whether contract and body still compile to the artifact. Other contracts that it refers to may have changed, and it with them."""
     try:
         contract = contract_of(_part(shelf, row, row.envelope or ""))
@@ -47,14 +49,14 @@ def _compiled_again(shelf: Shelf, row: StoredBlueprint) -> Iterator[Found]:
         related = shelf.related(contract)
         again = None if related else compile_effective(generate_envelope(contract), body)
     except DefinitionError as error:
-        yield Found("WF-04", f"its contract and body do not compile to it: {error}")
+        yield InvariantBreach("WF-04", f"its contract and body do not compile to it: {error}")
         return
     if again is not None and again.hash != row.hash:
         told = f"its contract and body compile to the artifact {again.hash}, and it was published as {row.hash}"
-        yield Found("WF-04", told)
+        yield InvariantBreach("WF-04", told)
 
 
-def _part(shelf: Shelf, row: StoredBlueprint, identity: str) -> StoredBlueprint:
+def _part(shelf: Catalog, row: StoredBlueprint, identity: str) -> StoredBlueprint:
     found = shelf.ask(lambda kept: kept.get(row.tenant, identity))
     assert found is not None, "what is published never goes"
     return found

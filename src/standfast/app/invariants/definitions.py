@@ -8,42 +8,46 @@ from itertools import chain
 
 import msgspec
 
-from standfast.app.invariants.rules import Found
+from standfast.app.invariants.rules import InvariantBreach
 from standfast.authoring.document import advance_problem
 from standfast.errors import DefinitionError
 from standfast.machine.graphs.compiler import compile_graph, graph_bytes, read_graph
 from standfast.machine.graphs.document import DocumentSpec
-from standfast.machine.graphs.graph import IR_VERSION, Edge, Gate, Graph, Node, Proxy, Rest, Start, State
+from standfast.machine.graphs.graph import IR_VERSION, Edge, GateOp, Graph, Node, ProxyOp, RestOp, StartOp, StateOp
 from standfast.store.shapes import StoredDefinition
 
-_ENVELOPE = (Start, State, Rest, Gate)
+_ENVELOPE = (StartOp, StateOp, RestOp, GateOp)
 """What lies outside of slots."""
 
 
-def workflow_findings(stored: StoredDefinition) -> Iterator[Found]:
+def workflow_findings(stored: StoredDefinition) -> Iterator[InvariantBreach]:
     """Everything that is wrong with a published workflow of documents."""
     try:
         graph = read_graph(stored.compiled)
     except DefinitionError as error:
-        yield Found("WF-04", str(error))
+        yield InvariantBreach("WF-04", str(error))
         return
     if graph.hash != stored.hash:
-        yield Found("WF-04", f"it was published with the hash {stored.hash}, and what is stored has {graph.hash}")
+        yield InvariantBreach(
+            "WF-04", f"it was published with the hash {stored.hash}, and what is stored has {graph.hash}"
+        )
     if stored.compiler != str(IR_VERSION):
-        yield Found("WF-07", f"it was compiled for the form {stored.compiler}, and this code runs {IR_VERSION}")
+        yield InvariantBreach(
+            "WF-07", f"it was compiled for the form {stored.compiler}, and this code runs {IR_VERSION}"
+        )
     spec = graph.document
     if spec is None:
-        yield Found("WF-08", "it says nothing of the documents that it manages")
+        yield InvariantBreach("WF-08", "it says nothing of the documents that it manages")
         return
     stale = advance_problem(spec.compiler_version) if spec.compiler_version else None
     if stale is not None:
-        yield Found("WF-07", stale.message)
+        yield InvariantBreach("WF-07", stale.message)
     yield from _again(graph, stored.compiled)
     yield from _slots(graph, spec)
     yield from _gates(graph, spec)
 
 
-def _again(graph: Graph, compiled: bytes) -> Iterator[Found]:
+def _again(graph: Graph, compiled: bytes) -> Iterator[InvariantBreach]:
     """Whether the compiler makes the same of it, in the same order."""
     try:
         again = compile_graph(
@@ -59,23 +63,25 @@ def _again(graph: Graph, compiled: bytes) -> Iterator[Found]:
             document=graph.document,
         )
     except DefinitionError as error:
-        yield Found("WF-12", f"it does not compile any more: {error}")
+        yield InvariantBreach("WF-12", f"it does not compile any more: {error}")
         return
     # What was stored before hashes went by value says some defaults, and is the same graph under another hash.
     if msgspec.structs.replace(again, hash=graph.hash) != graph:
-        yield Found("WF-12", f"compiled again it has the hash {again.hash}, and was published with {graph.hash}")
+        yield InvariantBreach(
+            "WF-12", f"compiled again it has the hash {again.hash}, and was published with {graph.hash}"
+        )
     if again.edges != graph.edges or compiled != graph_bytes(graph):
-        yield Found("WF-13", "its nodes or ways are stored in another order than the compiler's")
+        yield InvariantBreach("WF-13", "its nodes or ways are stored in another order than the compiler's")
 
 
-def _slots(graph: Graph, spec: DocumentSpec) -> Iterator[Found]:
+def _slots(graph: Graph, spec: DocumentSpec) -> Iterator[InvariantBreach]:
     """Whether what lies in a slot is entered and left only where the slot begins and ends."""
     regions = {region.id: region for region in spec.regions}
     for node in graph.nodes.values():
         if node.region and node.region not in regions:
-            yield Found("WF-06", f"{node.id!r} lies in {node.region!r}, which is no slot of the contract")
+            yield InvariantBreach("WF-06", f"{node.id!r} lies in {node.region!r}, which is no slot of the contract")
         if not node.region and not isinstance(node.op, _ENVELOPE):
-            yield Found("WF-06", f"{node.id!r} lies in no slot, and is no part of the envelope")
+            yield InvariantBreach("WF-06", f"{node.id!r} lies in no slot, and is no part of the envelope")
     for edge in graph.edges:
         source, target = graph.nodes[edge.source], graph.nodes[edge.target]
         if source.region == target.region:
@@ -84,35 +90,35 @@ def _slots(graph: Graph, spec: DocumentSpec) -> Iterator[Found]:
         leaves = one is None or (_is_proxy(source, "out") and edge.target == one.exit)
         enters = other is None or (_is_proxy(target, "in") and edge.source in {other.entry, other.exit})
         if not (leaves and enters):
-            yield Found("WF-06", f"the way {edge.id!r} crosses the border of a slot")
+            yield InvariantBreach("WF-06", f"the way {edge.id!r} crosses the border of a slot")
 
 
 def _is_proxy(node: Node, side: str) -> bool:
-    return isinstance(node.op, Proxy) and node.op.side == side
+    return isinstance(node.op, ProxyOp) and node.op.side == side
 
 
-def _gates(graph: Graph, spec: DocumentSpec) -> Iterator[Found]:
+def _gates(graph: Graph, spec: DocumentSpec) -> Iterator[InvariantBreach]:
     """Whether every status is reached through the gates that lead to it, and through nothing else."""
     nodes = graph.nodes.values()
-    states = Counter(node.op.status for node in nodes if isinstance(node.op, State))
-    gates = Counter(node.op.transition for node in nodes if isinstance(node.op, Gate))
+    states = Counter(node.op.status for node in nodes if isinstance(node.op, StateOp))
+    gates = Counter(node.op.transition for node in nodes if isinstance(node.op, GateOp))
     names = chain(
         ((each, states[each]) for each in spec.states), ((each.name, gates[each.name]) for each in spec.transitions)
     )
     for name, count in names:
         if count != 1:
-            yield Found("WF-08", f"{name!r} has {count} nodes; it must have one")
+            yield InvariantBreach("WF-08", f"{name!r} has {count} nodes; it must have one")
     targets = {each.name: each.target for each in spec.transitions}
     into: dict[str, list[Edge]] = {}
     for edge in graph.edges:
         into.setdefault(edge.target, []).append(edge)
     for node in nodes:
-        if isinstance(node.op, State):
+        if isinstance(node.op, StateOp):
             for origin in _origins(graph, into, node.id):
                 op = graph.nodes[origin].op
-                is_gate = isinstance(op, Gate) and targets.get(op.transition) == node.op.status
-                if not is_gate and not isinstance(op, Start):
-                    yield Found("WF-08", f"{node.op.status!r} can be reached from {origin!r} past its gates")
+                is_gate = isinstance(op, GateOp) and targets.get(op.transition) == node.op.status
+                if not is_gate and not isinstance(op, StartOp):
+                    yield InvariantBreach("WF-08", f"{node.op.status!r} can be reached from {origin!r} past its gates")
 
 
 def _origins(graph: Graph, into: dict[str, list[Edge]], node: str) -> list[str]:

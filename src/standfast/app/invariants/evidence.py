@@ -9,9 +9,9 @@ from typing import NamedTuple, TypeVar
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.rows import Record, RowKind, kinds
-from standfast.store.reading import Reader
+from standfast.store.reading import TenantReader
 from standfast.store.seals import StoredSeal
-from standfast.store.shapes import Header, Receipt, Snapshot, StoredEffect, StoredTimer, escaped, within
+from standfast.store.shapes import InstanceHeader, Receipt, Snapshot, StoredEffect, StoredTimer, escaped, within
 
 S = TypeVar("S", StoredEvent, StoredEffect, StoredTimer, StoredSeal, Record)
 
@@ -19,7 +19,7 @@ S = TypeVar("S", StoredEvent, StoredEffect, StoredTimer, StoredSeal, Record)
 class Evidence(NamedTuple):
     """What is stored of one document."""
 
-    header: Header
+    header: InstanceHeader
     events: Sequence[StoredEvent]
     snapshot: Snapshot | None
     rows: Mapping[RowKind[Record], Sequence[Record]]
@@ -30,7 +30,7 @@ class Evidence(NamedTuple):
 
 
 def gathered(
-    reader: Reader, headers: Sequence[Header], receipts: Sequence[Receipt], seals: Sequence[StoredSeal]
+    reader: TenantReader, headers: Sequence[InstanceHeader], receipts: Sequence[Receipt], seals: Sequence[StoredSeal]
 ) -> list[Evidence]:
     """What is stored of these; the reader answers as of one moment, and receipts and seals are older than that."""
     names = [each.id for each in headers]
@@ -58,7 +58,7 @@ def gathered(
     ]
 
 
-def scopes_of(header: Header) -> set[str]:
+def scopes_of(header: InstanceHeader) -> set[str]:
     """Under which names commands for an instance have receipts: its id, for those who name its partition and those who do not, and its key."""
     identity, key = str(header.id), f"{escaped(header.definition)}:{header.key}"
     return {identity, within(header.partition, identity), within(header.partition, key)}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from standfast.app.invariants.evidence import Evidence
-from standfast.app.invariants.rules import Found
-from standfast.app.invariants.walk import Walk
+from standfast.app.invariants.rules import InvariantBreach
+from standfast.app.invariants.walk import HistoryReplay
 from standfast.app.verification import RowDifference, row_differences, rows_told
 from standfast.app.workflow_views import calls_of
 from standfast.errors import StandfastError
@@ -16,12 +16,12 @@ from standfast.kernel.people_records import TASK_DECISIONS
 from standfast.kernel.program import Program
 from standfast.kernel.records import DEAD_LETTERS, STEPS, StoredStep
 from standfast.kernel.rows import Record, RowKind, kinds
-from standfast.machine.graphs.graph import Join
+from standfast.machine.graphs.graph import JoinOp
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs.timers import timed_step
 from standfast.runtime.commit.submissions import RECEIPTED, receipt_mark
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header, StoredEffect
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader, StoredEffect
 
 _OF_KIND: dict[RowKind[Record], str] = {
     DOCUMENT_VERSIONS: "K-01",
@@ -33,57 +33,59 @@ _OF_KIND: dict[RowKind[Record], str] = {
 _OPEN = frozenset({"pending", "running"})
 
 
-def looked_at(evidence: Evidence, program: Program, speaker: Program, reader: Reader) -> Iterator[Found]:
+def looked_at(
+    evidence: Evidence, program: Program, speaker: Program, reader: TenantReader
+) -> Iterator[InvariantBreach]:
     """Everything that is wrong with what is stored of a document."""
     unbroken = list(sequence(evidence))
     yield from unbroken
     if unbroken:
         return  # What a broken history says about the rest is worth nothing.
-    walk = Walk(program, evidence.events)
+    walk = HistoryReplay(program, evidence.events)
     yield from walk.found
     yield from receipts(evidence)
     if walk.is_whole:
         yield from places(evidence, program, walk)
         for each in differences(evidence, walk):
-            yield Found(_rule_of(each, walk, program), str(each))
+            yield InvariantBreach(_rule_of(each, walk, program), str(each))
         yield from zombies(evidence, walk)
         yield from left_behind(evidence, walk)
         yield from work(evidence, speaker, walk)
         yield from amendments(walk, reader, evidence.header)
 
 
-def sequence(evidence: Evidence) -> Iterator[Found]:
+def sequence(evidence: Evidence) -> Iterator[InvariantBreach]:
     """Whether the events follow one another, and the row counts them."""
     numbers = [each.sequence for each in evidence.events]
     if numbers != list(range(1, len(numbers) + 1)):
         missing = sorted(set(range(1, (numbers or [0])[-1] + 1)) - set(numbers))
-        yield Found("WF-01", f"of its events {', '.join(map(str, missing[:5]))} are missing")
+        yield InvariantBreach("WF-01", f"of its events {', '.join(map(str, missing[:5]))} are missing")
     if evidence.header.version != len(numbers):
-        yield Found("WF-01", f"its row counts {evidence.header.version} events, and there are {len(numbers)}")
+        yield InvariantBreach("WF-01", f"its row counts {evidence.header.version} events, and there are {len(numbers)}")
     if any(one.position >= other.position for one, other in pairwise(evidence.events)):
-        yield Found("WF-01", "its events lie in another order in the whole than in the document")
+        yield InvariantBreach("WF-01", "its events lie in another order in the whole than in the document")
 
 
-def receipts(evidence: Evidence) -> Iterator[Found]:
+def receipts(evidence: Evidence) -> Iterator[InvariantBreach]:
     """Whether what has a receipt was carried out, and nothing twice."""
     for each in evidence.receipts:
         if each.instance not in {None, evidence.header.id}:
             continue  # A key that had another instance before this one was made.
         if each.version > evidence.header.version:
             told = f"the receipt {each.key.key!r} is for version {each.version} of the history, which ends at {evidence.header.version}"
-            yield Found("WF-14", told)
+            yield InvariantBreach("WF-14", told)
     yield from _missing(evidence)
     seen: set[str] = set()
     for one, other in pairwise(evidence.events):
         if one.cause != other.cause:
             seen.add(one.cause)
             if other.cause and other.cause in seen:
-                yield Found(
+                yield InvariantBreach(
                     "WF-14", f"event {other.sequence} follows again from {other.cause!r}, which was carried out before"
                 )
 
 
-def _missing(evidence: Evidence) -> Iterator[Found]:
+def _missing(evidence: Evidence) -> Iterator[InvariantBreach]:
     """Whether a receipt is gone that the history names: the call that it is for would count again. Those of documents that have ended may be pruned."""
     if evidence.header.ended_at is not None:
         return
@@ -92,43 +94,49 @@ def _missing(evidence: Evidence) -> Iterator[Found]:
     for cause, sequence in named.items():
         if cause.rpartition(RECEIPTED)[2] not in known:
             told = f"the receipt of the command that wrote event {sequence} is gone: the same call would be carried out again"
-            yield Found("WF-14", told)
+            yield InvariantBreach("WF-14", told)
 
 
-def places(evidence: Evidence, program: Program, walk: Walk) -> Iterator[Found]:
+def places(evidence: Evidence, program: Program, walk: HistoryReplay) -> Iterator[InvariantBreach]:
     """Whether the row and the snapshot say what the history says."""
     header, status = evidence.header, program.status(walk.state)
     told = (status.word, status.reason, status.is_terminal)
     stored = (header.status, header.reason, header.ended_at is not None)
     if stored != told:
-        yield Found("WF-15", f"the row says {_stand(*stored)}, the history {_stand(*told)}")
+        yield InvariantBreach("WF-15", f"the row says {_stand(*stored)}, the history {_stand(*told)}")
     commands = len({each.cause for each in evidence.events})
     if header.commits != commands:
-        yield Found("WF-15", f"the row counts {header.commits} commands, and {commands} have written the history")
+        yield InvariantBreach(
+            "WF-15", f"the row counts {header.commits} commands, and {commands} have written the history"
+        )
     document = walk.state.document
     if document is not None and header.key != document.id:
-        yield Found("WF-15", f"the key of the row is {header.key!r}, and the document is {document.id!r}")
+        yield InvariantBreach("WF-15", f"the key of the row is {header.key!r}, and the document is {document.id!r}")
     first = evidence.events[0].actor
     if header.started_by not in {first, walk.state.requester}:  # Rows of before name who acted, whoever wanted it.
         wants = walk.state.requester or first
-        yield Found("WF-15", f"the row says that {header.started_by!r} wants it, and the history says {wants!r}")
+        yield InvariantBreach(
+            "WF-15", f"the row says that {header.started_by!r} wants it, and the history says {wants!r}"
+        )
     snapshot = evidence.snapshot
     if snapshot is None or not program.takes_snapshot(snapshot.state_version, snapshot.fingerprint):
         return
     try:
         state = program.replay(program.restore(snapshot.data), evidence.events[snapshot.version :])
     except StandfastError as error:
-        yield Found("WF-15", f"the snapshot of version {snapshot.version} cannot be used: {error}")
+        yield InvariantBreach("WF-15", f"the snapshot of version {snapshot.version} cannot be used: {error}")
         return
     if state != walk.state:
-        yield Found("WF-15", f"the snapshot of version {snapshot.version} tells another state than the history")
+        yield InvariantBreach(
+            "WF-15", f"the snapshot of version {snapshot.version} tells another state than the history"
+        )
 
 
 def _stand(word: str, reason: str, has_ended: bool) -> str:  # noqa: FBT001 - what a row says
     return f"{word!r}{f' ({reason})' if reason else ''}{', ended' if has_ended else ''}"
 
 
-def differences(evidence: Evidence, walk: Walk) -> list[RowDifference]:
+def differences(evidence: Evidence, walk: HistoryReplay) -> list[RowDifference]:
     """The rows that are not what the history says."""
     told = rows_told(walk.records)
     return [
@@ -139,7 +147,7 @@ def differences(evidence: Evidence, walk: Walk) -> list[RowDifference]:
     ]
 
 
-def _rule_of(difference: RowDifference, walk: Walk, program: Program) -> str:
+def _rule_of(difference: RowDifference, walk: HistoryReplay, program: Program) -> str:
     if difference.kind is not STEPS:
         return _OF_KIND.get(difference.kind, "WF-15")
     if difference.stored is None:
@@ -151,11 +159,11 @@ def _rule_of(difference: RowDifference, walk: Walk, program: Program) -> str:
     assert isinstance(program.decider, GraphMachine)
     node = program.decider.graph.nodes.get(str(row["node"]))
     if visit in walk.visits:
-        return "WF-16" if node is not None and isinstance(node.op, Join) else "WF-02"
+        return "WF-16" if node is not None and isinstance(node.op, JoinOp) else "WF-02"
     return "WF-09"
 
 
-def zombies(evidence: Evidence, walk: Walk) -> Iterator[Found]:
+def zombies(evidence: Evidence, walk: HistoryReplay) -> Iterator[InvariantBreach]:
     """Whether every step that is not over belongs to a token that is under way."""
     state = walk.state
     alive = {*state.tokens, *state.parked, *(state.dropped.tokens if state.dropped else ())}
@@ -167,49 +175,51 @@ def zombies(evidence: Evidence, walk: Walk) -> Iterator[Found]:
             and row.kind == "forward"
             and row.number not in state.stopping
         ):
-            yield Found(
+            yield InvariantBreach(
                 "WF-16", f"step {row.number} at {row.node!r} is {row.status}, and its branch {row.token!r} has ended"
             )
 
 
-def left_behind(evidence: Evidence, walk: Walk) -> Iterator[Found]:
+def left_behind(evidence: Evidence, walk: HistoryReplay) -> Iterator[InvariantBreach]:
     """Whether something is under way in a slot that the document is not in, or a timer is set for a step that has ended."""
     told = walk.left_behind()
     if told and not any(each.rule == "G1" for each in walk.found):
-        yield Found("G1", f"{told} under way behind the gate that the document has passed")
+        yield InvariantBreach("G1", f"{told} under way behind the gate that the document has passed")
     state = walk.state
     known = {*state.open, *state.dead, *state.frozen}
     for each in evidence.timers:
         number = timed_step(each.key)
         if number is not None and number not in known:
-            yield Found("G1", f"the timer {each.key!r} is set for step {number}, which has ended")
+            yield InvariantBreach("G1", f"the timer {each.key!r} is set for step {number}, which has ended")
 
 
-def work(evidence: Evidence, speaker: Program, walk: Walk) -> Iterator[Found]:
+def work(evidence: Evidence, speaker: Program, walk: HistoryReplay) -> Iterator[InvariantBreach]:
     """Whether the work that steps wait for is stored, and no other."""
     state, issued = walk.state, evidence.header.issued
     for each in evidence.effects:
         if each.number >= issued:
             told = f"effect {each.number} was never asked for: the document has asked for {issued}"
-            yield Found("WF-11", told, effect=each.number)
+            yield InvariantBreach("WF-11", told, effect=each.number)
     readable = [each for each in evidence.effects if _is_readable(each, speaker)]
     for each in evidence.effects:
         if each not in readable:  # Newer code may know better, so that nothing is withdrawn.
-            yield Found("WF-11", f"effect {each.number} cannot be read, so that nobody who runs this code can make it")
+            yield InvariantBreach(
+                "WF-11", f"effect {each.number} cannot be read, so that nobody who runs this code can make it"
+            )
     calls = calls_of(readable, speaker)
     awaited = {number for number, step in state.open.items() if step.effect is not None}
     known = awaited | {*state.stopping} | {*state.dead} | {*state.frozen}
     for number in sorted(calls.keys() - known):
         effect = calls[number].number
         if effect < issued:
-            yield Found("WF-11", f"effect {effect} would call step {number}, which has ended", effect=effect)
+            yield InvariantBreach("WF-11", f"effect {effect} would call step {number}, which has ended", effect=effect)
     buried = {getattr(row, "number", None) for row in evidence.rows.get(DEAD_LETTERS, ())}
     unread = {each.number for each in evidence.effects} - {each.number for each in readable}
     buried |= {number for number in awaited if state.open[number].effect in unread}
     for number in sorted(awaited - calls.keys() - buried):
         step = state.open[number]
         told = f"the call of step {number} at {step.node!r}, effect {step.effect}, is gone, and nobody will make it"
-        yield Found("WF-10", told, step=number)
+        yield InvariantBreach("WF-10", told, step=number)
 
 
 def _is_readable(effect: StoredEffect, speaker: Program) -> bool:
@@ -220,7 +230,7 @@ def _is_readable(effect: StoredEffect, speaker: Program) -> bool:
     return True
 
 
-def amendments(walk: Walk, reader: Reader, header: Header) -> Iterator[Found]:
+def amendments(walk: HistoryReplay, reader: TenantReader, header: InstanceHeader) -> Iterator[InvariantBreach]:
     """Whether the other document of an amendment names this one. One that is younger has its id since retention deleted the other."""
     document, partition = walk.state.document, header.partition
     if document is None:
@@ -228,10 +238,10 @@ def amendments(walk: Walk, reader: Reader, header: Header) -> Iterator[Found]:
     if document.amended_from:
         old = reader.document(document.type, document.amended_from, partition)
         if old is not None and old.created_at <= header.created_at and old.superseded_by != document.id:
-            yield Found(
+            yield InvariantBreach(
                 "B4", f"it amends {old.id!r}, which says that {old.superseded_by or 'nothing'!r} took its place"
             )
     if document.superseded_by:
         new = reader.document(document.type, document.superseded_by, partition)
         if new is None or new.amended_from != document.id:
-            yield Found("B4", f"{document.superseded_by!r} took its place, and does not say so")
+            yield InvariantBreach("B4", f"{document.superseded_by!r} took its place, and does not say so")

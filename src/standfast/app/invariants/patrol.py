@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.invariants.artifacts import artifact_findings
 from standfast.app.invariants.definitions import workflow_findings
 from standfast.app.invariants.evidence import Evidence, gathered, scopes_of
 from standfast.app.invariants.looks import looked_at
-from standfast.app.invariants.rules import RULES, Found
+from standfast.app.invariants.rules import RULES, InvariantBreach
 from standfast.app.invariants.views import InvariantPage, Violation
 from standfast.app.sealing import flaws, seals_of
 from standfast.errors import StandfastError
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.machine.graphs.document_checks import ENVELOPE
-from standfast.store.reading import Reader
-from standfast.store.shapes import Header, InstanceQuery
+from standfast.store.reading import TenantReader
+from standfast.store.shapes import InstanceHeader, InstanceQuery
 
 Pin = tuple[str, str]
 """Name and version of a workflow."""
@@ -25,7 +25,7 @@ BATCH = 200
 """Documents that are read at once: enough that statements cost little, few enough that a look is short."""
 
 
-def page(desk: Desk, after: InstanceId | None, limit: int, rules: Collection[str]) -> InvariantPage:
+def page(desk: CallContext, after: InstanceId | None, limit: int, rules: Collection[str]) -> InvariantPage:
     """Look at documents behind one, newest first."""
     items: list[Violation] = []
     checked, last = 0, after
@@ -41,14 +41,14 @@ def page(desk: Desk, after: InstanceId | None, limit: int, rules: Collection[str
     return InvariantPage(items=items, checked=checked, next=str(last))
 
 
-def batch(desk: Desk, names: Sequence[InstanceId]) -> Iterator[tuple[Header, list[Found]]]:
+def batch(desk: CallContext, names: Sequence[InstanceId]) -> Iterator[tuple[InstanceHeader, list[InvariantBreach]]]:
     """What is wrong with each of these documents, as of one moment."""
     published = set[Pin]()
     for evidence, reader in evidences(desk, names):
         yield evidence.header, list(findings(desk, evidence, reader, published))
 
 
-def evidences(desk: Desk, names: Sequence[InstanceId]) -> Iterator[tuple[Evidence, Reader]]:
+def evidences(desk: CallContext, names: Sequence[InstanceId]) -> Iterator[tuple[Evidence, TenantReader]]:
     """What is stored of these documents, with a reader that answers as of the same moment."""
     if not names:
         return
@@ -62,32 +62,34 @@ def evidences(desk: Desk, names: Sequence[InstanceId]) -> Iterator[tuple[Evidenc
             yield evidence, reader
 
 
-def findings(desk: Desk, evidence: Evidence, reader: Reader, published: set[Pin]) -> Iterator[Found]:
+def findings(
+    desk: CallContext, evidence: Evidence, reader: TenantReader, published: set[Pin]
+) -> Iterator[InvariantBreach]:
     """What is wrong with one document; `published` are workflows of which it is known that they are."""
     header = evidence.header
     try:
         program = program_of(desk, header)
     except StandfastError as error:
-        yield Found("WF-07", f"its workflow cannot be had: {error}")
+        yield InvariantBreach("WF-07", f"its workflow cannot be had: {error}")
         return
     pin = (header.definition, header.definition_version)
     if pin not in published:
         stored = desk.registry.library.kept(header.tenant, header.definition, header.definition_version)
         if stored is None or stored.status == "draft":
-            yield Found("WF-07", "its workflow is not published")
+            yield InvariantBreach("WF-07", "its workflow is not published")
             return
         published.add(pin)
     for told in flaws(evidence.events, evidence.seals, desk.registry.codec):
-        yield Found("T1", told)
+        yield InvariantBreach("T1", told)
     yield from looked_at(evidence, program, desk.registry.library.speaker, reader)
 
 
-def program_of(desk: Desk, header: Header) -> Program:
+def program_of(desk: CallContext, header: InstanceHeader) -> Program:
     """What runs a document."""
     return desk.registry.get(header.tenant, header.definition, header.definition_version)
 
 
-def of_workflows(desk: Desk, rules: Collection[str]) -> list[Violation]:
+def of_workflows(desk: CallContext, rules: Collection[str]) -> list[Violation]:
     """What is wrong with the published workflows of documents that a tenant has, and with those that all share."""
     library = desk.registry.library
     items = []
@@ -104,7 +106,7 @@ def of_workflows(desk: Desk, rules: Collection[str]) -> list[Violation]:
     return items
 
 
-def violation(found: Found, header: Header) -> Violation:
+def violation(found: InvariantBreach, header: InstanceHeader) -> Violation:
     """A finding about a document, for display."""
     return _violation(
         found,
@@ -115,7 +117,7 @@ def violation(found: Found, header: Header) -> Violation:
 
 
 def _violation(
-    found: Found, *, document: str = "", instance: InstanceId | None = None, definition: str = ""
+    found: InvariantBreach, *, document: str = "", instance: InstanceId | None = None, definition: str = ""
 ) -> Violation:
     rule = RULES[found.rule]
     return Violation(

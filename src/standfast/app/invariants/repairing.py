@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from standfast.app.desk import Desk
+from standfast.app.desk import CallContext
 from standfast.app.invariants.evidence import Evidence
 from standfast.app.invariants.looks import differences, places, sequence, work
 from standfast.app.invariants.patrol import batch, evidences, program_of, violation
-from standfast.app.invariants.rules import Found
+from standfast.app.invariants.rules import InvariantBreach
 from standfast.app.invariants.views import Mended
-from standfast.app.invariants.walk import Walk
+from standfast.app.invariants.walk import HistoryReplay
 from standfast.app.repairs import reenqueued
 from standfast.app.rights import check_repairer
 from standfast.errors import ConflictError, NotFoundError
@@ -20,19 +20,19 @@ from standfast.kernel.history import ROWS_REBUILT, StoredEvent
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.rows import Record, RowKind, writing_of
 from standfast.machine.runs import repair_commands as r
-from standfast.store.port import LostRaceError, Parts
-from standfast.store.shapes import Change, Header, Told
+from standfast.store.port import LostRaceError, StoreParts
+from standfast.store.shapes import CommittedRows, InstanceChange, InstanceHeader
 
 
 class _Plan(msgspec.Struct, frozen=True):
     """What has to be written."""
 
-    header: Header
+    header: InstanceHeader
     """As it is stored."""
-    right: Header
+    right: InstanceHeader
     """As the history tells it."""
     kinds: Sequence[RowKind[Record]]
-    told: Sequence[Told]
+    told: Sequence[CommittedRows]
     is_misplaced: bool
     """Whether the row or the snapshot says something else than the history."""
     withdrawn: list[int]
@@ -44,7 +44,7 @@ class _Plan(msgspec.Struct, frozen=True):
         return not (self.kinds or self.withdrawn or self.is_misplaced)
 
 
-def repaired(desk: Desk, identity: InstanceId, reason: str) -> Mended:
+def repaired(desk: CallContext, identity: InstanceId, reason: str) -> Mended:
     """Set a document right as far as its history tells how; what was done stands in the history, with who asked for it and why."""
     for evidence, _ in evidences(desk, [identity]):
         plan = _planned(desk, evidence)
@@ -65,10 +65,10 @@ def repaired(desk: Desk, identity: InstanceId, reason: str) -> Mended:
     )
 
 
-def _planned(desk: Desk, evidence: Evidence) -> _Plan:
+def _planned(desk: CallContext, evidence: Evidence) -> _Plan:
     program = program_of(desk, evidence.header)
-    broken: list[Found] = list(sequence(evidence))
-    walk = Walk(program, evidence.events)
+    broken: list[InvariantBreach] = list(sequence(evidence))
+    walk = HistoryReplay(program, evidence.events)
     if broken or not walk.is_whole:
         told = "; ".join(each.told for each in broken or walk.found)
         raise ConflictError(
@@ -82,7 +82,8 @@ def _planned(desk: Desk, evidence: Evidence) -> _Plan:
         right=_right(evidence, walk, desk) if is_misplaced else evidence.header,
         kinds=kinds,
         told=[
-            Told(at, [each for each in records if writing_of(type(each)).kind in kinds]) for at, records in walk.commits
+            CommittedRows(at, [each for each in records if writing_of(type(each)).kind in kinds])
+            for at, records in walk.commits
         ],
         is_misplaced=is_misplaced,
         withdrawn=[each.effect for each in found if each.effect is not None],
@@ -90,7 +91,7 @@ def _planned(desk: Desk, evidence: Evidence) -> _Plan:
     )
 
 
-def _right(evidence: Evidence, walk: Walk, desk: Desk) -> Header:
+def _right(evidence: Evidence, walk: HistoryReplay, desk: CallContext) -> InstanceHeader:
     """The row as the history tells it; it is another one also where only the snapshot was wrong."""
     status = program_of(desk, evidence.header).status(walk.state)
     return msgspec.structs.replace(
@@ -103,7 +104,7 @@ def _right(evidence: Evidence, walk: Walk, desk: Desk) -> Header:
     )
 
 
-def _carry_out(desk: Desk, parts: Parts, plan: _Plan, reason: str) -> None:
+def _carry_out(desk: CallContext, parts: StoreParts, plan: _Plan, reason: str) -> None:
     now, header, actor = desk.service.shared.clock.now(), plan.header, desk.request.actor
     event = StoredEvent(
         instance=header.id,
@@ -122,7 +123,7 @@ def _carry_out(desk: Desk, parts: Parts, plan: _Plan, reason: str) -> None:
     new = msgspec.structs.replace(
         plan.right, version=header.version + 1, commits=plan.right.commits + 1, updated_at=now
     )
-    change = Change(header=new, expected=header.version, events=[event], withdrawn=plan.withdrawn)
+    change = InstanceChange(header=new, expected=header.version, events=[event], withdrawn=plan.withdrawn)
     try:
         with parts.writer().unit() as unit:
             unit.load([desk.address(instance=header.id)])  # Locked before anything else is.

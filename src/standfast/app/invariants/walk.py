@@ -5,37 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from standfast.app.invariants.rules import Found
+from standfast.app.invariants.rules import InvariantBreach
 from standfast.errors import StandfastError
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.program import Program
 from standfast.kernel.rows import Record, merge
-from standfast.machine.graphs.graph import OK, Gate, Human, Join, Task
+from standfast.machine.graphs.graph import OK, GateOp, HumanOp, JoinOp, TaskOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.graphs.kinds.task import WEBHOOK
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs import events as e
 from standfast.machine.runs.document import Data
 from standfast.machine.runs.fields import is_same
-from standfast.machine.runs.state import ROOT, State
+from standfast.machine.runs.state import ROOT, RunState
 from standfast.machine.runs.windows import index_of, window_of
-from standfast.store.shapes import Told
+from standfast.store.shapes import CommittedRows
 
 Visit = tuple[str, str, int, int | None]
 """A token, a node, the how manieth time, and the step that is repeated."""
 
 
-class Walk:
+class HistoryReplay:
     """The fold of a document's history. It ends at the first event that cannot have followed from those before it."""
 
     def __init__(self, program: Program, events: Sequence[StoredEvent]) -> None:
         assert isinstance(program.decider, GraphMachine)
         self._program, self._machine = program, program.decider
-        self.state = State()
-        self.found: list[Found] = []
+        self.state = RunState()
+        self.found: list[InvariantBreach] = []
         self.is_whole = True
         """Whether all events could be folded."""
-        self.commits: list[Told] = []
+        self.commits: list[CommittedRows] = []
         """What the commits say about rows, in order."""
         self.visits: dict[Visit, int] = {}
         """The steps that there were, by where they were."""
@@ -50,7 +50,7 @@ class Walk:
         """The steps that wrote versions. One that takes no time is told only after what it did."""
         self._approved: Data = {}
         """What gates have relied on since people could edit the document last, by field."""
-        self._changed_behind: list[tuple[str, Found]] = []
+        self._changed_behind: list[tuple[str, InvariantBreach]] = []
         """Changes of that, with their causes: only an amendment in place may have made them."""
         self._drift: tuple[str, str] | None = None
         """The cause of a change that only an amendment in place may have made, and what is wrong with it otherwise."""
@@ -69,14 +69,16 @@ class Walk:
                 return
             is_last = place + 1 == len(events) or events[place + 1].at != stored.at
             if is_last and records:
-                self.commits.append(Told(stored.at, merge(records)))
+                self.commits.append(CommittedRows(stored.at, merge(records)))
                 records = []
         known = {*self.visits.values(), *self._undoing}
         for version, step in self._writers.items():
             if step not in known:
-                self.found.append(Found("WF-09", f"version {version} was written by step {step}, which there was not"))
+                self.found.append(
+                    InvariantBreach("WF-09", f"version {version} was written by step {step}, which there was not")
+                )
         if self._drift is not None:
-            self.found.append(Found("WF-05", self._drift[1]))
+            self.found.append(InvariantBreach("WF-05", self._drift[1]))
         self.found += [found for _, found in self._changed_behind]
 
     def left_behind(self) -> str:
@@ -114,17 +116,17 @@ class Walk:
             self.state = self._machine.evolve(self.state, event)
         except (StandfastError, LookupError, AssertionError, AttributeError, TypeError, ValueError) as error:
             told = f"event {stored.sequence}, {stored.type}, does not follow from those before it: {error!r}"
-            self.found.append(Found("WF-15", told))
+            self.found.append(InvariantBreach("WF-15", told))
             return False
         if self.state.document is not None and isinstance(event, e.DocumentCreated | e.DocumentChanged):
             self._versions[event.version] = self.state.document.data
         return True
 
-    def _looked_at(self, stored: StoredEvent, event: e.Event) -> Iterator[Found]:
+    def _looked_at(self, stored: StoredEvent, event: e.Event) -> Iterator[InvariantBreach]:
         named = _named_in(event)
         if named not in {"", stored.actor}:
             told = f"event {stored.sequence}, {stored.type}, is by {named!r} and stored as that of {stored.actor!r}"
-            yield Found("K-01", told)
+            yield InvariantBreach("K-01", told)
         match event:
             case e.StepStarted():
                 yield from self._entered(event, event.node)
@@ -145,21 +147,21 @@ class Walk:
             case _:
                 pass
 
-    def _entered(self, event: e.StepStarted | e.StepCompleted, node: str) -> Iterator[Found]:
+    def _entered(self, event: e.StepStarted | e.StepCompleted, node: str) -> Iterator[InvariantBreach]:
         visit = (event.token, node, event.visit, event.retry_of)
         other = self.visits.setdefault(visit, event.step)
         if other != event.step:
-            rule = "WF-16" if isinstance(self._routes.node(node).op, Join) else "WF-02"
+            rule = "WF-16" if isinstance(self._routes.node(node).op, JoinOp) else "WF-02"
             told = (
                 f"steps {other} and {event.step} are both visit {event.visit} of {node!r} by the token {event.token!r}"
             )
-            yield Found(rule, told)
+            yield InvariantBreach(rule, told)
 
-    def _ended(self, stored: StoredEvent, event: e.StepCompleted) -> Iterator[Found]:
+    def _ended(self, stored: StoredEvent, event: e.StepCompleted) -> Iterator[InvariantBreach]:
         if event.node:
             yield from self._entered(event, event.node)
         if event.step in self._completed:
-            yield Found("WF-02", f"step {event.step} is completed twice")
+            yield InvariantBreach("WF-02", f"step {event.step} is completed twice")
         self._completed.add(event.step)
         step = self.state.open.get(event.step)
         node = event.node or ("" if step is None else step.node)
@@ -167,25 +169,25 @@ class Walk:
             missing = _missing_evidence(event.output)
             if missing:
                 told = f"the request of step {event.step} at {node!r} was answered, and {', '.join(missing)} of its evidence is gone"
-                yield Found("E1", told)
+                yield InvariantBreach("E1", told)
 
     def _is_answered_request(self, node: str, outcome: str) -> bool:
         """Whether a step has kept what came back of a request; without `into` its author wants nothing kept."""
         op = self._routes.node(node).op
-        return isinstance(op, Task) and op.work.handler == WEBHOOK and outcome == OK and self._routes.kept(node) != {}
+        return isinstance(op, TaskOp) and op.work.handler == WEBHOOK and outcome == OK and self._routes.kept(node) != {}
 
-    def _changed(self, stored: StoredEvent, event: e.DocumentChanged) -> Iterator[Found]:
+    def _changed(self, stored: StoredEvent, event: e.DocumentChanged) -> Iterator[InvariantBreach]:
         assert self.state.document is not None
         if event.step:
             self._writers[event.version] = event.step
         if event.version != self.state.document.version + 1:
-            yield Found("K-01", f"version {event.version} follows {self.state.document.version}")
+            yield InvariantBreach("K-01", f"version {event.version} follows {self.state.document.version}")
         hit = sorted(name for name, value in event.changes.items() if self._is_other(name, value))
         if hit:
             told = (
                 f"version {event.version} has changed {', '.join(hit)}, which a gate had relied on as it was approved"
             )
-            self._changed_behind.append((stored.cause, Found("G2", told)))
+            self._changed_behind.append((stored.cause, InvariantBreach("G2", told)))
         view = window_of(self._routes, self.state)
         action = index_of(self._routes).actions.get(event.action)
         may_be_own = bool(event.step) and action is not None and action.workflow_allowed
@@ -200,14 +202,14 @@ class Walk:
     def _is_other(self, name: str, value: object) -> bool:
         return name in self._approved and not is_same(self._approved[name], value)
 
-    def _arrived(self, what: str) -> Iterator[Found]:
+    def _arrived(self, what: str) -> Iterator[InvariantBreach]:
         """Nothing else of the document is under way when it passes a gate, or rests."""
         others = self._beside()
         if others:
             named = ", ".join(map(repr, sorted(others)))
-            yield Found("G1", f"{what} while {named} {'was' if len(others) == 1 else 'were'} under way")
+            yield InvariantBreach("G1", f"{what} while {named} {'was' if len(others) == 1 else 'were'} under way")
 
-    def _moved(self, stored: StoredEvent, event: e.DocumentMoved) -> Iterator[Found]:
+    def _moved(self, stored: StoredEvent, event: e.DocumentMoved) -> Iterator[InvariantBreach]:
         assert self.state.document is not None
         if event.how == "passed" and event.transition:
             yield from self._arrived(f"{event.transition!r} has let it pass")
@@ -224,40 +226,42 @@ class Walk:
         if event.how == "passed" and (
             transition is None or transition.target != event.status or status not in transition.sources
         ):
-            yield Found("N1", f"{event.transition!r} has moved it from {status!r} to {event.status!r}")
+            yield InvariantBreach("N1", f"{event.transition!r} has moved it from {status!r} to {event.status!r}")
         for number, each in self.state.document.approvals.items():
             slot = self._routes.node(each.node).region
             if event.how == "passed" and each.verdict == "void" and self._leads_to(slot, event.transition):
-                yield Found(
+                yield InvariantBreach(
                     "WF-03", f"{event.transition!r} has let it pass although the approval of step {number} is void"
                 )
 
-    def _sent_back(self, event: e.DocumentMoved) -> Iterator[Found]:
+    def _sent_back(self, event: e.DocumentMoved) -> Iterator[InvariantBreach]:
         """A rejection comes back from the gate of the slot that the document is in, and from no other."""
         document = self.state.document
         assert document is not None
         region = None if document.refused is None else index_of(self._routes).regions.get(document.refused.slot)
         op = None if region is None else self._routes.node(region.exit).op
-        transition = index_of(self._routes).transitions.get(op.transition) if isinstance(op, Gate) else None
+        transition = index_of(self._routes).transitions.get(op.transition) if isinstance(op, GateOp) else None
         if transition is None or document.status not in transition.sources:
-            yield Found("G1", f"a rejection has led it from {document.status!r} back to {event.status!r}")
+            yield InvariantBreach("G1", f"a rejection has led it from {document.status!r} back to {event.status!r}")
 
     def _leads_to(self, slot: str, transition: str) -> bool:
         region = index_of(self._routes).regions.get(slot)
         op = None if region is None else self._routes.node(region.exit).op
-        return isinstance(op, Gate) and op.transition == transition
+        return isinstance(op, GateOp) and op.transition == transition
 
-    def _applied(self, event: e.ApprovalsApplied) -> Iterator[Found]:
+    def _applied(self, event: e.ApprovalsApplied) -> Iterator[InvariantBreach]:
         document = self.state.document
         assert document is not None
         used_by = event.transition or event.slot
         for number in event.steps:
             approval = document.approvals.get(number)
             if approval is None or approval.verdict != "approved":
-                yield Found("WF-03", f"{used_by!r} used up the approval of step {number}, which does not stand")
+                yield InvariantBreach(
+                    "WF-03", f"{used_by!r} used up the approval of step {number}, which does not stand"
+                )
                 continue
             op = self._routes.node(approval.node).op
-            covers = set(op.covers) if isinstance(op, Human) else set()
+            covers = set(op.covers) if isinstance(op, HumanOp) else set()
             index = index_of(self._routes)
             names = covers or {*self._versions.get(approval.version, {}), *document.data} - index.free
             seen = self._versions.get(approval.version, {})
@@ -266,7 +270,7 @@ class Walk:
             changed = sorted(name for name in names if seen.get(name) != document.data.get(name))
             if changed:
                 told = f"step {number} approved version {approval.version}, and {', '.join(changed)} changed before the gate"
-                yield Found("WF-03", told)
+                yield InvariantBreach("WF-03", told)
 
 
 def _missing_evidence(output: object) -> list[str]:

@@ -15,9 +15,9 @@ from standfast.authoring.document.exchange import export_yaml
 from standfast.authoring.document.graph import graph_of
 from standfast.authoring.document.library import contract_names, ready_contract
 from standfast.authoring.document.picture import mermaid_of
-from standfast.authoring.document.problems import Problem
+from standfast.authoring.document.problems import BodyDiagnostic
 from standfast.authoring.document.scenarios import ScenarioResult, run_scenario
-from standfast.authoring.document.templates import Template, instantiate, read_template, template_names
+from standfast.authoring.document.templates import BodyTemplateFile, instantiate, read_template, template_names
 from standfast.authoring.document.validator import check_body, rebased
 from standfast.authoring.document.versions import (
     COMPILER_VERSION,
@@ -31,15 +31,15 @@ from standfast.authoring.document.ways import machine_edges
 __all__ = [
     "COMPILER_VERSION",
     "Body",
+    "BodyDiagnostic",
+    "BodyTemplateFile",
     "Contract",
     "ContractChange",
     "Difference",
     "Effective",
     "Envelope",
     "FieldChange",
-    "Problem",
     "ScenarioResult",
-    "Template",
     "advance_problem",
     "body_schema",
     "check_body",

@@ -10,16 +10,16 @@ from typing import Final, NamedTuple
 from standfast.authoring.document import body_format as b
 from standfast.authoring.document.contract_format import Contract
 from standfast.authoring.document.contract_loading import by_place, check_hash, given_text
-from standfast.authoring.document.drafting import Draft
+from standfast.authoring.document.drafting import PatchDraft
 from standfast.authoring.document.envelope import Envelope
 from standfast.authoring.document.expressions import Formulas, declared, read_formulas, writes_of
 from standfast.authoring.document.formulas import Related
 from standfast.authoring.document.node_checks import Chains, check_nodes
-from standfast.authoring.document.patch_checks import Shape, check_shape
-from standfast.authoring.document.problems import Problem, ordered
+from standfast.authoring.document.patch_checks import PatchShape, check_shape
+from standfast.authoring.document.problems import BodyDiagnostic, ordered
 from standfast.authoring.document.scenario_format import MOST_SCENARIOS
 from standfast.authoring.files.parsing import parse, shown
-from standfast.authoring.files.reading import EnoughError, Findings, Reader
+from standfast.authoring.files.reading import EnoughError, Findings, StructReader
 from standfast.authoring.files.schema import schema_of
 from standfast.authoring.files.tree import Fields, plain
 from standfast.authoring.files.values import empties
@@ -39,8 +39,8 @@ NOTHING: Final[dict[str, Contract]] = {}
 class Checked(NamedTuple):
     """A patch that was found sound, with all that was found out about it."""
 
-    draft: Draft
-    shape: Shape
+    draft: PatchDraft
+    shape: PatchShape
     formulas: Formulas
 
 
@@ -59,9 +59,9 @@ def examine(
     body: b.Body,
     *,
     related: Related = NOTHING,
-    reader: Reader | None = None,
+    reader: StructReader | None = None,
     chains: Chains = None,
-) -> tuple[dict[str, Checked], list[Problem]]:
+) -> tuple[dict[str, Checked], list[BodyDiagnostic]]:
     """The patches of a body, as far as they are sound, and everything that is wrong with it."""
     return _Examination(envelope, body, related, reader, chains=chains).run()
 
@@ -71,14 +71,14 @@ class Partly(NamedTuple):
 
     body: b.Body | None
     """None if not even its outline is there."""
-    reader: Reader
+    reader: StructReader
     mistakes: list[Diagnostic]
     """What is wrong with its form, by place."""
     plain: object
     """What the file says; None if it is no sound YAML or JSON."""
 
 
-def read_with_places(text: str | bytes, name: str) -> tuple[b.Body, Reader]:
+def read_with_places(text: str | bytes, name: str) -> tuple[b.Body, StructReader]:
     """The body of a file, and where its parts stand; DefinitionError with every mistake of its form."""
     read = read_partly(text)
     if read.mistakes or read.body is None:
@@ -89,7 +89,7 @@ def read_with_places(text: str | bytes, name: str) -> tuple[b.Body, Reader]:
 def read_partly(text: str | bytes) -> Partly:
     """The body of a file as far as it can be read, with every mistake of its form: nodes that cannot be read are `Unread`."""
     findings = Findings([])
-    reader = Reader(findings, noun="node", stand_in=_unread)
+    reader = StructReader(findings, noun="node", stand_in=_unread)
     body, told = None, None
     with suppress(EnoughError):
         tree = parse(given_text(text, "a body"), findings.found)
@@ -101,33 +101,33 @@ def read_partly(text: str | bytes) -> Partly:
     return Partly(body, reader, sorted(findings.found, key=by_place), told)
 
 
-def _unread(tree: Fields) -> b.Unread | None:
+def _unread(tree: Fields) -> b.UnreadNode | None:
     """What stands for a node that cannot be read, if it has a name; its type may be anything."""
     given = {name: plain(tree.fields[name].tree) for name in tree.fields.keys() & {"id", "into"}}
     name, into = given.get("id"), given.get("into")
     if not isinstance(name, str) or not name:
         return None
-    return b.Unread(id=name, into=into if isinstance(into, str) else None)
+    return b.UnreadNode(id=name, into=into if isinstance(into, str) else None)
 
 
 class _Examination:
     """Looks at one body."""
 
     def __init__(
-        self, envelope: Envelope, body: b.Body, related: Related, reader: Reader | None, *, chains: Chains
+        self, envelope: Envelope, body: b.Body, related: Related, reader: StructReader | None, *, chains: Chains
     ) -> None:
         self._chains = chains
         self._envelope = envelope
         self._body = body
         self._related: Mapping[str, Contract] = {envelope.entity_type: envelope.contract, **related}
         self._reader = reader
-        self._problems: list[Problem] = []
+        self._problems: list[BodyDiagnostic] = []
         self._slot = ""
         self._is_whole = True
 
-    def run(self) -> tuple[dict[str, Checked], list[Problem]]:
+    def run(self) -> tuple[dict[str, Checked], list[BodyDiagnostic]]:
         self._base()
-        drafts: dict[str, Draft] = {}
+        drafts: dict[str, PatchDraft] = {}
         for name, patch in sorted(self._body.slots.items()):
             self._slot = name
             slot = self._envelope.slots.get(name)
@@ -135,7 +135,7 @@ class _Examination:
                 self._unknown_slot(name)
             elif self._fits(patch):
                 self._is_whole = self._has_all(patch)
-                drafts[name] = Draft(slot, patch, self._report)
+                drafts[name] = PatchDraft(slot, patch, self._report)
         checked = {
             name: each for name, draft in drafts.items() if (each := self._patch(name, draft, drafts)) is not None
         }
@@ -144,7 +144,7 @@ class _Examination:
         found = ordered(self._problems)
         if len(found) > MOST_PROBLEMS:
             more = f"there are {len(found) - MOST_PROBLEMS} more; mend these first"
-            found[MOST_PROBLEMS:] = [Problem("too_many_findings", more)]
+            found[MOST_PROBLEMS:] = [BodyDiagnostic("too_many_findings", more)]
         return checked, found
 
     def _base(self) -> None:
@@ -179,7 +179,7 @@ class _Examination:
         read = {"nodes": len(patch.nodes or ()), "edges": len(patch.edges)}
         return all(len(self._reader.items(patch, field)) == count for field, count in read.items())
 
-    def _patch(self, name: str, draft: Draft, drafts: Mapping[str, Draft]) -> Checked | None:
+    def _patch(self, name: str, draft: PatchDraft, drafts: Mapping[str, PatchDraft]) -> Checked | None:
         self._slot = name
         for field, then in empties(draft.patch):
             self._report("empty", empty_words(f"`{field}` of {shown(name)}", then), part=draft.patch, field=field)
@@ -216,7 +216,7 @@ class _Examination:
                 told = f"the scenario {shown(each.name)} has {len(each.acts)} acts, and {MOST_SCENARIOS} is the most; make it shorter"
                 self._report("too_many", told, part=each, field="acts")
 
-    def _unique(self, drafts: Mapping[str, Draft]) -> None:
+    def _unique(self, drafts: Mapping[str, PatchDraft]) -> None:
         """Ids are unique over the whole graph; those of the envelope no edge of a patch can have."""
         edges = {slot: {edge.id: edge for edge in draft.edges} for slot, draft in drafts.items()}
         counts = Counter(name for each in edges.values() for name in each)
@@ -247,4 +247,4 @@ class _Examination:
                 part, field, inner = self._body, "slots", self._slot
             place = self._reader.inner(part, field, inner) if inner else self._reader.at(part, field)
             position = str(self._reader.within(part, field, path) if path else place)
-        self._problems.append(Problem(code, message, position, slot=self._slot, node=node, edge=edge))
+        self._problems.append(BodyDiagnostic(code, message, position, slot=self._slot, node=node, edge=edge))

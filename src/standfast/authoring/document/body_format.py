@@ -83,7 +83,7 @@ class FlatRule(_Part, frozen=True, kw_only=True):
     outcome: Annotated[Name | None, Meta(description="The word that the node is left by, for `outcome`.")] = None
 
 
-class Retry(_Part, frozen=True, kw_only=True):
+class BodyRetry(_Part, frozen=True, kw_only=True):
     """How often a call is made, and how long is waited in between."""
 
     attempts: Annotated[int, Meta(ge=1, le=1_000_000, description="Calls in all, the first one included.")] = 5
@@ -105,7 +105,7 @@ class _Node(_Part, frozen=True, kw_only=True, tag_field="type"):
     window: Annotated[Window | None, Meta(description="A window for this node alone, stricter than the slot's.")] = None
 
 
-class Action(_Node, frozen=True, kw_only=True, tag="action"):
+class ActionNode(_Node, frozen=True, kw_only=True, tag="action"):
     """Does something to the document, by an action of its contract, or to another one. A policy gate stands before it. Left by `ok`, `denied`, `error`."""
 
     action: Annotated[
@@ -123,11 +123,11 @@ class Action(_Node, frozen=True, kw_only=True, tag="action"):
         Name | None, Meta(description="The action that takes it back, where its branch turns out to be in vain.")
     ] = None
     retry: Annotated[
-        Retry | None, Meta(description="How its handler is called again; without it, as the setting `retry` says.")
+        BodyRetry | None, Meta(description="How its handler is called again; without it, as the setting `retry` says.")
     ] = None
 
 
-class Approval(_Node, frozen=True, kw_only=True, tag="approval"):
+class ApprovalNode(_Node, frozen=True, kw_only=True, tag="approval"):
     """Asks people, who see the document as it is now. Left by `approved`, `rejected`, `timeout`, `error`."""
 
     approvers: Annotated[list[Approver], some("Who is asked.", empty="nobody could decide")] | UnsetType = UNSET
@@ -187,11 +187,11 @@ class ConditionNode(_Node, frozen=True, kw_only=True, tag="condition"):
     expression: Annotated[Condition | None, Meta(description="What is asked; without it, the edges ask.")] = None
 
 
-class ParallelSplit(_Node, frozen=True, kw_only=True, tag="parallel_split"):
+class ParallelSplitNode(_Node, frozen=True, kw_only=True, tag="parallel_split"):
     """Goes on in several branches at once, one for each edge whose condition holds. Left by `error` if none does."""
 
 
-class ParallelJoin(_Node, frozen=True, kw_only=True, tag="parallel_join"):
+class ParallelJoinNode(_Node, frozen=True, kw_only=True, tag="parallel_join"):
     """Waits for the branches of its split. Left by `ok`, `none`, `abort`."""
 
     mode: Annotated[Literal["all", "any"], Meta(description="For all of them, or for the first.")] = "all"
@@ -215,7 +215,7 @@ class ParallelJoin(_Node, frozen=True, kw_only=True, tag="parallel_join"):
     ] = None
 
 
-class ForEach(ParallelSplit, frozen=True, kw_only=True, tag="for_each"):
+class ForEachNode(ParallelSplitNode, frozen=True, kw_only=True, tag="for_each"):
     """Goes on in a branch for each item of a list, all of them by the one edge that leaves it. Its branches meet like those of a split."""
 
     items: Annotated[Name, Meta(description="The list: an expression, such as entity.lines.")]
@@ -232,7 +232,7 @@ class ForEach(ParallelSplit, frozen=True, kw_only=True, tag="for_each"):
     ] = "fail"
 
 
-class WaitTimer(_Node, frozen=True, kw_only=True, tag="wait_timer"):
+class WaitTimerNode(_Node, frozen=True, kw_only=True, tag="wait_timer"):
     """Waits for a time, until an instant, or for the next time of a calendar rule: one of the three."""
 
     duration: Annotated[Duration | None, Meta(description="How long.")] = None
@@ -244,7 +244,7 @@ class WaitTimer(_Node, frozen=True, kw_only=True, tag="wait_timer"):
     time_zone: Annotated[Name | None, Meta(description="Whose clock `cron` means; without it, UTC.")] = None
 
 
-class WaitEvent(_Node, frozen=True, kw_only=True, tag="wait_event"):
+class WaitEventNode(_Node, frozen=True, kw_only=True, tag="wait_event"):
     """Waits for an event from outside. Left by `event`, `timeout`, `error`."""
 
     event: Annotated[Name, Meta(description="The name that it is published under.")]
@@ -256,7 +256,7 @@ class WaitEvent(_Node, frozen=True, kw_only=True, tag="wait_event"):
     into: Annotated[Context | None, Meta(description="The name under context. that keeps what it brings.")] = None
 
 
-class WebhookOut(_Node, frozen=True, kw_only=True, tag="webhook_out"):
+class WebhookNode(_Node, frozen=True, kw_only=True, tag="webhook_out"):
     """Sends an HTTP request, outside of any transaction. Left by `ok` or `error`; without `await` at once, by `ok`."""
 
     url: Annotated[Name, Meta(description="The address, a text with holes.")]
@@ -276,7 +276,7 @@ class WebhookOut(_Node, frozen=True, kw_only=True, tag="webhook_out"):
     into: Annotated[Context | None, Meta(description="The name under context. that keeps the answer.")] = None
 
 
-class Notification(_Node, frozen=True, kw_only=True, tag="notification"):
+class NotificationNode(_Node, frozen=True, kw_only=True, tag="notification"):
     """Tells people something."""
 
     to: Annotated[list[Name], Meta(min_length=1, description="Users, addresses, role:<name>; texts with holes.")]
@@ -290,20 +290,20 @@ class Notification(_Node, frozen=True, kw_only=True, tag="notification"):
     )
 
 
-class Script(_Node, frozen=True, kw_only=True, tag="script"):
+class ScriptNode(_Node, frozen=True, kw_only=True, tag="script"):
     """Computes a value by an expression."""
 
     formula: Annotated[Formula, Meta(description="The expression.")]
     into: Annotated[Context | None, Meta(description="The name under context. that keeps the value.")] = None
 
 
-class Rule(_Node, frozen=True, kw_only=True, tag="rule"):
+class RuleNode(_Node, frozen=True, kw_only=True, tag="rule"):
     """Judges the document by flat rules. Left by `ok`, `blocked`, or the word of a rule."""
 
     rules: Annotated[list[FlatRule], Meta(min_length=1, description="The rules, in order.")]
 
 
-class Task(_Node, frozen=True, kw_only=True, tag="task"):
+class TaskNode(_Node, frozen=True, kw_only=True, tag="task"):
     """Calls a handler of the application: a kind of step that it brings itself. Left by `ok` or `error`."""
 
     handler: Annotated[Name, Meta(description="The name of the handler.")]
@@ -312,7 +312,7 @@ class Task(_Node, frozen=True, kw_only=True, tag="task"):
         Annotated[int, Meta(ge=1, le=1_000_000)] | None, Meta(description="Calls in all, where `retry` is not given.")
     ] = None
     retry: Annotated[
-        Retry | None, Meta(description="How the call is made again; without it, as the setting `retry` says.")
+        BodyRetry | None, Meta(description="How the call is made again; without it, as the setting `retry` says.")
     ] = None
     timeout: Annotated[Duration | None, Meta(description="How long one call may take.")] = None
     into: Annotated[Context | None, Meta(description="The name under context. that keeps its answer.")] = None
@@ -322,7 +322,7 @@ class Task(_Node, frozen=True, kw_only=True, tag="task"):
     ] = None
 
 
-class Call(_Node, frozen=True, kw_only=True, tag="call"):
+class CallNode(_Node, frozen=True, kw_only=True, tag="call"):
     """Starts another workflow and waits for its end; it is cancelled if that is not waited for any more. Left by `ok`, `error`, `timeout`."""
 
     workflow: Annotated[Name, Meta(description="The workflow: a saga or a process.")]
@@ -338,27 +338,27 @@ class Call(_Node, frozen=True, kw_only=True, tag="call"):
     ] = False
 
 
-class Unread(_Node, frozen=True, kw_only=True, tag="unread"):
+class UnreadNode(_Node, frozen=True, kw_only=True, tag="unread"):
     """Stands for a node that cannot be read, so that edges and expressions which name it are not wrong by that. No file has one."""
 
     into: Context | None = None
 
 
 PatchNode: TypeAlias = (
-    Action
-    | Approval
+    ActionNode
+    | ApprovalNode
     | ConditionNode
-    | ParallelSplit
-    | ForEach
-    | ParallelJoin
-    | WaitTimer
-    | WaitEvent
-    | WebhookOut
-    | Notification
-    | Script
-    | Rule
-    | Task
-    | Call
+    | ParallelSplitNode
+    | ForEachNode
+    | ParallelJoinNode
+    | WaitTimerNode
+    | WaitEventNode
+    | WebhookNode
+    | NotificationNode
+    | ScriptNode
+    | RuleNode
+    | TaskNode
+    | CallNode
 )
 
 

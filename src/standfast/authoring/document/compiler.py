@@ -9,12 +9,12 @@ from standfast.authoring.document.assembly import merged
 from standfast.authoring.document.body_checks import NOTHING
 from standfast.authoring.document.body_format import Body
 from standfast.authoring.document.contract_format import Contract
-from standfast.authoring.document.effective import Effective, Gates, Header, JoinRequirement, sealed
+from standfast.authoring.document.effective import ArtifactHeader, Effective, Gates, JoinRequirement, sealed
 from standfast.authoring.document.envelope import Envelope
 from standfast.authoring.document.ids import ENVELOPE
 from standfast.authoring.document.merging import Merger
 from standfast.authoring.document.node_checks import Chains
-from standfast.authoring.document.parts import Edge, Node
+from standfast.authoring.document.parts import EnvelopeEdge, EnvelopeNode
 from standfast.authoring.document.proof import check_envelope, prove_gates
 from standfast.authoring.document.versions import COMPILER_VERSION
 from standfast.errors import DefinitionError
@@ -71,32 +71,34 @@ def artifact(envelope: Envelope, merger: Merger) -> Effective:
         stable=_stable(envelope, nodes),
         slot_map=slot_map,
         gates=Gates(required=required, present=[name for name in order if name in set(required)], is_valid=True),
-        header=Header(nodes=len(nodes), edges=len(edges), order=len(order), slot_map_hash=canonical_hash(slot_map)),
+        header=ArtifactHeader(
+            nodes=len(nodes), edges=len(edges), order=len(order), slot_map_hash=canonical_hash(slot_map)
+        ),
     )
 
 
-def _lists(nodes: Mapping[str, Node], tried: list[Edge]) -> dict[str, list[str]]:
+def _lists(nodes: Mapping[str, EnvelopeNode], tried: list[EnvelopeEdge]) -> dict[str, list[str]]:
     lists: dict[str, list[str]] = {name: [] for name in nodes}
     for edge in tried:
         lists[edge.source].append(edge.id)
     return lists
 
 
-def _back_lists(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> dict[str, list[str]]:
+def _back_lists(nodes: Mapping[str, EnvelopeNode], edges: Mapping[str, EnvelopeEdge]) -> dict[str, list[str]]:
     lists: dict[str, list[str]] = {name: [] for name in nodes}
     for edge in edges.values():
         lists[edge.target].append(edge.id)
     return lists
 
 
-def _stable(envelope: Envelope, nodes: Mapping[str, Node]) -> list[str]:
+def _stable(envelope: Envelope, nodes: Mapping[str, EnvelopeNode]) -> list[str]:
     """The nodes of stable slots, with the state before and the gate behind: a slot that nobody filled protects too."""
     slots = {name: slot for name, slot in envelope.slots.items() if slot.stable}
     ends = {end for slot in slots.values() for end in (slot.entry, slot.exit)}
     return [name for name, node in nodes.items() if node.slot in slots or (node.slot == ENVELOPE and name in ends)]
 
 
-def _order(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> list[str]:
+def _order(nodes: Mapping[str, EnvelopeNode], edges: Mapping[str, EnvelopeEdge]) -> list[str]:
     """The nodes in topological order, rework apart; the lowest id first wherever there is a choice."""
     counts = dict.fromkeys(nodes, 0)
     out: dict[str, list[str]] = {name: [] for name in nodes}

@@ -29,17 +29,17 @@ from standfast.authoring.document.envelope import direct_edges
 from standfast.authoring.document.formulas import RESERVED, Language, Stored, schema_type
 from standfast.authoring.document.windows import is_stricter
 from standfast.authoring.files.parsing import shown
-from standfast.authoring.files.reading import Findings, Reader
+from standfast.authoring.files.reading import Findings, StructReader
 from standfast.authoring.files.values import Formula, empties, milliseconds
 from standfast.errors import Diagnostic, ExpressionError
 from standfast.expressions import Expression
 from standfast.expressions.suggestions import suggestion
 from standfast.expressions.values import Kind
-from standfast.machine.graphs.document import Field as MachineField
+from standfast.machine.graphs.document import DocumentField as MachineField
 from standfast.machine.graphs.document_checks import DEEPEST_FIELDS, in_order
 from standfast.machine.graphs.findings import empty_words, name_findings, time_findings, work_findings
 from standfast.machine.graphs.forms import form_faults
-from standfast.machine.graphs.work import Work
+from standfast.machine.graphs.work import HandlerCall
 from standfast.machine.runs.fields import value_faults
 
 KEPT: Final = frozenset({"pass", "reject", "again", "amend", "timeout", "ok", "amended"})
@@ -62,7 +62,7 @@ _BUILT_IN: Final = ("create", "update", "amend", "discard")
 class ContractChecks:
     """Checks one contract."""
 
-    def __init__(self, contract: Contract, reader: Reader, findings: Findings) -> None:
+    def __init__(self, contract: Contract, reader: StructReader, findings: Findings) -> None:
         self._contract = contract
         self._life = contract.lifecycle
         self._reader = reader
@@ -329,7 +329,7 @@ class ContractChecks:
                 self._find("duplicate_action", f"there are several {shown(action.name)}; keep one", action, "name")
             seen.add(action.name)
             if action.handler is not None:
-                work = Work(handler=action.handler)
+                work = HandlerCall(handler=action.handler)
                 self._faults(work_findings(action.name, shown(action.name), work, least_calls=1), action, "handler")
             self._payload(action)
 

@@ -277,7 +277,7 @@ class Policy(_Part, frozen=True, kw_only=True):
     )
 
 
-class Limits(_Part, frozen=True, kw_only=True):
+class ContractLimits(_Part, frozen=True, kw_only=True):
     """How far the workflow of one document may go, whatever an organisation puts into its slots."""
 
     visits: Annotated[
@@ -321,7 +321,9 @@ class Contract(_Part, frozen=True, kw_only=True):
         bool,
         Meta(description="Whether a tenant may publish a contract of its own for the type, if all share this one."),
     ] = False
-    limits: Annotated[Limits, Meta(description="How far the workflow of one document may go.")] = Limits()
+    limits: Annotated[ContractLimits, Meta(description="How far the workflow of one document may go.")] = (
+        ContractLimits()
+    )
     hash: Annotated[
         Name | None, Meta(description="Written by an export; what was changed since is refused until it is removed.")
     ] = None

@@ -10,7 +10,7 @@ import msgspec
 from standfast.authoring.document.contract_checks import ContractChecks
 from standfast.authoring.document.contract_format import Contract
 from standfast.authoring.files.parsing import parse
-from standfast.authoring.files.reading import EnoughError, Findings, Reader
+from standfast.authoring.files.reading import EnoughError, Findings, StructReader
 from standfast.authoring.files.schema import schema_of
 from standfast.errors import ConfigurationError, DefinitionError, Diagnostic, PayloadError, indefinite
 from standfast.kernel.canonical import canonical_hash
@@ -64,7 +64,7 @@ def by_place(finding: Diagnostic) -> tuple[int, int]:
     return int(line or 0), int(column or 0)
 
 
-def check_hash(part: msgspec.Struct, given: str | None, reader: Reader, findings: Findings) -> None:
+def check_hash(part: msgspec.Struct, given: str | None, reader: StructReader, findings: Findings) -> None:
     """Find a file that was exported and changed since."""
     try:
         actual = content_hash(part)
@@ -82,7 +82,7 @@ def _read(text: str | bytes, findings: Findings) -> Contract | None:
     tree = parse(text, findings.found)
     if tree is None:
         return None
-    reader = Reader(findings, noun="field")
+    reader = StructReader(findings, noun="field")
     contract = reader.read(Contract, tree)
     if contract is None:
         return None

@@ -9,13 +9,13 @@ import msgspec
 
 from standfast.authoring.document.effective import Effective
 from standfast.authoring.document.ids import ENVELOPE
-from standfast.authoring.document.parts import Edge, Node
+from standfast.authoring.document.parts import EnvelopeEdge, EnvelopeNode
 
 UNTOUCHED: Final = "no customisation"
 Sign = Literal["+", "-", "~"]
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class WorkflowChange(msgspec.Struct, frozen=True, kw_only=True):
     """One difference."""
 
     sign: Sign
@@ -32,7 +32,7 @@ class SlotDifference(msgspec.Struct, frozen=True, kw_only=True):
     """What differs in one slot."""
 
     slot: str
-    changes: list[Change]
+    changes: list[WorkflowChange]
 
     @property
     def is_untouched(self) -> bool:
@@ -69,7 +69,7 @@ def diff(old: Effective, new: Effective) -> Difference:
     return Difference(entity_type=new.entity_type, old_hash=old.hash, new_hash=new.hash, slots=groups)
 
 
-def _nodes(old: Effective, new: Effective) -> Iterator[Change]:
+def _nodes(old: Effective, new: Effective) -> Iterator[WorkflowChange]:
     before, after = old.nodes_by_id, new.nodes_by_id
     for name in sorted(before.keys() | after.keys()):
         if name not in before:
@@ -82,7 +82,7 @@ def _nodes(old: Effective, new: Effective) -> Iterator[Change]:
         yield from _window(old, new, slot)
 
 
-def _node_changes(before: Node, after: Node) -> Iterator[Change]:
+def _node_changes(before: EnvelopeNode, after: EnvelopeNode) -> Iterator[WorkflowChange]:
     if before.window != after.window:
         yield _change("~", "window", after.id, f"{before.window} → {after.window}", after.slot)
     if before.type != after.type:
@@ -93,7 +93,7 @@ def _node_changes(before: Node, after: Node) -> Iterator[Change]:
             yield _change("~", "node", after.id, f"{field}: {_shown(was)} → {_shown(is_now)}", after.slot)
 
 
-def _window(old: Effective, new: Effective, slot: str) -> Iterator[Change]:
+def _window(old: Effective, new: Effective, slot: str) -> Iterator[WorkflowChange]:
     """A window that a patch has made stricter for the whole slot."""
     default = {each.id: each.window for each in old.contract.slots}.get(slot)
     proxy = f"sys:{slot}:in"
@@ -102,7 +102,7 @@ def _window(old: Effective, new: Effective, slot: str) -> Iterator[Change]:
         yield _change("~", "window", slot, f"{default} → {now}", slot)
 
 
-def _edges(old: Effective, new: Effective) -> Iterator[Change]:
+def _edges(old: Effective, new: Effective) -> Iterator[WorkflowChange]:
     before, after = old.edges_by_id, new.edges_by_id
     for name in sorted(before.keys() | after.keys()):
         if name not in before:
@@ -114,7 +114,7 @@ def _edges(old: Effective, new: Effective) -> Iterator[Change]:
             yield _change("~", "edge", name, told, after[name].provenance)
 
 
-def _of(changes: Iterable[Change], slot: str, workflows: tuple[Effective, Effective]) -> list[Change]:
+def _of(changes: Iterable[WorkflowChange], slot: str, workflows: tuple[Effective, Effective]) -> list[WorkflowChange]:
     """The changes that belong to a slot: those that come from it, and the direct edge that its patch replaces."""
     ends = {f"edge:{each.entry}->{each.exit}": each.id for workflow in workflows for each in workflow.contract.slots}
     return [
@@ -124,16 +124,18 @@ def _of(changes: Iterable[Change], slot: str, workflows: tuple[Effective, Effect
     ]
 
 
-def _change(sign: Sign, what: Literal["node", "edge", "window"], name: str, told: str, provenance: str) -> Change:  # noqa: PLR0917 - the fields of a change
-    return Change(sign=sign, what=what, id=name, told=told, provenance=provenance)
+def _change(  # noqa: PLR0917 - the fields of a change
+    sign: Sign, what: Literal["node", "edge", "window"], name: str, told: str, provenance: str
+) -> WorkflowChange:
+    return WorkflowChange(sign=sign, what=what, id=name, told=told, provenance=provenance)
 
 
-def _node_told(node: Node) -> str:
+def _node_told(node: EnvelopeNode) -> str:
     title = str(node.config.get("title", "") or node.config.get("action", ""))
     return f"{node.type}{f' {title!r}' if title else ''}, {node.window}"
 
 
-def _edge_told(edge: Edge) -> str:
+def _edge_told(edge: EnvelopeEdge) -> str:
     asks = "" if edge.when is None else f" when {edge.when.get('source')}"
     return f"{edge.source} -[{edge.on}]-> {edge.target}{asks}"
 

@@ -10,7 +10,7 @@ import msgspec
 from standfast.authoring.document.contract_format import Contract
 from standfast.authoring.document.document_spec import fields_of
 from standfast.machine.graphs.audiences import MASKED
-from standfast.machine.graphs.document import Field
+from standfast.machine.graphs.document import DocumentField
 
 _ABSENT: Final = object()
 
@@ -44,7 +44,7 @@ class _Reader(msgspec.Struct, frozen=True):
 
     roles: frozenset[str] | None
 
-    def is_blind_to(self, field: Field | None) -> bool:
+    def is_blind_to(self, field: DocumentField | None) -> bool:
         """Whether the values of a field are not shown."""
         if field is None:
             return False
@@ -53,7 +53,7 @@ class _Reader(msgspec.Struct, frozen=True):
 
 
 def _object(  # noqa: PLR0917 - two objects and where they are
-    fields: Mapping[str, Field],
+    fields: Mapping[str, DocumentField],
     old: Mapping[str, object],
     new: Mapping[str, object],
     at: str,
@@ -70,7 +70,7 @@ def _object(  # noqa: PLR0917 - two objects and where they are
 
 
 def _value(  # noqa: PLR0917 - two values and where they are
-    field: Field | None, old: object, new: object, at: str, reader: _Reader, *, is_masked: bool
+    field: DocumentField | None, old: object, new: object, at: str, reader: _Reader, *, is_masked: bool
 ) -> Iterator[FieldChange]:
     if old is new or (type(old) is type(new) and old == new):
         return
@@ -90,7 +90,7 @@ def _value(  # noqa: PLR0917 - two values and where they are
 
 
 def _changed(  # noqa: PLR0917 - two values and where they are
-    field: Field | None, old: object, new: object, at: str, reader: _Reader, *, is_masked: bool
+    field: DocumentField | None, old: object, new: object, at: str, reader: _Reader, *, is_masked: bool
 ) -> FieldChange:
     how: Literal["added", "removed", "changed"] = "changed"
     if old is _ABSENT or new is _ABSENT:
@@ -101,15 +101,15 @@ def _changed(  # noqa: PLR0917 - two values and where they are
     return FieldChange(field=at, how=how, old=before, new=after, is_masked=is_masked)
 
 
-def _shown(field: Field | None, value: object, reader: _Reader) -> object:
+def _shown(field: DocumentField | None, value: object, reader: _Reader) -> object:
     """A value that came or went as a whole, without the parts of it that are not shown."""
     match field, value:
-        case Field(type="object", fields=fields), Mapping():
+        case DocumentField(type="object", fields=fields), Mapping():
             return {
                 name: MASKED if reader.is_blind_to(fields.get(name)) else _shown(fields.get(name), each, reader)
                 for name, each in value.items()
             }
-        case Field(type="list", items=item), list():
+        case DocumentField(type="list", items=item), list():
             return [MASKED if reader.is_blind_to(item) else _shown(item, each, reader) for each in value]
         case _:
             return value

@@ -72,7 +72,7 @@ def verb(contract: Contract, action: str) -> str:
     return action.removeprefix(f"{contract.entity_type}.")
 
 
-def fields_of(contract: Contract) -> dict[str, d.Field]:
+def fields_of(contract: Contract) -> dict[str, d.DocumentField]:
     """The fields of documents; a computed one is for nobody who may not see what it reads."""
     language = Language(contract, schema_type(contract), {})
     system = set(contract.system_fields)
@@ -80,9 +80,9 @@ def fields_of(contract: Contract) -> dict[str, d.Field]:
     return with_sources(given)
 
 
-def _field(field: Field, language: Language, *, is_system: bool = False) -> d.Field:
+def _field(field: Field, language: Language, *, is_system: bool = False) -> d.DocumentField:
     kind = cast("d.FieldType", type(field).__struct_config__.tag)
-    return d.Field(
+    return d.DocumentField(
         type=kind,
         required=field.required,
         values=tuple(field.values) if isinstance(field, EnumField) else (),
@@ -105,11 +105,11 @@ def _times(field: Field, language: Language) -> Stored | None:
     return language.mapping(field.times) if isinstance(field, ComputedField) and field.times is not None else None
 
 
-def _transition(effective: Effective, transition: LifecycleTransition) -> d.Transition:
+def _transition(effective: Effective, transition: LifecycleTransition) -> d.DocumentTransition:
     """What begins by itself does so only where an organisation has put something before its gate."""
     slots = [slot.id for slot in effective.contract.slots if slot.exit == gate_id(transition.name)]
     is_filled = any(proxy_id(slot, IN) in effective.nodes_by_id for slot in slots)
-    return d.Transition(
+    return d.DocumentTransition(
         name=transition.name,
         sources=tuple(transition.sources),
         target=transition.to,

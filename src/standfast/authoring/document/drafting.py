@@ -48,7 +48,7 @@ class DraftEdge(msgspec.Struct, frozen=True, kw_only=True):
         return self.priority, self.id
 
 
-class Draft:
+class PatchDraft:
     """One patch, written out."""
 
     def __init__(self, slot: Slot, patch: b.Patch, report: Report) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from standfast.authoring.document.ids import local_name
-from standfast.authoring.rehearsal import DryRun, Rehearsal, Script, Terms, Walk
+from standfast.authoring.rehearsal import Assumptions, DryRun, DryRunPath, SimulationTerms, Simulator
 from standfast.authoring.rehearsal.dry_run import End, refused
 from standfast.kernel.actor import Actor
 from standfast.kernel.facts import SETTINGS_FACT, SupposedFacts
@@ -17,14 +17,14 @@ def dry_run(
     graph: Graph,
     given: CreateDocument,
     actor: Actor,
-    script: Script,
+    script: Assumptions,
     *,
     org: Data | None = None,
-    terms: Terms | None = None,
+    terms: SimulationTerms | None = None,
 ) -> DryRun:
     """Play a document as far as it goes; `org` are the settings of its organisation."""
-    bounds = terms or Terms()
-    stage = Rehearsal(graph, answers=script.answers, failing=script.failing, name=local_name, **bounds)
+    bounds = terms or SimulationTerms()
+    stage = Simulator(graph, answers=script.answers, failing=script.failing, name=local_name, **bounds)
     stage.facts = SupposedFacts({SETTINGS_FACT: org or {}})
     ends, reason = _Walk(stage, script, actor).to_end(given, actor)
     document = stage.document
@@ -38,10 +38,10 @@ def dry_run(
     )
 
 
-class _Walk(Walk):
+class _Walk(DryRunPath):
     """One document on its supposed way."""
 
-    def __init__(self, stage: Rehearsal, script: Script, actor: Actor) -> None:
+    def __init__(self, stage: Simulator, script: Assumptions, actor: Actor) -> None:
         super().__init__(stage, script)
         self._actor = actor
         self._seen: set[str] = set()

@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from standfast.authoring.document.contract_format import Contract, Window
-from standfast.authoring.document.parts import Edge, Node
+from standfast.authoring.document.parts import EnvelopeEdge, EnvelopeNode
 from standfast.errors import DefinitionError, Diagnostic
 from standfast.kernel.canonical import canonical_hash
 from standfast.kernel.defaults import with_default_texts
@@ -34,7 +34,7 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
     is_valid: bool
 
 
-class Header(msgspec.Struct, frozen=True, kw_only=True):
+class ArtifactHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Figures by which a stored artifact can be judged without loading it."""
 
     nodes: int
@@ -51,8 +51,8 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
     envelope_hash: str
     compiler_version: str
     contract: Contract
-    nodes_by_id: dict[str, Node]
-    edges_by_id: dict[str, Edge]
+    nodes_by_id: dict[str, EnvelopeNode]
+    edges_by_id: dict[str, EnvelopeEdge]
     adjacency: dict[str, list[str]]
     """For each node the ids of the edges that leave it, in the order in which they are tried."""
     reverse_adjacency: dict[str, list[str]]
@@ -65,7 +65,7 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
     slot_map: dict[str, str]
     """For each node the slot that it belongs to, or `envelope`."""
     gates: Gates
-    header: Header
+    header: ArtifactHeader
     graph_hash: str = ""
     """Over what a run follows: the same graph from another compiler has the same."""
     hash: str = ""

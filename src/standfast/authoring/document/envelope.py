@@ -13,7 +13,7 @@ import msgspec
 
 from standfast.authoring.document.contract_format import Contract, LifecycleTransition, Slot, Window
 from standfast.authoring.document.ids import END, START, edge_id, gate_id, state_id
-from standfast.authoring.document.parts import AMEND, AMENDED, OK, PASS, REJECT, TIMEOUT, Edge, Node
+from standfast.authoring.document.parts import AMEND, AMENDED, OK, PASS, REJECT, TIMEOUT, EnvelopeEdge, EnvelopeNode
 from standfast.authoring.document.windows import strictest
 from standfast.errors import Diagnostic
 from standfast.kernel.canonical import canonical_hash
@@ -28,8 +28,8 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     entity_type: str
     version: int
     """That of the lifecycle."""
-    nodes: dict[str, Node]
-    edges: dict[str, Edge]
+    nodes: dict[str, EnvelopeNode]
+    edges: dict[str, EnvelopeEdge]
     slots: dict[str, Slot]
     contract: Contract
     """What it was generated from; its fields are not part of the envelope's hash."""
@@ -96,21 +96,23 @@ def completes(contract: Contract, state: str) -> bool:
     return all(each.kind == "cancel" for each in contract.lifecycle.transitions if state in each.sources)
 
 
-def _nodes(contract: Contract) -> Iterator[Node]:
+def _nodes(contract: Contract) -> Iterator[EnvelopeNode]:
     life = contract.lifecycle
-    yield Node(id=START, type="start", window="editable")
+    yield EnvelopeNode(id=START, type="start", window="editable")
     for name, state in life.states.items():
         config: dict[str, object] = {"status": name}
         if state.timeout is not None:
             config |= {"timeout": state.timeout}
-        yield Node(id=state_id(name), type="state", window=state.window, config=config)
+        yield EnvelopeNode(id=state_id(name), type="state", window=state.window, config=config)
     for each in life.transitions:
         window = gate_window(contract, each)
-        yield Node(id=gate_id(each.name), type="lifecycle_gate", window=window, config={"transition": each.name})
-    yield Node(id=END, type="end", window="locked")
+        yield EnvelopeNode(
+            id=gate_id(each.name), type="lifecycle_gate", window=window, config={"transition": each.name}
+        )
+    yield EnvelopeNode(id=END, type="end", window="locked")
 
 
-def _edges(contract: Contract) -> Iterator[Edge]:
+def _edges(contract: Contract) -> Iterator[EnvelopeEdge]:
     """The edges in the order of the contract, which says which of them lead back where several could."""
     life = contract.lifecycle
     yield _edge(START, state_id(life.initial))
@@ -131,7 +133,7 @@ def _edges(contract: Contract) -> Iterator[Edge]:
         yield from _amendments(contract, life.amended)
 
 
-def _amendments(contract: Contract, amended: str) -> Iterator[Edge]:
+def _amendments(contract: Contract, amended: str) -> Iterator[EnvelopeEdge]:
     """The ways of documents that stay the same when they are amended."""
     life = contract.lifecycle
     for name, state in life.states.items():
@@ -139,14 +141,14 @@ def _amendments(contract: Contract, amended: str) -> Iterator[Edge]:
             yield _edge(state_id(name), state_id(amended), AMEND, rework=True)
 
 
-def _edge(source: str, target: str, on: str = OK, *, rework: bool = False) -> Edge:
-    return Edge(id="", source=source, target=target, on=on, label="" if on == OK else on, rework=rework)
+def _edge(source: str, target: str, on: str = OK, *, rework: bool = False) -> EnvelopeEdge:
+    return EnvelopeEdge(id="", source=source, target=target, on=on, label="" if on == OK else on, rework=rework)
 
 
-def _numbered(edges: Iterator[Edge]) -> list[Edge]:
+def _numbered(edges: Iterator[EnvelopeEdge]) -> list[EnvelopeEdge]:
     """The edges with their ids; a number tells those apart that lead from and to the same."""
     counts: Counter[tuple[str, str]] = Counter()
-    named: list[Edge] = []
+    named: list[EnvelopeEdge] = []
     for edge in edges:
         counts[edge.source, edge.target] += 1
         name = edge_id(edge.source, edge.target, counts[edge.source, edge.target])
@@ -154,9 +156,9 @@ def _numbered(edges: Iterator[Edge]) -> list[Edge]:
     return named
 
 
-def _with_rework(edges: list[Edge]) -> list[Edge]:
+def _with_rework(edges: list[EnvelopeEdge]) -> list[EnvelopeEdge]:
     """The edges, those marked that lead back: the walk from the start, in the order of the contract, finds them."""
-    out: dict[str, list[Edge]] = {}
+    out: dict[str, list[EnvelopeEdge]] = {}
     for edge in edges:
         if not edge.rework:
             out.setdefault(edge.source, []).append(edge)

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from standfast.authoring.document import body_format as b
 from standfast.authoring.document.contract_format import Contract
-from standfast.authoring.document.drafting import Draft, Report
+from standfast.authoring.document.drafting import PatchDraft, Report
 from standfast.authoring.document.formulas import Language, Related, Stored, schema_type
 from standfast.authoring.files.parsing import shown
 from standfast.authoring.files.values import Condition
@@ -19,7 +19,7 @@ _TYPES: Final = {"int": "number", "any": "any", "list": "list", "object": "objec
 _HOLES: Final = "{"
 
 
-class Formula(NamedTuple):
+class BodyExpression(NamedTuple):
     """An expression of a node, and where it stands."""
 
     name: str
@@ -42,13 +42,13 @@ def writes_of(node: b.PatchNode) -> tuple[str, ...]:
     """The names under `context` that a node keeps something by."""
     match node:
         case (
-            b.WaitEvent(into=str(name))
-            | b.WebhookOut(into=str(name))
-            | b.Script(into=str(name))
-            | b.Task(into=str(name))
-            | b.Call(into=str(name))
-            | b.Unread(into=str(name))
-            | b.ForEach(item=name)
+            b.WaitEventNode(into=str(name))
+            | b.WebhookNode(into=str(name))
+            | b.ScriptNode(into=str(name))
+            | b.TaskNode(into=str(name))
+            | b.CallNode(into=str(name))
+            | b.UnreadNode(into=str(name))
+            | b.ForEachNode(item=name)
         ):
             return (name,)
         case _:
@@ -62,7 +62,13 @@ def declared(types: Mapping[str, str]) -> dict[str, Type]:
 
 
 def read_formulas(
-    draft: Draft, order: list[str], *, contract: Contract, related: Related, outside: Mapping[str, Type], report: Report
+    draft: PatchDraft,
+    order: list[str],
+    *,
+    contract: Contract,
+    related: Related,
+    outside: Mapping[str, Type],
+    report: Report,
 ) -> Formulas:
     """The expressions of a patch whose nodes come in this order; what is wrong is reported, and left out."""
     reader = _Expressions(contract, related, outside, report)
@@ -83,74 +89,74 @@ def read_formulas(
         language = reader.language(
             before.get(edge.source), writes_of(draft.nodes[edge.source]) if edge.source in draft.nodes else ()
         )
-        formula = Formula("when", "when", edge.given, edge.when, "condition")
+        formula = BodyExpression("when", "when", edge.given, edge.when, "condition")
         form = reader.read(language, formula, edge=edge.id)
         if form is not None:
             found.edges[edge.id] = form
     return found
 
 
-def formulas_of(node: b.PatchNode) -> Iterator[Formula]:
+def formulas_of(node: b.PatchNode) -> Iterator[BodyExpression]:
     """The expressions of a node."""
     yield from _mappings(node)
     yield from _conditions(node)
     yield from _texts(node)
 
 
-def _mappings(node: b.PatchNode) -> Iterator[Formula]:
+def _mappings(node: b.PatchNode) -> Iterator[BodyExpression]:
     for field in ("payload", "shows", "input"):
         given: Mapping[str, Given] = getattr(node, field, {})
-        yield from (Formula(f"{field}.{name}", field, node, each, "mapping") for name, each in given.items())
+        yield from (BodyExpression(f"{field}.{name}", field, node, each, "mapping") for name, each in given.items())
     match node:
-        case b.Approval():
+        case b.ApprovalNode():
             for place, each in enumerate(node.approvers or ()):
                 if each.expression is not None:
-                    yield Formula(f"approvers.{place}", "expression", each, each.expression, "mapping")
-        case b.Action(target=str(target)):
-            yield Formula("target", "target", node, target, "mapping")
-        case b.WaitTimer(until=str(until)):
-            yield Formula("until", "until", node, until, "mapping")
-        case b.Script():
-            yield Formula("formula", "formula", node, node.formula, "mapping")
-        case b.ForEach():
-            yield Formula("items", "items", node, node.items, "mapping")
+                    yield BodyExpression(f"approvers.{place}", "expression", each, each.expression, "mapping")
+        case b.ActionNode(target=str(target)):
+            yield BodyExpression("target", "target", node, target, "mapping")
+        case b.WaitTimerNode(until=str(until)):
+            yield BodyExpression("until", "until", node, until, "mapping")
+        case b.ScriptNode():
+            yield BodyExpression("formula", "formula", node, node.formula, "mapping")
+        case b.ForEachNode():
+            yield BodyExpression("items", "items", node, node.items, "mapping")
         case _:
             pass
 
 
-def _conditions(node: b.PatchNode) -> Iterator[Formula]:
+def _conditions(node: b.PatchNode) -> Iterator[BodyExpression]:
     match node:
         case b.ConditionNode():
             given = {"expression": node.expression}
-        case b.ParallelJoin():
+        case b.ParallelJoinNode():
             given = {"accept": node.accept, "abort": node.abort}
-        case b.WaitEvent():
+        case b.WaitEventNode():
             given = {"match": node.match}
-        case b.Rule():
+        case b.RuleNode():
             for rule in node.rules:
                 if rule.when is not None:
-                    yield Formula(f"when.{rule.name}", "when", rule, rule.when, "condition")
+                    yield BodyExpression(f"when.{rule.name}", "when", rule, rule.when, "condition")
             return
         case _:
             return
-    yield from (Formula(name, name, node, each, "condition") for name, each in given.items() if each is not None)
+    yield from (BodyExpression(name, name, node, each, "condition") for name, each in given.items() if each is not None)
 
 
-def _texts(node: b.PatchNode) -> Iterator[Formula]:
+def _texts(node: b.PatchNode) -> Iterator[BodyExpression]:
     """Texts with holes; a key and an address are one also without."""
     match node:
-        case b.WebhookOut():
+        case b.WebhookNode():
             texts = {"url": node.url}
-        case b.WaitEvent():
+        case b.WaitEventNode():
             texts = {} if node.key is None else {"key": node.key}
-        case b.Approval(title=title) if _HOLES in title:
+        case b.ApprovalNode(title=title) if _HOLES in title:
             texts = {"title": title}
-        case b.Notification():
+        case b.NotificationNode():
             given = {"subject": node.subject, "body": node.body, **{f"to.{at}": to for at, to in enumerate(node.to)}}
             texts = {name: text for name, text in given.items() if _HOLES in text}
         case _:
             return
-    yield from (Formula(name, name.split(".")[0], node, text, "template") for name, text in texts.items())
+    yield from (BodyExpression(name, name.split(".")[0], node, text, "template") for name, text in texts.items())
 
 
 class _Expressions:
@@ -173,7 +179,7 @@ class _Expressions:
             )
         return self._known[key]
 
-    def read(self, language: Language, formula: Formula, *, node: str = "", edge: str = "") -> Stored | None:
+    def read(self, language: Language, formula: BodyExpression, *, node: str = "", edge: str = "") -> Stored | None:
         try:
             match formula.kind, formula.given:
                 case "condition", str() | dict() as given:
@@ -190,7 +196,7 @@ class _Expressions:
         return None
 
 
-def _before(draft: Draft, order: list[str]) -> dict[str, frozenset[str]]:
+def _before(draft: PatchDraft, order: list[str]) -> dict[str, frozenset[str]]:
     """What was kept before each node, on one way to it or another."""
     before: dict[str, frozenset[str]] = {}
     for name in order:

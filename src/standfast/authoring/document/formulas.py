@@ -20,7 +20,7 @@ from standfast.authoring.document.contract_format import (
 )
 from standfast.authoring.files.values import Condition, Formula
 from standfast.errors import ExpressionError
-from standfast.expressions import Expression, Options, Reason, Spelling, Type, parse
+from standfast.expressions import Expression, ExpressionErrorCode, ExpressionOptions, Spelling, Type, parse
 from standfast.expressions.suggestions import suggestion
 from standfast.expressions.tree import Node, variables
 from standfast.expressions.values import Kind
@@ -46,7 +46,7 @@ RESERVED: Final = frozenset({*SYSTEM, STATUS})
 """Names that no field can have."""
 
 NAMESPACES: Final = frozenset({ENTITY, "actor", "org", "now", "context", "event", "approval"})
-OPTIONS: Final = Options(namespaces=NAMESPACES)
+OPTIONS: Final = ExpressionOptions(namespaces=NAMESPACES)
 _OPEN: Final = Type("object")
 _ACTOR: Final = Type(
     "object",
@@ -142,7 +142,9 @@ class Language:
         read = Expression.from_data(stored)
         for path, at in _paths(read):
             if len(path) >= _DEEPEST_REF and path[0] == ENTITY and path[1] in self._refs:
-                raise ExpressionError(leads_away(path), reason=Reason.NOT_AN_OBJECT, source=read.source, position=at)
+                raise ExpressionError(
+                    leads_away(path), reason=ExpressionErrorCode.NOT_AN_OBJECT, source=read.source, position=at
+                )
 
     def _stored(self, read: Expression) -> Stored:
         if not self._reads_others or not any(map(self._leads_on, _paths(read))):
@@ -171,14 +173,16 @@ class Language:
             other = self._related.get(self._refs[path[1]])
             if len(path) > _DEEPEST_REF:
                 message = f"'{'.'.join(path)}' leads through two documents; one is read, so let a computed field of it say the rest"
-                raise ExpressionError(message, reason=Reason.NOT_AN_OBJECT, source=read.source, position=at)
+                raise ExpressionError(
+                    message, reason=ExpressionErrorCode.NOT_AN_OBJECT, source=read.source, position=at
+                )
             if other is not None and path[2] not in {*other.fields, *RESERVED}:
                 told = suggestion(path[2], other.fields)
                 message = f"there is no '{path[2]}' in '{other.entity_type}', which '{path[0]}.{path[1]}' is{told}"
-                raise ExpressionError(message, reason=Reason.UNKNOWN_NAME, source=read.source, position=at)
+                raise ExpressionError(message, reason=ExpressionErrorCode.UNKNOWN_NAME, source=read.source, position=at)
             if other is not None and _is_private(other, path[2]):
                 message = f"'{path[2]}' of '{path[0]}.{path[1]}' is not for everybody's eyes, and would stand in the history; take another"
-                raise ExpressionError(message, reason=Reason.UNKNOWN_NAME, source=read.source, position=at)
+                raise ExpressionError(message, reason=ExpressionErrorCode.UNKNOWN_NAME, source=read.source, position=at)
 
 
 def leads_away(path: Sequence[str]) -> str:

@@ -13,11 +13,11 @@ from standfast.authoring.document.effective import Effective, check_whole
 from standfast.authoring.document.formulas import Stored
 from standfast.authoring.document.ids import ENVELOPE, START
 from standfast.authoring.document.node_checks import SERVICE, other_type
-from standfast.authoring.document.parts import SYSTEM_TYPES, Node
+from standfast.authoring.document.parts import SYSTEM_TYPES, EnvelopeNode
 from standfast.authoring.document.ways import brought, edges_of, patch_node
 from standfast.authoring.files.values import milliseconds
 from standfast.errors import DefinitionError, Diagnostic
-from standfast.expressions import Options, parse
+from standfast.expressions import ExpressionOptions, parse
 from standfast.machine.graphs import graph as g
 from standfast.machine.graphs.asks import ROLE, RULE, USER, Ask
 from standfast.machine.graphs.audiences import exposing
@@ -71,7 +71,7 @@ def _policies(contract: Contract) -> g.Policies:
 # -- nodes
 
 
-def machine_node(contract: Contract, node: Node) -> g.Node:
+def machine_node(contract: Contract, node: EnvelopeNode) -> g.Node:
     """A node of the artifact as the machine has it."""
     region = "" if node.slot == ENVELOPE else node.slot
     told = {name: text for name in ("title", "description") if (text := node.config.get(name))}
@@ -89,39 +89,41 @@ def machine_node(contract: Contract, node: Node) -> g.Node:
         id=node.id,
         op=_op(contract, node, written),
         region=region,
-        timeout_ms=milliseconds(written.timeout) if isinstance(written, b.Approval | b.WaitEvent | b.Call) else None,
-        capability=(written.capability or "") if isinstance(written, b.Approval) else "",
-        run_as=_run_as(written.run_as) if isinstance(written, b.Action) else "",
-        compensation=_undo(contract, written) if isinstance(written, b.Action) else None,
+        timeout_ms=milliseconds(written.timeout)
+        if isinstance(written, b.ApprovalNode | b.WaitEventNode | b.CallNode)
+        else None,
+        capability=(written.capability or "") if isinstance(written, b.ApprovalNode) else "",
+        run_as=_run_as(written.run_as) if isinstance(written, b.ActionNode) else "",
+        compensation=_undo(contract, written) if isinstance(written, b.ActionNode) else None,
         metadata=told,
     )
 
 
-def _system(contract: Contract, node: Node) -> g.Op:
+def _system(contract: Contract, node: EnvelopeNode) -> g.Op:
     match node.type:
         case "start":
-            return g.Start()
+            return g.StartOp()
         case "end":
-            return g.Rest()
+            return g.RestOp()
         case "state":
             status = str(node.config["status"])
             intents = tuple(each.name for each in contract.lifecycle.transitions if status in each.sources)
-            return g.State(status=status, intents=intents)
+            return g.StateOp(status=status, intents=intents)
         case "lifecycle_gate":
-            return g.Gate(transition=str(node.config["transition"]))
+            return g.GateOp(transition=str(node.config["transition"]))
         case "policy_gate":
             action = str(node.config["action"])
             of = other_type(contract, action, is_elsewhere=bool(node.config.get("elsewhere")))
-            return g.PolicyGate(action=_short(contract, action, of), of=of)
+            return g.PolicyGateOp(action=_short(contract, action, of), of=of)
         case "slot_proxy":
-            return g.Proxy(slot=node.slot, side="in" if node.config["side"] == "in" else "out")
+            return g.ProxyOp(slot=node.slot, side="in" if node.config["side"] == "in" else "out")
         case _:
             return _join(node)
 
 
-def _join(node: Node) -> g.Join:
+def _join(node: EnvelopeNode) -> g.JoinOp:
     losers = str(node.config.get("losers", "undo"))
-    return g.Join(
+    return g.JoinOp(
         split=str(node.config["split"]),
         strategy="any" if node.config.get("mode") == "any" else "all",
         losers="finish" if losers == "finish" else "stop" if losers == "stop" else "undo",
@@ -130,30 +132,30 @@ def _join(node: Node) -> g.Join:
     )
 
 
-def _op(contract: Contract, node: Node, written: b.PatchNode) -> g.Op:
+def _op(contract: Contract, node: EnvelopeNode, written: b.PatchNode) -> g.Op:
     match written:
-        case b.Action():
+        case b.ActionNode():
             return _action(contract, node, written)
-        case b.Approval():
+        case b.ApprovalNode():
             return _approval(contract, node, written)
         case b.ConditionNode():
-            return g.Condition(expression=node.formulas.get("expression") or _always())
-        case b.ParallelSplit():
+            return g.ConditionOp(expression=node.formulas.get("expression") or _always())
+        case b.ParallelSplitNode():
             return _split(node, written)
-        case b.Script():
-            return g.Script(formula=node.formulas["formula"], into=written.into or "")
-        case b.Rule():
-            return g.Rule(rules=tuple(_rule(node, each) for each in written.rules))
-        case b.WaitTimer() | b.WaitEvent():
+        case b.ScriptNode():
+            return g.ScriptOp(formula=node.formulas["formula"], into=written.into or "")
+        case b.RuleNode():
+            return g.RuleOp(rules=tuple(_rule(node, each) for each in written.rules))
+        case b.WaitTimerNode() | b.WaitEventNode():
             return _wait(node, written)
         case _:
             return _outward(node, written)
 
 
-def _split(node: Node, written: b.ParallelSplit) -> g.Split:
-    if not isinstance(written, b.ForEach):
-        return g.Split()
-    return g.Split(
+def _split(node: EnvelopeNode, written: b.ParallelSplitNode) -> g.SplitOp:
+    if not isinstance(written, b.ForEachNode):
+        return g.SplitOp()
+    return g.SplitOp(
         items=node.formulas["items"],
         item=written.item,
         limit=written.limit,
@@ -162,9 +164,9 @@ def _split(node: Node, written: b.ParallelSplit) -> g.Split:
     )
 
 
-def _action(contract: Contract, node: Node, written: b.Action) -> g.Action:
+def _action(contract: Contract, node: EnvelopeNode, written: b.ActionNode) -> g.ActionOp:
     of = other_type(contract, written.action, is_elsewhere=written.target is not None)
-    return g.Action(
+    return g.ActionOp(
         action=_short(contract, written.action, of),
         payload=_under(node, "payload."),
         work=None if of else _handler(contract, written.action, written.retry),
@@ -179,7 +181,7 @@ def _short(contract: Contract, action: str, of: str) -> str:
     return action.removeprefix(f"{of}.") if of else verb(contract, action)
 
 
-def _undo(contract: Contract, written: b.Action) -> g.Work | None:
+def _undo(contract: Contract, written: b.ActionNode) -> g.HandlerCall | None:
     """What takes an action back: for another document the engine does that itself."""
     if written.undo is None:
         return None
@@ -187,11 +189,11 @@ def _undo(contract: Contract, written: b.Action) -> g.Work | None:
     return ELSEWHERE if of else _handler(contract, written.undo, written.retry)
 
 
-def _wait(node: Node, written: b.WaitTimer | b.WaitEvent) -> g.Op:
-    if isinstance(written, b.WaitEvent):
+def _wait(node: EnvelopeNode, written: b.WaitTimerNode | b.WaitEventNode) -> g.Op:
+    if isinstance(written, b.WaitEventNode):
         awaited = g.Awaited(event=written.event, key=node.formulas.get("key"), match=node.formulas.get("match"))
-        return g.WaitEvents(events=(awaited,))
-    return g.WaitTimer(
+        return g.WaitEventsOp(events=(awaited,))
+    return g.WaitTimerOp(
         duration_ms=milliseconds(written.duration),
         until=node.formulas.get("until"),
         cron=written.cron or "",
@@ -200,16 +202,16 @@ def _wait(node: Node, written: b.WaitTimer | b.WaitEvent) -> g.Op:
     )
 
 
-def _outward(node: Node, written: b.PatchNode) -> g.Op:
+def _outward(node: EnvelopeNode, written: b.PatchNode) -> g.Op:
     """Nodes that have to do with the world outside of the database."""
     match written:
-        case b.Notification():
+        case b.NotificationNode():
             templates = {
                 name: stored
                 for name, stored in node.formulas.items()
                 if name.split(".")[0] in {"subject", "body", "to"}
             }
-            return g.Notice(
+            return g.NotificationOp(
                 to=tuple(written.to),
                 subject=written.subject,
                 body=written.body,
@@ -217,10 +219,10 @@ def _outward(node: Node, written: b.PatchNode) -> g.Op:
                 channels=tuple(written.channels or ()) or ("in_app",),
                 wait=written.waits,
             )
-        case b.WebhookOut():
-            work = g.Work(
+        case b.WebhookNode():
+            work = g.HandlerCall(
                 handler=WEBHOOK,
-                retry=g.Retry(
+                retry=g.RetryRule(
                     max_calls=1 if written.once else written.attempts,
                     delay_ms=30_000,
                     backoff="exponential",
@@ -231,31 +233,31 @@ def _outward(node: Node, written: b.PatchNode) -> g.Op:
                 timeout_ms=milliseconds(written.timeout),
             )
             secret = {} if written.secret is None else {"secret": _constant(written.secret)}
-            return g.Task(
+            return g.TaskOp(
                 work=work,
                 input={"url": node.formulas["url"], **secret, **_under(node, "payload.", keep=True)},
                 output=_kept(written.into) if written.waits else {},
                 detached=not written.waits,
             )
-        case b.Call():
+        case b.CallNode():
             given, into = _under(node, "input."), written.into or ""
             version, is_detached = written.version or "", written.detached
-            return g.Call(definition=written.workflow, version=version, input=given, into=into, detached=is_detached)
+            return g.CallOp(definition=written.workflow, version=version, input=given, into=into, detached=is_detached)
         case _:
-            assert isinstance(written, b.Task)
-            retry = written.retry or (None if written.attempts is None else b.Retry(attempts=written.attempts))
-            work = g.Work(
+            assert isinstance(written, b.TaskNode)
+            retry = written.retry or (None if written.attempts is None else b.BodyRetry(attempts=written.attempts))
+            work = g.HandlerCall(
                 handler=written.handler,
                 retry=_retry(retry),
                 timeout_ms=milliseconds(written.timeout),
                 capability=written.capability or "",
             )
-            return g.Task(work=work, input=_under(node, "input."), output=_kept(written.into))
+            return g.TaskOp(work=work, input=_under(node, "input."), output=_kept(written.into))
 
 
-def _approval(contract: Contract, node: Node, written: b.Approval) -> g.Human:
+def _approval(contract: Contract, node: EnvelopeNode, written: b.ApprovalNode) -> g.HumanOp:
     allowed = contract.self_approval and written.self_approval is not False  # A body can be stricter, never looser.
-    return g.Human(
+    return g.HumanOp(
         outcomes=("approved", "rejected", g.ABSTAINED),
         approves="approved",
         form=written.form,
@@ -278,7 +280,7 @@ def _approval(contract: Contract, node: Node, written: b.Approval) -> g.Human:
     )
 
 
-def _ask(node: Node, place: int, approver: b.Approver) -> Ask:
+def _ask(node: EnvelopeNode, place: int, approver: b.Approver) -> Ask:
     rule = node.formulas.get(f"approvers.{place}")
     by, of = next(
         (by, of)
@@ -293,16 +295,18 @@ def _ask(node: Node, place: int, approver: b.Approver) -> Ask:
     return Ask(by=by, of=of, rule=rule, weight=approver.weight, pick=approver.pick)
 
 
-def _times(written: b.Approval) -> g.Times | None:
+def _times(written: b.ApprovalNode) -> g.TaskTimes | None:
     due = milliseconds(written.due)
     if due is None and not written.remind and written.calendar is None:
         return None
     escalation = () if written.escalate_to is None or due is None else (g.Rung(after_ms=due, role=written.escalate_to),)
     reminders = sorted(each for text in written.remind if (each := milliseconds(text)) is not None)
-    return g.Times(due_ms=due, reminders_ms=tuple(reminders), escalation=escalation, calendar=written.calendar or "")
+    return g.TaskTimes(
+        due_ms=due, reminders_ms=tuple(reminders), escalation=escalation, calendar=written.calendar or ""
+    )
 
 
-def _rule(node: Node, rule: b.FlatRule) -> DocumentRule:
+def _rule(node: EnvelopeNode, rule: b.FlatRule) -> DocumentRule:
     return DocumentRule(
         name=rule.name,
         when=node.formulas.get(f"when.{rule.name}"),
@@ -316,16 +320,16 @@ def _rule(node: Node, rule: b.FlatRule) -> DocumentRule:
 # -- values
 
 
-def _handler(contract: Contract, action: str, retry: b.Retry | None = None) -> g.Work | None:
+def _handler(contract: Contract, action: str, retry: b.BodyRetry | None = None) -> g.HandlerCall | None:
     handler = next((each.handler for each in contract.actions if each.name == action), None)
-    return None if handler is None else g.Work(handler=handler, transactional=True, retry=_retry(retry))
+    return None if handler is None else g.HandlerCall(handler=handler, transactional=True, retry=_retry(retry))
 
 
-def _retry(retry: b.Retry | None) -> g.Retry:
+def _retry(retry: b.BodyRetry | None) -> g.RetryRule:
     """How a call is made again; a body that does not say leaves it to the settings of the engine."""
     if retry is None:
-        return g.Retry(is_default=True)
-    return g.Retry(
+        return g.RetryRule(is_default=True)
+    return g.RetryRule(
         max_calls=retry.attempts,
         delay_ms=milliseconds(retry.delay) or 0,
         backoff=retry.backoff,
@@ -335,7 +339,7 @@ def _retry(retry: b.Retry | None) -> g.Retry:
     )
 
 
-def _under(node: Node, prefix: str, *, keep: bool = False) -> dict[str, Stored]:
+def _under(node: EnvelopeNode, prefix: str, *, keep: bool = False) -> dict[str, Stored]:
     found = {name: stored for name, stored in node.formulas.items() if name.startswith(prefix)}
     return found if keep else {name.removeprefix(prefix): stored for name, stored in found.items()}
 
@@ -345,10 +349,12 @@ def _kept(into: str | None) -> dict[str, Stored]:
 
 
 def _constant(text: str) -> Stored:
-    return parse(msgspec.json.encode(text).decode(), spelling="mapping", options=Options(templates=False)).to_data()
+    return parse(
+        msgspec.json.encode(text).decode(), spelling="mapping", options=ExpressionOptions(templates=False)
+    ).to_data()
 
 
-def _text(node: Node, name: str) -> str | None:
+def _text(node: EnvelopeNode, name: str) -> str | None:
     value = node.config.get(name)
     return value if isinstance(value, str) else None
 

@@ -13,7 +13,7 @@ import msgspec
 from standfast.authoring.document import body_format as b
 from standfast.authoring.document.body_checks import Checked
 from standfast.authoring.document.contract_format import LifecycleTransition, Window
-from standfast.authoring.document.drafting import Draft, DraftEdge, is_rejection
+from standfast.authoring.document.drafting import DraftEdge, PatchDraft, is_rejection
 from standfast.authoring.document.envelope import Envelope
 from standfast.authoring.document.formulas import ENTITY, RELATED, RESERVED, STATUS, Stored
 from standfast.authoring.document.ids import IN, OUT, edge_id, gate_id, join_id, policy_id, state_id
@@ -24,8 +24,8 @@ from standfast.authoring.document.parts import (
     DENIED,
     REJECT,
     UNCONDITIONAL,
-    Edge,
-    Node,
+    EnvelopeEdge,
+    EnvelopeNode,
 )
 from standfast.authoring.document.patch_checks import Scope, refusals
 from standfast.authoring.document.windows import strictest
@@ -44,8 +44,8 @@ class Merger:
     def __init__(self, envelope: Envelope, patches: dict[str, Checked]) -> None:
         self._envelope = envelope
         self._patches = patches
-        self.nodes: dict[str, Node] = dict(envelope.nodes)
-        self.edges: dict[str, Edge] = dict(envelope.edges)
+        self.nodes: dict[str, EnvelopeNode] = dict(envelope.nodes)
+        self.edges: dict[str, EnvelopeEdge] = dict(envelope.edges)
         self.joins: dict[str, tuple[str, str, int]] = {}
         """For each join: its split, its mode, and how many branches meet there."""
 
@@ -72,7 +72,7 @@ class Merger:
             if (direct.source, direct.target) == (declared.entry, declared.exit) and not direct.rework:
                 del self.edges[direct.id]
                 self._add(msgspec.structs.replace(direct, id="", target=draft.way_in, provenance=slot))
-        self._add(Edge(id="", source=draft.way_out, target=declared.exit, provenance=slot))
+        self._add(EnvelopeEdge(id="", source=draft.way_out, target=declared.exit, provenance=slot))
         for transition in self._envelope.contract.lifecycle.transitions:
             if declared.exit == gate_id(transition.name):
                 self._lead_back(slot, checked, transition)
@@ -89,7 +89,7 @@ class Merger:
             ways.append((entry, REJECT))
         for target, on in ways:
             self._add(
-                Edge(
+                EnvelopeEdge(
                     id="",
                     source=gate,
                     target=target,
@@ -105,14 +105,14 @@ class Merger:
     def _count_joins(self, checked: Checked) -> None:
         draft = checked.draft
         for split, node in sorted(draft.nodes.items()):
-            if not isinstance(node, b.ParallelSplit):
+            if not isinstance(node, b.ParallelSplitNode):
                 continue
             join = checked.shape.joins.get(split)
             joining = None if join is None else draft.nodes[join]
-            mode = joining.mode if isinstance(joining, b.ParallelJoin) else "all"
+            mode = joining.mode if isinstance(joining, b.ParallelJoinNode) else "all"
             self.joins[join or join_id(split)] = (split, mode, len(draft.out[split]))
 
-    def _add(self, edge: Edge) -> None:
+    def _add(self, edge: EnvelopeEdge) -> None:
         if not edge.id:
             number = 1
             while edge_id(edge.source, edge.target, number) in self.edges:
@@ -128,43 +128,43 @@ def slot_window(checked: Checked) -> Window:
     return slot.window if patch.window is None else strictest(slot.window, patch.window)
 
 
-def _slot_nodes(checked: Checked) -> Iterator[Node]:
+def _slot_nodes(checked: Checked) -> Iterator[EnvelopeNode]:
     draft, slot, window = checked.draft, checked.draft.slot.id, slot_window(checked)
     for side, name in ((IN, draft.way_in), (OUT, draft.way_out)):
         said: dict[str, object] = {"slot": slot, "side": side}
         if side == IN and draft.patch.on_reject is not None:
             said["on_reject"] = draft.patch.on_reject
-        yield Node(id=name, type="slot_proxy", window=window, slot=slot, config=said)
+        yield EnvelopeNode(id=name, type="slot_proxy", window=window, slot=slot, config=said)
     for name, node in sorted(draft.nodes.items()):
         own = window if node.window is None else strictest(window, node.window)
         config = _config(checked, node)
         formulas = checked.formulas.nodes.get(name, {})
         kind = str(type(node).__struct_config__.tag)
-        yield Node(id=name, type=kind, window=own, slot=slot, config=config, formulas=formulas)
-        if isinstance(node, b.Action):
+        yield EnvelopeNode(id=name, type=kind, window=own, slot=slot, config=config, formulas=formulas)
+        if isinstance(node, b.ActionNode):
             told: dict[str, object] = {"action": node.action, "run_as": node.run_as}
             told |= {} if node.target is None else {"elsewhere": True}
-            yield Node(id=policy_id(name), type="policy_gate", window=own, slot=slot, config=told)
-        if isinstance(node, b.ParallelSplit) and name not in checked.shape.joins:
-            yield Node(id=join_id(name), type=SPLIT_JOIN, window=window, slot=slot, config={"split": name})
+            yield EnvelopeNode(id=policy_id(name), type="policy_gate", window=own, slot=slot, config=told)
+        if isinstance(node, b.ParallelSplitNode) and name not in checked.shape.joins:
+            yield EnvelopeNode(id=join_id(name), type=SPLIT_JOIN, window=window, slot=slot, config={"split": name})
 
 
 def _config(checked: Checked, node: b.PatchNode) -> dict[str, object]:
     plain: dict[str, object] = msgspec.to_builtins(node)
     config = {name: value for name, value in plain.items() if name not in LEFT_OUT}
     draft = checked.draft
-    if isinstance(node, b.Approval) and node.distinct_from:
+    if isinstance(node, b.ApprovalNode) and node.distinct_from:
         config["distinct_from"] = [draft.full(each) for each in node.distinct_from]
-    if isinstance(node, b.Approval) and node.covers:
+    if isinstance(node, b.ApprovalNode) and node.covers:
         config["covers"] = list(dict.fromkeys([*node.covers, *_lists_around(checked, node)]))
-    if isinstance(node, b.Approval) and (agree := _agreed(node)) is not None:
+    if isinstance(node, b.ApprovalNode) and (agree := _agreed(node)) is not None:
         config["agree"] = agree
-    if isinstance(node, b.ParallelJoin):
+    if isinstance(node, b.ParallelJoinNode):
         config["split"] = next(split for split, join in checked.shape.joins.items() if join == draft.full(node.id))
     return config
 
 
-def _agreed(node: b.Approval) -> Agree | None:
+def _agreed(node: b.ApprovalNode) -> Agree | None:
     return agreement_of_list(node.agree, [ROLE if each.role is not None else "" for each in node.approvers or ()])
 
 
@@ -179,11 +179,11 @@ def _lists_around(checked: Checked, node: b.PatchNode) -> list[str]:
     return sorted(found - RESERVED)
 
 
-def _slot_edges(checked: Checked) -> Iterator[Edge]:
+def _slot_edges(checked: Checked) -> Iterator[EnvelopeEdge]:
     draft = checked.draft
     for edge in draft.edges:
         given = edge.given
-        yield Edge(
+        yield EnvelopeEdge(
             id=edge.id,
             source=policy_id(edge.source) if _is_denial(draft, edge) else edge.source,
             target=_target(checked, edge),
@@ -193,26 +193,30 @@ def _slot_edges(checked: Checked) -> Iterator[Edge]:
             label="" if given is None else given.label,
             provenance=draft.slot.id,
         )
-    added = [Edge(id="", source=name, target=draft.way_out, on=word, label=word) for name, word in refusals(draft)]
+    added = [
+        EnvelopeEdge(id="", source=name, target=draft.way_out, on=word, label=word) for name, word in refusals(draft)
+    ]
     for name, node in sorted(draft.nodes.items()):
-        if isinstance(node, b.Action):
-            added.append(Edge(id="", source=policy_id(name), target=name))
-        if isinstance(node, b.ParallelSplit) and name not in checked.shape.joins:
+        if isinstance(node, b.ActionNode):
+            added.append(EnvelopeEdge(id="", source=policy_id(name), target=name))
+        if isinstance(node, b.ParallelSplitNode) and name not in checked.shape.joins:
             outer = checked.shape.scopes[name]
-            added.append(Edge(id="", source=join_id(name), target=join_id(outer[-1]) if outer else draft.way_out))
+            added.append(
+                EnvelopeEdge(id="", source=join_id(name), target=join_id(outer[-1]) if outer else draft.way_out)
+            )
     for each in added:
         yield msgspec.structs.replace(each, provenance=draft.slot.id)
 
 
-def _is_denial(draft: Draft, edge: DraftEdge) -> bool:
+def _is_denial(draft: PatchDraft, edge: DraftEdge) -> bool:
     """Whether an edge is for those who may not do an action: its policy gate is left by it."""
-    return edge.on == DENIED and isinstance(draft.nodes.get(edge.source), b.Action)
+    return edge.on == DENIED and isinstance(draft.nodes.get(edge.source), b.ActionNode)
 
 
 def _target(checked: Checked, edge: DraftEdge) -> str:
     """Where an edge leads once the compiler's own nodes are there: to the policy gate of an action, to the join of its branch."""
     draft = checked.draft
-    if isinstance(draft.nodes.get(edge.target), b.Action):
+    if isinstance(draft.nodes.get(edge.target), b.ActionNode):
         return policy_id(edge.target)
     if edge.target != draft.way_out or is_rejection(edge, draft.nodes):
         return edge.target
@@ -223,9 +227,9 @@ def _target(checked: Checked, edge: DraftEdge) -> str:
 def _scope_behind(checked: Checked, edge: DraftEdge) -> Scope:
     scope = checked.shape.scopes.get(edge.source, ())
     node = checked.draft.nodes.get(edge.source)
-    if isinstance(node, b.ParallelJoin):
+    if isinstance(node, b.ParallelJoinNode):
         return scope[:-1]
-    return (*scope, edge.source) if isinstance(node, b.ParallelSplit) and edge.on == BRANCH else scope
+    return (*scope, edge.source) if isinstance(node, b.ParallelSplitNode) and edge.on == BRANCH else scope
 
 
 def _is_status(status: str) -> Stored:

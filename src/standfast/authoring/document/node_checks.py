@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from standfast.authoring.document import body_format as b
 from standfast.authoring.document.contract_format import Contract
-from standfast.authoring.document.drafting import Draft, Report
+from standfast.authoring.document.drafting import PatchDraft, Report
 from standfast.authoring.files.parsing import shown
 from standfast.authoring.files.values import REMEDIES, VERB
 from standfast.expressions.suggestions import suggestion
@@ -40,7 +40,7 @@ def other_type(contract: Contract, action: str, *, is_elsewhere: bool) -> str:
     return of if is_elsewhere or of != contract.entity_type else ""
 
 
-def check_nodes(draft: Draft, contract: Contract, report: Report, *, chains: Chains = None) -> None:
+def check_nodes(draft: PatchDraft, contract: Contract, report: Report, *, chains: Chains = None) -> None:
     """Report all that is wrong with the nodes of a patch."""
     checks = _NodeChecks(draft, contract, report, chains)
     for name, node in draft.nodes.items():
@@ -48,7 +48,7 @@ def check_nodes(draft: Draft, contract: Contract, report: Report, *, chains: Cha
 
 
 class _NodeChecks:
-    def __init__(self, draft: Draft, contract: Contract, report: Report, chains: Chains) -> None:
+    def __init__(self, draft: PatchDraft, contract: Contract, report: Report, chains: Chains) -> None:
         self._chains = chains
         self._draft = draft
         self._contract = contract
@@ -57,23 +57,23 @@ class _NodeChecks:
 
     def look(self, name: str, node: b.PatchNode) -> None:
         match node:
-            case b.Action():
+            case b.ActionNode():
                 self._action(name, node)
-            case b.Approval():
+            case b.ApprovalNode():
                 self._approval(name, node)
-            case b.WaitTimer():
+            case b.WaitTimerNode():
                 self._timer(name, node)
-            case b.Rule():
+            case b.RuleNode():
                 self._rules(name, node)
-            case b.WebhookOut():
+            case b.WebhookNode():
                 self._webhook(name, node)
-            case b.Task(attempts=int(), retry=b.Retry()):
+            case b.TaskNode(attempts=int(), retry=b.BodyRetry()):
                 message = f"{shown(name)} has both `attempts` and `retry`; write the attempts into `retry`"
                 self._find("retry", message, name, node, "attempts")
             case _:
                 pass
 
-    def _webhook(self, name: str, node: b.WebhookOut) -> None:
+    def _webhook(self, name: str, node: b.WebhookNode) -> None:
         for field in () if node.waits else ("into", "timeout", "once"):
             if getattr(node, field):
                 message = (
@@ -84,7 +84,7 @@ class _NodeChecks:
             for wrong in name_findings(name, "webhook", f"the secret of {shown(name)}", node.secret):
                 self._find(wrong.code, wrong.message, name, node, "secret")
 
-    def _action(self, name: str, node: b.Action) -> None:
+    def _action(self, name: str, node: b.ActionNode) -> None:
         if other_type(self._contract, node.action, is_elsewhere=node.target is not None):
             self._elsewhere(name, node)
         else:
@@ -95,7 +95,7 @@ class _NodeChecks:
             message = f"{shown(name)} runs as {shown(node.run_as)}; it can be actor, system, or {SERVICE}<id>"
             self._find("run_as", message, name, node, "run_as")
 
-    def _elsewhere(self, name: str, node: b.Action) -> None:
+    def _elsewhere(self, name: str, node: b.ActionNode) -> None:
         """Another document: what can be done to it, its own contract says, when it is done."""
         of, _, verb = node.action.partition(".")
         if _VERB.fullmatch(node.action) is None:
@@ -120,7 +120,7 @@ class _NodeChecks:
             message = f"{shown(node.undo)} is not done to documents of the type {shown(of)}; take one of theirs, such as {of}.cancel"
             self._find("undo", message, name, node, "undo")
 
-    def _own(self, name: str, node: b.Action) -> None:
+    def _own(self, name: str, node: b.ActionNode) -> None:
         for field, action in (("action", node.action), ("undo", node.undo)):
             if action is None:
                 continue
@@ -149,7 +149,7 @@ class _NodeChecks:
             message = f"{shown(name)} has `retry`, and {shown(node.action)} has no handler to call again; drop it"
             self._find("retry", message, name, node, "retry")
 
-    def _approval(self, name: str, node: b.Approval) -> None:
+    def _approval(self, name: str, node: b.ApprovalNode) -> None:
         if node.approvers != [] and bool(node.approvers) is (
             node.chain is not None
         ):  # An empty list is found elsewhere.
@@ -175,7 +175,7 @@ class _NodeChecks:
         self._covers(name, node)
         for other in node.distinct_from or ():
             if (
-                not isinstance(self._draft.nodes.get(self._draft.full(other)), b.Approval | b.Unread)
+                not isinstance(self._draft.nodes.get(self._draft.full(other)), b.ApprovalNode | b.UnreadNode)
                 or self._draft.full(other) == name
             ):
                 message = f"{shown(name)} is to differ from {shown(other)}, which is no other approval of this patch; correct it"
@@ -185,7 +185,7 @@ class _NodeChecks:
             for wrong in form_faults(name, node.form):
                 self._report("form", wrong.message, node=name, part=node, field="form", path=wrong.path)
 
-    def _covers(self, name: str, node: b.Approval) -> None:
+    def _covers(self, name: str, node: b.ApprovalNode) -> None:
         for field in node.covers or ():
             if field not in self._contract.fields:
                 told = suggestion(field, self._contract.fields)
@@ -195,7 +195,7 @@ class _NodeChecks:
                 message = f"{shown(name)} covers {shown(field)}, which only the workflow writes, so that no edit would void it; drop it"
                 self._find("covers", message, name, node, "covers")
 
-    def _agreement(self, name: str, node: b.Approval) -> None:
+    def _agreement(self, name: str, node: b.ApprovalNode) -> None:
         if node.agree in {"n", "weight"} and not node.least:
             self._find("agree", f"{shown(name)} does not say how many; give `least`", name, node, "agree")
         if node.agree not in {"n", "weight"} and node.least:
@@ -215,7 +215,7 @@ class _NodeChecks:
         if each.of is not None and each.resolver is None:
             self._find("approvers", "`of` is what a `resolver` is given, and there is none; drop it", name, each, "of")
 
-    def _times(self, name: str, node: b.Approval) -> None:
+    def _times(self, name: str, node: b.ApprovalNode) -> None:
         """Due dates, reminders and escalation rise, and come before the time is over."""
         over = None if node.timeout is None else duration_of(node.timeout)
         given = [("due", node.due), *(("remind", each) for each in node.remind)]
@@ -241,7 +241,9 @@ class _NodeChecks:
         if node.calendar is not None:
             self._working(name, node, [*given, ("timeout", node.timeout)])
 
-    def _working(self, name: str, node: b.Approval | b.WaitTimer, given: Sequence[tuple[str, str | None]]) -> None:
+    def _working(
+        self, name: str, node: b.ApprovalNode | b.WaitTimerNode, given: Sequence[tuple[str, str | None]]
+    ) -> None:
         """Times of a calendar say what are days and what are hours: 36 hours are four and a half days of eight, or one and a half by the clock."""
         for field, text in given:
             time = None if text is None else duration_of(text)
@@ -249,7 +251,7 @@ class _NodeChecks:
                 told = f"`{field}` of {shown(name)} counts working time; write `{duration_text(time)}`, or as many hours as fit in a day"
                 self._find("times", f"{told}: days are working days, the rest is working hours", name, node, field)
 
-    def _timer(self, name: str, node: b.WaitTimer) -> None:
+    def _timer(self, name: str, node: b.WaitTimerNode) -> None:
         given = [field for field in TIMES if getattr(node, field) is not None]
         if len(given) != 1:
             listed = ", ".join(f"`{field}`" for field in TIMES)
@@ -266,7 +268,7 @@ class _NodeChecks:
             for wrong in calendar_findings(name, node.cron, node.time_zone or "UTC"):
                 self._find("wait", wrong.message, name, node, "cron")
 
-    def _rules(self, name: str, node: b.Rule) -> None:
+    def _rules(self, name: str, node: b.RuleNode) -> None:
         for called, count in Counter(each.name for each in node.rules).items():
             if count > 1:
                 self._find(

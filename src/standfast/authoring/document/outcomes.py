@@ -11,31 +11,31 @@ from standfast.authoring.document.parts import BLOCKED, BRANCH, OK, REJECTED
 def outcomes_of(node: b.PatchNode) -> tuple[str, ...]:
     """The words, the usual one first."""
     match node:
-        case b.ParallelSplit():
+        case b.ParallelSplitNode():
             return (BRANCH, "error")
         case b.ConditionNode(expression=expression):
             return (OK,) if expression is None else ("true", "false", "error")
-        case b.Rule():
+        case b.RuleNode():
             words = [each.outcome for each in node.rules if each.effect == "outcome" and each.outcome]
             return tuple(dict.fromkeys((OK, BLOCKED, "error", *words)))
         case _:
-            usual = {b.Approval: "approved", b.WaitEvent: "event"}.get(type(node), OK)
+            usual = {b.ApprovalNode: "approved", b.WaitEventNode: "event"}.get(type(node), OK)
             return (usual, *_others(node))
 
 
 def _others(node: b.PatchNode) -> tuple[str, ...]:
     """What it is left by where something is not as usual."""
     match node:
-        case b.Approval():
+        case b.ApprovalNode():
             return ("rejected", "error", *_timeout(node.timeout))
-        case b.WaitEvent() | b.Call():
+        case b.WaitEventNode() | b.CallNode():
             return ("error", *_timeout(node.timeout))
-        case b.Action():
+        case b.ActionNode():
             return ("denied", "error")
-        case b.ParallelJoin():
+        case b.ParallelJoinNode():
             given = {"none": node.accept, "abort": node.abort}
             return tuple(word for word, condition in given.items() if condition is not None)
-        case b.WaitTimer(until=None) | b.Notification(waits=False):
+        case b.WaitTimerNode(until=None) | b.NotificationNode(waits=False):
             return ()
         case _:
             return ("error",)
@@ -55,9 +55,9 @@ def required_outcomes(node: b.PatchNode) -> tuple[str, ...]:
     match node:
         case b.ConditionNode():
             return ()
-        case b.ParallelJoin():
+        case b.ParallelJoinNode():
             return outcomes_of(node)
-        case b.Rule():
+        case b.RuleNode():
             return tuple(each for each in outcomes_of(node) if each not in {BLOCKED, "error"})
         case _:
             return (main_outcome(node),)
@@ -68,7 +68,7 @@ def spelt_out(node: b.PatchNode, said: Collection[str]) -> tuple[str, ...] | Non
 
     A refusal leaves the slot all the same, and of what a wait is left by only an event brings something.
     """
-    if not isinstance(node, b.Approval | b.Rule | b.WaitEvent):
+    if not isinstance(node, b.ApprovalNode | b.RuleNode | b.WaitEventNode):
         return None
     return tuple(word for word in outcomes_of(node) if word not in said and word != refusal_of(node))
 
@@ -76,9 +76,9 @@ def spelt_out(node: b.PatchNode, said: Collection[str]) -> tuple[str, ...] | Non
 def refusal_of(node: b.PatchNode) -> str:
     """What a node is left by that refuses the document; empty if it cannot. Where no edge leads on from it, the document leaves the slot refused."""
     match node:
-        case b.Approval():
+        case b.ApprovalNode():
             return REJECTED
-        case b.Rule():
+        case b.RuleNode():
             return BLOCKED if any(each.effect in {"block", "require_field"} for each in node.rules) else ""
         case _:
             return ""

@@ -29,7 +29,7 @@ SYSTEM_TYPES: Final = frozenset({"start", "end", "state", "lifecycle_gate", "pol
 """Types of nodes that no patch can have."""
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class EnvelopeNode(msgspec.Struct, frozen=True, kw_only=True):
     """One place of a workflow."""
 
     id: str
@@ -43,7 +43,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """Its expressions in their stored form, by where they stand."""
 
 
-class Edge(msgspec.Struct, frozen=True, kw_only=True):
+class EnvelopeEdge(msgspec.Struct, frozen=True, kw_only=True):
     """A way from one node to another. Lower priorities are tried first, and of equal ones the lower id."""
 
     id: str

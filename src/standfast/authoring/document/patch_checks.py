@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from standfast.authoring.document import body_format as b
-from standfast.authoring.document.drafting import Draft, DraftEdge, Report
+from standfast.authoring.document.drafting import DraftEdge, PatchDraft, Report
 from standfast.authoring.document.ids import gate_id
 from standfast.authoring.document.outcomes import outcomes_of, refusal_of, required_outcomes, spelt_out
 from standfast.authoring.document.parts import ANY, BRANCH, OK
@@ -25,7 +25,7 @@ _SHOWN: Final = 8
 _SEVERAL: Final = 2
 
 
-class Shape(NamedTuple):
+class PatchShape(NamedTuple):
     """What was found out about a patch whose shape is sound."""
 
     order: list[str]
@@ -35,14 +35,14 @@ class Shape(NamedTuple):
     """For each split that has one, its join."""
 
 
-def check_shape(draft: Draft, report: Report) -> Shape | None:
+def check_shape(draft: PatchDraft, report: Report) -> PatchShape | None:
     """Report all that is wrong with the shape of a patch; None if tokens could not be followed through it."""
     _window(draft, report)
     _on_reject(draft, report)
     _entry(draft, report)
     _exit(draft, report)
     _beginning(draft, report)
-    unread = {name for name, node in draft.nodes.items() if isinstance(node, b.Unread)}
+    unread = {name for name, node in draft.nodes.items() if isinstance(node, b.UnreadNode)}
     for name in sorted(draft.nodes.keys() - unread):
         _outcomes(draft, name, report)
         _shadows(draft, name, report)
@@ -54,7 +54,7 @@ def check_shape(draft: Draft, report: Report) -> Shape | None:
     return None if unread else _Branches(draft, order, report).shape()
 
 
-def _window(draft: Draft, report: Report) -> None:
+def _window(draft: PatchDraft, report: Report) -> None:
     given, slot = draft.patch.window, draft.slot
     if given is not None and is_stricter(slot.window, given):
         message = f"the patch makes {slot.id} {given}, and it is {slot.window}; a window can only be made stricter"
@@ -66,7 +66,7 @@ def _window(draft: Draft, report: Report) -> None:
             report("window_loosened", message, node=name, part=node, field="window")
 
 
-def _on_reject(draft: Draft, report: Report) -> None:
+def _on_reject(draft: PatchDraft, report: Report) -> None:
     if draft.patch.on_reject == "keep" and draft.slot.on_reject == "compensate":
         message = (
             f"a rejection undoes what the steps of {draft.slot.id} did, and the patch would keep it; drop `on_reject`"
@@ -74,7 +74,7 @@ def _on_reject(draft: Draft, report: Report) -> None:
         report("on_reject", message, part=draft.patch, field="on_reject")
 
 
-def _entry(draft: Draft, report: Report) -> None:
+def _entry(draft: PatchDraft, report: Report) -> None:
     starts, begun = draft.starts(), draft.out[draft.way_in]
     if draft.patch.entry == "serial" and len(begun) > 1:
         told = ", ".join(starts[:_SHOWN])
@@ -87,7 +87,7 @@ def _entry(draft: Draft, report: Report) -> None:
                 report("entry_mode", message, edge=edge.id, part=edge.given, field="when")
 
 
-def _exit(draft: Draft, report: Report) -> None:
+def _exit(draft: PatchDraft, report: Report) -> None:
     endings = draft.endings()
     if draft.patch.exit == "single" and len(endings) > 1:
         told = ", ".join(sorted({edge.source for edge in endings})[:_SHOWN])
@@ -95,7 +95,7 @@ def _exit(draft: Draft, report: Report) -> None:
         report("exit_mode", message, part=draft.patch, field="exit")
 
 
-def _beginning(draft: Draft, report: Report) -> None:
+def _beginning(draft: PatchDraft, report: Report) -> None:
     """Nothing has happened yet where a slot begins, so that there is no word for it."""
     for edge in draft.out[draft.way_in]:
         if edge.on not in {OK, ANY}:
@@ -103,15 +103,15 @@ def _beginning(draft: Draft, report: Report) -> None:
             report("outcome", message, edge=edge.id, part=edge.given, field="on")
 
 
-def _outcomes(draft: Draft, name: str, report: Report) -> None:
+def _outcomes(draft: PatchDraft, name: str, report: Report) -> None:
     node = draft.nodes[name]
     known = outcomes_of(node)
     for edge in draft.out[name]:
-        if edge.on not in known and not (edge.on == ANY and not isinstance(node, b.ParallelSplit)):
+        if edge.on not in known and not (edge.on == ANY and not isinstance(node, b.ParallelSplitNode)):
             told = suggestion(edge.on, known) or f"; it can be {', '.join(known)}"
             message = f"{shown(name)} is never left by {shown(edge.on)}{told}"
             report("outcome", message, edge=edge.id, part=edge.given, field="on")
-        if isinstance(node, b.ForEach) and edge.on == BRANCH and edge.when is not None:
+        if isinstance(node, b.ForEachNode) and edge.on == BRANCH and edge.when is not None:
             message = f"{shown(name)} goes on in a branch for every item; ask in a condition node of the branch"
             report("branch_condition", message, edge=edge.id, part=edge.given, field="when")
     led = {edge.on for edge in draft.out[name]}
@@ -127,7 +127,7 @@ def _outcomes(draft: Draft, name: str, report: Report) -> None:
         _refusal(draft, name, word, report)
 
 
-def _refusal(draft: Draft, name: str, word: str, report: Report) -> None:
+def _refusal(draft: PatchDraft, name: str, word: str, report: Report) -> None:
     ways, node = [edge for edge in draft.out[name] if edge.on == word], draft.nodes[name]
     if ways and all(edge.when is not None for edge in ways):
         message = (
@@ -140,9 +140,9 @@ def _refusal(draft: Draft, name: str, word: str, report: Report) -> None:
         report("rejection_unrouted", f"{message}; lead {word!r} to a node of the slot", node=name, part=node)
 
 
-def _shadows(draft: Draft, name: str, report: Report) -> None:
+def _shadows(draft: PatchDraft, name: str, report: Report) -> None:
     """Ways that are never taken, because one without a condition is tried before."""
-    if isinstance(draft.nodes.get(name), b.ParallelSplit):
+    if isinstance(draft.nodes.get(name), b.ParallelSplitNode):
         return
     closed: dict[str, DraftEdge] = {}
     for edge in sorted(draft.out[name], key=lambda edge: edge.order):
@@ -157,7 +157,7 @@ def _shadows(draft: Draft, name: str, report: Report) -> None:
 # -- where tokens go
 
 
-def _order(draft: Draft) -> list[str]:
+def _order(draft: PatchDraft) -> list[str]:
     """The nodes, each after those that lead to it, as far as there are no circles; of equal ones the lower id first."""
     counts = dict.fromkeys((draft.way_in, draft.way_out, *draft.nodes), 0)
     for edge in draft.edges:
@@ -175,7 +175,7 @@ def _order(draft: Draft) -> list[str]:
     return order
 
 
-def _circles(draft: Draft, sorted_out: set[str], report: Report) -> None:
+def _circles(draft: PatchDraft, sorted_out: set[str], report: Report) -> None:
     left = {name for name in draft.nodes if name not in sorted_out}
     seen: set[str] = set()
     for start in sorted(left):
@@ -189,7 +189,7 @@ def _circles(draft: Draft, sorted_out: set[str], report: Report) -> None:
             report("cycle", message, node=circle[0], part=draft.nodes[circle[0]])
 
 
-def _circle(draft: Draft, start: str, among: set[str]) -> list[str]:
+def _circle(draft: PatchDraft, start: str, among: set[str]) -> list[str]:
     """A way from a node back to itself; empty if there is none."""
     before: dict[str, str] = {}
     pending = [start]
@@ -212,7 +212,7 @@ def _circle(draft: Draft, start: str, among: set[str]) -> list[str]:
 class _Branches:
     """Follows tokens through splits and joins, each node once."""
 
-    def __init__(self, draft: Draft, order: list[str], report: Report) -> None:
+    def __init__(self, draft: PatchDraft, order: list[str], report: Report) -> None:
         self._draft = draft
         self._order = order
         self._report = report
@@ -221,7 +221,7 @@ class _Branches:
         self._joins: dict[str, str] = {}
         self._is_sound = True
 
-    def shape(self) -> Shape | None:
+    def shape(self) -> PatchShape | None:
         for name in self._order:
             self._enter(name)
         for split in self._missed():
@@ -233,19 +233,23 @@ class _Branches:
         self._clashes()
         for name, node in sorted(self._draft.nodes.items()):
             branches = [edge for edge in self._draft.out[name] if edge.on == BRANCH]
-            if isinstance(node, b.ForEach) and len(branches) > 1:
+            if isinstance(node, b.ForEachNode) and len(branches) > 1:
                 told = f"{shown(name)} goes on by one edge for all items, and has {len(branches)}; ask in a condition node behind it"
                 self._find("branches", told, name)
-            elif isinstance(node, b.ParallelSplit) and not isinstance(node, b.ForEach) and len(branches) < _SEVERAL:
+            elif (
+                isinstance(node, b.ParallelSplitNode)
+                and not isinstance(node, b.ForEachNode)
+                and len(branches) < _SEVERAL
+            ):
                 self._find("branches", f"{shown(name)} has one branch; give it several, or remove it", name)
-            if isinstance(node, b.ParallelSplit) and len(self._scopes.get(name, ())) == DEEPEST_FORKS:
+            if isinstance(node, b.ParallelSplitNode) and len(self._scopes.get(name, ())) == DEEPEST_FORKS:
                 told = f"{shown(name)} lies inside of {DEEPEST_FORKS} others, which is as deep as they go; call another workflow"
                 self._find("nested", told, name)
-        return Shape(self._order, self._scopes, self._joins) if self._is_sound else None
+        return PatchShape(self._order, self._scopes, self._joins) if self._is_sound else None
 
     def _clashes(self) -> None:
         """Lists inside of lists whose items have one name: a branch would find only the inner one."""
-        lists = {name: node for name, node in self._draft.nodes.items() if isinstance(node, b.ForEach)}
+        lists = {name: node for name, node in self._draft.nodes.items() if isinstance(node, b.ForEachNode)}
         for name, node in sorted(lists.items()):
             around = [lists[each] for each in self._scopes.get(name, ()) if each in lists]
             if any(each.item == node.item for each in around):
@@ -264,10 +268,10 @@ class _Branches:
             self._scopes[name] = scopes[0]
         scope = self._scopes.get(name, ())
         node = self._draft.nodes.get(name)
-        if isinstance(node, b.ParallelJoin):
+        if isinstance(node, b.ParallelJoinNode):
             scope = self._join(name, scope)
         for edge in self._draft.ways(name):
-            inner = (*scope, name) if isinstance(node, b.ParallelSplit) and edge.on == BRANCH else scope
+            inner = (*scope, name) if isinstance(node, b.ParallelSplitNode) and edge.on == BRANCH else scope
             self._arrivals[edge.target].append((edge, inner))
 
     def _join(self, name: str, scope: Scope) -> Scope:
@@ -293,7 +297,7 @@ class _Branches:
         self._report(code, message, node=node, part=self._draft.nodes.get(node))
 
 
-def refusals(draft: Draft) -> Iterator[tuple[str, str]]:
+def refusals(draft: PatchDraft) -> Iterator[tuple[str, str]]:
     """The nodes whose refusal no edge routes, so that it leaves the slot, and the words that they are left by."""
     for name, node in sorted(draft.nodes.items()):
         word = refusal_of(node)

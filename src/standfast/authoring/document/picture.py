@@ -7,7 +7,7 @@ from typing import Final
 
 from standfast.authoring.document.effective import Effective
 from standfast.authoring.document.ids import ENVELOPE
-from standfast.authoring.document.parts import OK, Edge, Node
+from standfast.authoring.document.parts import OK, EnvelopeEdge, EnvelopeNode
 from standfast.diagrams.languages import in_mermaid, written
 
 _SHAPES: Final = {
@@ -48,14 +48,14 @@ def _statements(effective: Effective) -> Iterator[str]:
             yield _arrow(keys[edge.source], keys[edge.target], edge)
 
 
-def _box(key: str, node: Node) -> str:
+def _box(key: str, node: EnvelopeNode) -> str:
     before, after = _SHAPES.get(node.type, _BOX)
     title = str(node.config.get("title", ""))
     lines = [node.id, *([title] if title else []), f"{node.type}, {node.window}"]
     return f"{key}{before}{in_mermaid(*lines)}{after}"
 
 
-def _arrow(source: str, target: str, edge: Edge) -> str:
+def _arrow(source: str, target: str, edge: EnvelopeEdge) -> str:
     asks = "" if edge.when is None else str(edge.when.get("source", ""))
     label = ": ".join(text for text in ("" if edge.on == OK else edge.on, asks) if text)
     told = f'|"{in_mermaid(label)}"|' if label else ""

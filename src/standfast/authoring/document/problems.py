@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from standfast.errors import Diagnostic
 
 
-class Problem(Diagnostic, frozen=True, kw_only=True, omit_defaults=True):
+class BodyDiagnostic(Diagnostic, frozen=True, kw_only=True, omit_defaults=True):
     """One finding about patches, or about what they compile to."""
 
     slot: str = ""
@@ -16,6 +16,6 @@ class Problem(Diagnostic, frozen=True, kw_only=True, omit_defaults=True):
     edge: str = ""
 
 
-def ordered(problems: Iterable[Problem]) -> list[Problem]:
+def ordered(problems: Iterable[BodyDiagnostic]) -> list[BodyDiagnostic]:
     """Each problem once, in an order that does not depend on that of the patches."""
     return sorted(dict.fromkeys(problems), key=lambda each: (each.slot, each.node, each.edge, each.code, each.message))

@@ -11,16 +11,16 @@ from typing import Final
 
 from standfast.authoring.document.envelope import Envelope, generate_envelope
 from standfast.authoring.document.ids import END, ENVELOPE, IN, OUT, START, gate_id, policy_id, proxy_id, state_id
-from standfast.authoring.document.parts import BLOCKED, BRANCH, REJECTED, Edge, Node
-from standfast.authoring.document.problems import Problem, ordered
+from standfast.authoring.document.parts import BLOCKED, BRANCH, REJECTED, EnvelopeEdge, EnvelopeNode
+from standfast.authoring.document.problems import BodyDiagnostic, ordered
 
 BROKEN: Final = "envelope_broken"
 
 
-def check_envelope(envelope: Envelope) -> list[Problem]:
+def check_envelope(envelope: Envelope) -> list[BodyDiagnostic]:
     """What is wrong with an envelope: it is the one that its contract gives, or it is none."""
     genuine = generate_envelope(envelope.contract)
-    found: list[Problem] = []
+    found: list[BodyDiagnostic] = []
     for what, has, wants in (("node", envelope.nodes, genuine.nodes), ("edge", envelope.edges, genuine.edges)):
         for name in sorted(has.keys() | wants.keys()):
             if has.get(name) != wants.get(name):
@@ -35,7 +35,9 @@ def check_envelope(envelope: Envelope) -> list[Problem]:
     return ordered(found)
 
 
-def prove_gates(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> list[Problem]:
+def prove_gates(
+    envelope: Envelope, nodes: Mapping[str, EnvelopeNode], edges: Mapping[str, EnvelopeEdge]
+) -> list[BodyDiagnostic]:
     """Everything by which a graph fails to keep an envelope; nothing if it keeps it."""
     return ordered(
         [
@@ -51,7 +53,7 @@ def prove_gates(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[st
     )
 
 
-def _system_nodes(envelope: Envelope, nodes: Mapping[str, Node]) -> Iterator[Problem]:
+def _system_nodes(envelope: Envelope, nodes: Mapping[str, EnvelopeNode]) -> Iterator[BodyDiagnostic]:
     for name, wanted in envelope.nodes.items():
         if nodes.get(name) != wanted:
             told = "was altered" if name in nodes else "is missing"
@@ -61,7 +63,7 @@ def _system_nodes(envelope: Envelope, nodes: Mapping[str, Node]) -> Iterator[Pro
             yield _broken(f"{name!r} is said to be of {node.slot!r}, which it is not", node=name)
 
 
-def _ends(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Problem]:
+def _ends(nodes: Mapping[str, EnvelopeNode], edges: Mapping[str, EnvelopeEdge]) -> Iterator[BodyDiagnostic]:
     for name in (START, END):
         if name not in nodes:
             yield _broken(f"the graph has no {name!r}", node=name)
@@ -72,7 +74,9 @@ def _ends(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Prob
             yield _broken(f"{edge.id!r} leads on from the end, or back to the start", edge=edge.id)
 
 
-def _ways(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Problem]:
+def _ways(
+    envelope: Envelope, nodes: Mapping[str, EnvelopeNode], edges: Mapping[str, EnvelopeEdge]
+) -> Iterator[BodyDiagnostic]:
     """With the inside of slots taken together, the ways between system nodes are those of the envelope."""
     wanted = {(edge.source, edge.target) for edge in envelope.edges.values() if not edge.rework}
     found = set(_contracted(nodes, edges))
@@ -82,7 +86,9 @@ def _ways(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edg
         yield _broken(f"a way leads from {source!r} to {target!r} that the envelope does not have", node=source)
 
 
-def _shortcuts(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Problem]:
+def _shortcuts(
+    envelope: Envelope, nodes: Mapping[str, EnvelopeNode], edges: Mapping[str, EnvelopeEdge]
+) -> Iterator[BodyDiagnostic]:
     """What an organisation has put into a slot lies on every way through it."""
     filled = {(each.entry, each.exit) for each in envelope.slots.values() if proxy_id(each.id, IN) in nodes}
     for edge in edges.values():
@@ -90,7 +96,9 @@ def _shortcuts(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str
             yield _broken(f"{edge.id!r} leads past the slot between the two", edge=edge.id)
 
 
-def _borders(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Problem]:
+def _borders(
+    envelope: Envelope, nodes: Mapping[str, EnvelopeNode], edges: Mapping[str, EnvelopeEdge]
+) -> Iterator[BodyDiagnostic]:
     """A slot is entered by its way in and left by its way out: that is where its approvals begin anew, and where its branches are waited for."""
     for edge in edges.values():
         source, target = nodes.get(edge.source), nodes.get(edge.target)
@@ -105,9 +113,11 @@ def _borders(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, 
             yield _broken(f"{edge.id!r} crosses the border of a slot, and not at its ends", edge=edge.id)
 
 
-def _branches(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Problem]:
+def _branches(
+    envelope: Envelope, nodes: Mapping[str, EnvelopeNode], edges: Mapping[str, EnvelopeEdge]
+) -> Iterator[BodyDiagnostic]:
     """Branches meet inside of their slot, so that it is the one token of the document that leaves it."""
-    out: defaultdict[str, list[Edge]] = defaultdict(list)
+    out: defaultdict[str, list[EnvelopeEdge]] = defaultdict(list)
     for edge in edges.values():
         if edge.source in nodes and edge.target in nodes and not edge.rework and not _is_refusal(nodes, edge):
             out[edge.source].append(edge)
@@ -116,7 +126,9 @@ def _branches(envelope: Envelope, nodes: Mapping[str, Node], edges: Mapping[str,
             yield from _scopes(slot.id, nodes, out)
 
 
-def _scopes(slot: str, nodes: Mapping[str, Node], out: Mapping[str, list[Edge]]) -> Iterator[Problem]:
+def _scopes(
+    slot: str, nodes: Mapping[str, EnvelopeNode], out: Mapping[str, list[EnvelopeEdge]]
+) -> Iterator[BodyDiagnostic]:
     """Follow a token through a slot, with the splits that it is inside of, from the outermost."""
     pending = [proxy_id(slot, IN)]
     scopes: dict[str, tuple[str, ...]] = {pending[0]: ()}
@@ -141,7 +153,7 @@ def _scopes(slot: str, nodes: Mapping[str, Node], out: Mapping[str, list[Edge]])
                 yield _broken(f"{edge.id!r} leads into a branch, or out of one, without a join", edge=edge.id)
 
 
-def _is_refusal(nodes: Mapping[str, Node], edge: Edge) -> bool:
+def _is_refusal(nodes: Mapping[str, EnvelopeNode], edge: EnvelopeEdge) -> bool:
     """Whether an edge stands for a refusal that leaves the slot: then everything in it is ended first."""
     source = nodes[edge.source]
     return (
@@ -151,7 +163,7 @@ def _is_refusal(nodes: Mapping[str, Node], edge: Edge) -> bool:
     )
 
 
-def _contracted(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[tuple[str, str]]:
+def _contracted(nodes: Mapping[str, EnvelopeNode], edges: Mapping[str, EnvelopeEdge]) -> Iterator[tuple[str, str]]:
     out: defaultdict[str, list[str]] = defaultdict(list)
     for edge in edges.values():
         if not edge.rework and edge.source in nodes and edge.target in nodes:
@@ -172,7 +184,7 @@ def _contracted(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterato
                 pending += out[target]
 
 
-def _ways_back(envelope: Envelope, edges: Mapping[str, Edge]) -> Iterator[Problem]:
+def _ways_back(envelope: Envelope, edges: Mapping[str, EnvelopeEdge]) -> Iterator[BodyDiagnostic]:
     """A way back is one of the envelope, or leads from a gate to what lies before it."""
     before: dict[str, set[str]] = {
         gate_id(each.name): {state_id(source) for source in each.sources}
@@ -191,7 +203,7 @@ def _ways_back(envelope: Envelope, edges: Mapping[str, Edge]) -> Iterator[Proble
             yield _broken(f"the way back {edge.id!r} is missing or was altered", edge=edge.id)
 
 
-def _policies(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[Problem]:
+def _policies(nodes: Mapping[str, EnvelopeNode], edges: Mapping[str, EnvelopeEdge]) -> Iterator[BodyDiagnostic]:
     """Nothing leads to an action but its policy gate."""
     for edge in edges.values():
         target = nodes.get(edge.target)
@@ -202,5 +214,5 @@ def _policies(nodes: Mapping[str, Node], edges: Mapping[str, Edge]) -> Iterator[
             yield _broken(f"the action {name!r} has no policy gate", node=name)
 
 
-def _broken(message: str, *, node: str = "", edge: str = "") -> Problem:
-    return Problem(BROKEN, message, edge or node, node=node, edge=edge)
+def _broken(message: str, *, node: str = "", edge: str = "") -> BodyDiagnostic:
+    return BodyDiagnostic(BROKEN, message, edge or node, node=node, edge=edge)

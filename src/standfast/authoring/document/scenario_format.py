@@ -33,7 +33,7 @@ class Player(_Part, frozen=True, kw_only=True):
     capabilities: Annotated[list[Capability], Meta(description="What they may do.")] = []
 
 
-class Act(_Part, frozen=True, kw_only=True):
+class ScenarioAction(_Part, frozen=True, kw_only=True):
     """Something that happens in a scenario: one of `ask`, `decide`, `edit`, `event` and `wait`."""
 
     ask: Annotated[Name | None, Meta(description="A transition that is asked for, such as submit.")] = None
@@ -72,7 +72,9 @@ class Scenario(_Part, frozen=True, kw_only=True):
     name: Annotated[Name, Meta(description="What it shows, in a sentence.")]
     data: Annotated[dict[str, Plain], Meta(description="The fields of the document.")] = {}
     expect: Annotated[Expectation, Meta(description="How it comes out.")]
-    acts: Annotated[list[Act], Meta(max_length=MOST_SCENARIOS, description="What happens, one after the other.")] = []
+    acts: Annotated[
+        list[ScenarioAction], Meta(max_length=MOST_SCENARIOS, description="What happens, one after the other.")
+    ] = []
     org: Annotated[dict[str, Plain], Meta(description="The settings of the organisation, read as org.")] = {}
     related: Annotated[
         dict[str, dict[str, Plain]],

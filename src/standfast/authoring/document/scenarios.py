@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from standfast.authoring.document.ids import local_name
-from standfast.authoring.document.scenario_format import Act, Scenario
+from standfast.authoring.document.scenario_format import Scenario, ScenarioAction
 from standfast.authoring.files.values import milliseconds
-from standfast.authoring.rehearsal import MOST_COMMANDS, EndlessError, Passage, Rehearsal
+from standfast.authoring.rehearsal import MOST_COMMANDS, EndlessError, Simulator, TraceEntry
 from standfast.errors import Diagnostic
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Rejection
@@ -36,7 +36,7 @@ class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     faults: list[str]
     """What did not come out as it should, each in a sentence."""
-    trail: list[Passage]
+    trail: list[TraceEntry]
     """The nodes that the document came through."""
     status: str
     """What the document was in the end; empty if it was never created."""
@@ -80,7 +80,7 @@ def failures(results: list[ScenarioResult]) -> list[Diagnostic]:
 class _Supposed(SupposedFacts):
     """The settings and the other documents that a scenario supposes. Of a field without an id, the document is called as the field is."""
 
-    def __init__(self, stage: Rehearsal, scenario: Scenario) -> None:
+    def __init__(self, stage: Simulator, scenario: Scenario) -> None:
         super().__init__({SETTINGS_FACT: dict(scenario.org)})
         self._stage = stage
         self._related = scenario.related
@@ -109,7 +109,7 @@ class _Play:
 
     def __init__(self, graph: Graph, scenario: Scenario, *, most: int) -> None:
         self._scenario = scenario
-        self.stage = Rehearsal(graph, answers=scenario.answers, failing=scenario.failing, name=local_name, most=most)
+        self.stage = Simulator(graph, answers=scenario.answers, failing=scenario.failing, name=local_name, most=most)
         self.stage.facts = _Supposed(self.stage, scenario)
 
     def result(self, *, is_last: bool) -> ScenarioResult:
@@ -141,7 +141,7 @@ class _Play:
             return Actor(id=name, capabilities=frozenset({"*"} if name == REQUESTER else ()))
         return Actor(id=name, roles=frozenset(known.roles), capabilities=frozenset(known.capabilities))
 
-    def _perform(self, act: Act) -> str:
+    def _perform(self, act: ScenarioAction) -> str:
         """What is wrong with an act, or with what came of it; empty if nothing is."""
         said = [name for name in _ACTS if getattr(act, name) is not None]
         if len(said) != 1:
@@ -156,7 +156,7 @@ class _Play:
         wanted = f"it was to be refused with {act.refused!r}" if act.refused else "it was refused"
         return f"{wanted}: {refusal.message} [{refusal.code}]"
 
-    def _done(self, act: Act) -> tuple[str, Rejection | None]:
+    def _done(self, act: ScenarioAction) -> tuple[str, Rejection | None]:
         actor = self._player(act.by or REQUESTER)
         if act.ask is not None:
             command = RequestTransition(transition=act.ask, reason=act.reason)
@@ -171,7 +171,7 @@ class _Play:
         self.stage.let_pass(timedelta(milliseconds=milliseconds(act.wait) or 0))
         return "", None
 
-    def _decided(self, act: Act, node: str) -> tuple[str, Rejection | None]:
+    def _decided(self, act: ScenarioAction, node: str) -> tuple[str, Rejection | None]:
         step = next((each for each in self.stage.questions if _is_named(each.node, node)), None)
         if step is None:
             asked = ", ".join(repr(local_name(each.node)) for each in self.stage.questions) or "nobody"

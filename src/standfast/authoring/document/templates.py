@@ -14,7 +14,7 @@ from standfast.authoring.document.body_checks import read_body
 from standfast.authoring.document.body_format import Body
 from standfast.authoring.document.library import file_in, names_in
 from standfast.authoring.files.parsing import parse, shown
-from standfast.authoring.files.reading import Findings, Reader
+from standfast.authoring.files.reading import Findings, StructReader
 from standfast.authoring.files.tree import Fields
 from standfast.authoring.files.values import Name, Plain, Text
 from standfast.errors import DefinitionError, Diagnostic
@@ -30,7 +30,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What is an object in the file."""
 
 
-class Parameter(_Part, frozen=True, kw_only=True):
+class TemplateParameter(_Part, frozen=True, kw_only=True):
     """Something that an organisation says when it takes a template."""
 
     type: Annotated[Literal["money", "int", "role", "user", "text"], Meta(description="What it is.")]
@@ -38,7 +38,7 @@ class Parameter(_Part, frozen=True, kw_only=True):
     description: Annotated[Text, Meta(description="What it is for.")] = ""
 
 
-class Template(_Part, frozen=True, kw_only=True):
+class BodyTemplateFile(_Part, frozen=True, kw_only=True):
     """A body with holes, such as `${threshold}`."""
 
     template: Annotated[Name, Meta(description="Its name.")]
@@ -46,7 +46,7 @@ class Template(_Part, frozen=True, kw_only=True):
     entity_type: Annotated[
         Name, Meta(description="The type that it is written for; others with the same slots can take it.")
     ]
-    params: Annotated[dict[str, Parameter], Meta(description="What can be said.")]
+    params: Annotated[dict[str, TemplateParameter], Meta(description="What can be said.")]
     body: Annotated[dict[str, Plain], Meta(description="The body, with holes in its texts.")]
     description: Annotated[Text, Meta(description="What it is for.")] = ""
 
@@ -56,20 +56,20 @@ def template_names() -> tuple[str, ...]:
     return names_in(_FOLDER)
 
 
-def read_template(name: str) -> Template:
+def read_template(name: str) -> BodyTemplateFile:
     """A template; NotFoundError with the names that there are."""
     text = file_in(_FOLDER, name)
     findings = Findings([])
     tree = parse(text, findings.found)
     assert isinstance(tree, Fields)
-    found = Reader(findings).read(Template, tree)
+    found = StructReader(findings).read(BodyTemplateFile, tree)
     if found is None or findings.found:
         raise DefinitionError(f"the template {name}", findings.found)
     return found
 
 
 def instantiate(
-    template: Template | str,
+    template: BodyTemplateFile | str,
     params: Mapping[str, str | int] | None = None,
     *,
     entity_type: str = "",
@@ -88,7 +88,7 @@ def instantiate(
     return read_body(json.dumps({"base": base, "name": made.title, **filled}), name=f"the template {made.template}")
 
 
-def _values(template: Template, given: Mapping[str, str | int]) -> dict[str, str | int]:
+def _values(template: BodyTemplateFile, given: Mapping[str, str | int]) -> dict[str, str | int]:
     wrong: list[Diagnostic] = []
     for name in sorted(given.keys() - template.params.keys()):
         told = suggestion(name, template.params) or f"; there are {', '.join(sorted(template.params))}"
@@ -103,7 +103,7 @@ def _values(template: Template, given: Mapping[str, str | int]) -> dict[str, str
     return values
 
 
-def _problem(parameter: Parameter, value: object) -> str:
+def _problem(parameter: TemplateParameter, value: object) -> str:
     """What is wrong with a value, as the end of a sentence; empty if nothing is."""
     if parameter.type in {"money", "int"}:
         is_sound = type(value) is int and 0 <= value <= LARGEST_INTEGER

@@ -21,23 +21,23 @@ from standfast.authoring.document.graph import graph_findings
 from standfast.authoring.document.ids import ENVELOPE
 from standfast.authoring.document.merging import Merger
 from standfast.authoring.document.node_checks import Chains
-from standfast.authoring.document.problems import Problem, ordered
+from standfast.authoring.document.problems import BodyDiagnostic, ordered
 from standfast.authoring.document.proof import prove_gates
-from standfast.authoring.files.reading import Reader
+from standfast.authoring.files.reading import StructReader
 
 
 def check_body(
     envelope: Envelope, body: Body | str | bytes, *, related: Related = NOTHING, chains: Chains = None
-) -> list[Problem]:
+) -> list[BodyDiagnostic]:
     """Everything that is wrong with a body for this envelope: each problem with code, slot, node or edge; none if it compiles.
 
     A body that is given as text is reported on with line and column. `related` are contracts of types that the documents refer to,
     `chains` the approval chains that there are; without them none is looked for.
     """
-    reader: Reader | None = None
+    reader: StructReader | None = None
     if not isinstance(body, Body):
         read = read_partly(body)
-        mistakes = [Problem(each.code, each.message, each.position) for each in read.mistakes]
+        mistakes = [BodyDiagnostic(each.code, each.message, each.position) for each in read.mistakes]
         if read.body is None:
             return mistakes
         body, reader = read.body, read.reader
@@ -55,7 +55,7 @@ def rebased(body: Body, envelope: Envelope) -> Body:
     )
 
 
-def _late(envelope: Envelope, merger: Merger, body: Body, reader: Reader | None) -> Iterator[Problem]:
+def _late(envelope: Envelope, merger: Merger, body: Body, reader: StructReader | None) -> Iterator[BodyDiagnostic]:
     """What is wrong with the whole though every patch is sound: a contract that nobody has read lets more through than one of a file."""
     found = prove_gates(envelope, merger.nodes, merger.edges) or graph_findings(artifact(envelope, merger))
     for each in found:
@@ -64,4 +64,4 @@ def _late(envelope: Envelope, merger: Merger, body: Body, reader: Reader | None)
         place, written = each.position, merger.written(each.position)
         if reader is not None:
             place = str(reader.inner(body, "slots", slot) if written is None else reader.at(written))
-        yield Problem(each.code, each.message, place, slot=slot, node="" if node is None else node.id)
+        yield BodyDiagnostic(each.code, each.message, place, slot=slot, node="" if node is None else node.id)

@@ -14,8 +14,8 @@ from standfast.authoring.document import body_format as b
 from standfast.authoring.document.effective import Effective
 from standfast.authoring.document.formulas import Stored
 from standfast.authoring.document.outcomes import refusal_of, spelt_out
-from standfast.authoring.document.parts import ANY, OK, SYSTEM_TYPES, Edge, Node
-from standfast.expressions import Options, parse
+from standfast.authoring.document.parts import ANY, OK, SYSTEM_TYPES, EnvelopeEdge, EnvelopeNode
+from standfast.expressions import ExpressionOptions, parse
 from standfast.kernel.settling import settled
 from standfast.machine.graphs import graph as g
 
@@ -30,7 +30,7 @@ def edges_of(effective: Effective) -> Iterator[g.Edge]:
     return (machine for _, machine in _pairs(effective))
 
 
-def _pairs(effective: Effective) -> Iterator[tuple[Edge, g.Edge]]:
+def _pairs(effective: Effective) -> Iterator[tuple[EnvelopeEdge, g.Edge]]:
     for name, leaving in effective.adjacency.items():
         node = effective.nodes_by_id[name]
         said = {effective.edges_by_id[each].on for each in leaving}
@@ -41,7 +41,7 @@ def _pairs(effective: Effective) -> Iterator[tuple[Edge, g.Edge]]:
                     yield edge, _edge(node, msgspec.structs.replace(edge, on=word), place)
 
 
-def _words(node: Node, edge: Edge, said: Collection[str]) -> Collection[str]:
+def _words(node: EnvelopeNode, edge: EnvelopeEdge, said: Collection[str]) -> Collection[str]:
     """What an edge is for."""
     if edge.on != ANY or node.type in SYSTEM_TYPES or "split" in node.config:
         return (edge.on,)
@@ -49,13 +49,13 @@ def _words(node: Node, edge: Edge, said: Collection[str]) -> Collection[str]:
     return (edge.on,) if words is None else words
 
 
-def _is_refusal(effective: Effective, node: Node, edge: Edge) -> bool:
+def _is_refusal(effective: Effective, node: EnvelopeNode, edge: EnvelopeEdge) -> bool:
     """Whether an edge is a refusal that leaves its slot."""
     is_out = effective.nodes_by_id[edge.target].type == "slot_proxy" and edge.target.endswith(":out")
     return is_out and node.type in {"approval", "rule"} and edge.on == refusal_of(patch_node(node))
 
 
-def _edge(node: Node, edge: Edge, place: int) -> g.Edge:
+def _edge(node: EnvelopeNode, edge: EnvelopeEdge, place: int) -> g.Edge:
     on, assign = edge.on, {}
     if node.type == "wait_event" and on == "event":
         on = g.OK
@@ -74,7 +74,7 @@ def _edge(node: Node, edge: Edge, place: int) -> g.Edge:
     )
 
 
-def patch_node(node: Node) -> b.PatchNode:
+def patch_node(node: EnvelopeNode) -> b.PatchNode:
     """What the author wrote of a node."""
     found: b.PatchNode = msgspec.convert({**node.config, "id": node.id, "type": node.type}, settled(b.PatchNode))
     return found
@@ -83,4 +83,6 @@ def patch_node(node: Node) -> b.PatchNode:
 @functools.cache
 def brought(text: str) -> Stored:
     """A value that comes with an answer or an event."""
-    return parse(text, spelling="mapping", options=Options(namespaces=frozenset({text.partition(".")[0]}))).to_data()
+    return parse(
+        text, spelling="mapping", options=ExpressionOptions(namespaces=frozenset({text.partition(".")[0]}))
+    ).to_data()

@@ -13,7 +13,7 @@ from typing import Final
 import yaml
 
 from standfast.authoring.files.scalars import value_of
-from standfast.authoring.files.tree import Field, Fields, Items, Mark, Scalar, Tree
+from standfast.authoring.files.tree import Fields, FileField, FileItems, Mark, Scalar, Tree
 from standfast.errors import Diagnostic
 
 LARGEST: Final = 4 * 1024 * 1024
@@ -90,7 +90,7 @@ class _Frame:
 
     __slots__ = ("anchor", "before", "height", "key", "tree")
 
-    def __init__(self, tree: Items | Fields, anchor: str | None, before: int) -> None:
+    def __init__(self, tree: FileItems | Fields, anchor: str | None, before: int) -> None:
         self.tree = tree
         self.anchor = anchor
         self.before = before
@@ -149,7 +149,7 @@ class _Composer:
         self._count(1, at)
         self._check_depth(len(self._open) + 1, at)
         self._refuse_key(at)
-        tree = Fields({}, at) if isinstance(event, yaml.MappingStartEvent) else Items([], at)
+        tree = Fields({}, at) if isinstance(event, yaml.MappingStartEvent) else FileItems([], at)
         self._open.append(_Frame(tree, event.anchor, self._values - 1))
 
     def _end(self) -> None:
@@ -182,7 +182,7 @@ class _Composer:
         if height >= frame.height:
             frame.height = height + 1
         match frame.tree, frame.key:
-            case Items(items=items), _:
+            case FileItems(items=items), _:
                 items.append(tree)
             case Fields(), None:
                 assert isinstance(tree, Scalar)
@@ -193,7 +193,7 @@ class _Composer:
                     message = f"{shown(key.text)} was given before, at {fields[key.text].name}; keep one of them"
                     self._find("duplicate_key", message, key.at)
                 else:
-                    fields[key.text] = Field(key.at, tree)
+                    fields[key.text] = FileField(key.at, tree)
 
     def _count(self, values: int, at: Mark) -> None:
         self._values += values

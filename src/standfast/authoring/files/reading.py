@@ -13,7 +13,7 @@ from typing import Final, TypeVar, cast
 from msgspec import inspect
 
 from standfast.authoring.files.parsing import MOST_FINDINGS, shown
-from standfast.authoring.files.tree import Field, Fields, Items, Mark, Scalar, Tree, plain
+from standfast.authoring.files.tree import Fields, FileField, FileItems, Mark, Scalar, Tree, plain
 from standfast.authoring.files.values import DURATION, REMEDIES
 from standfast.errors import Diagnostic
 from standfast.expressions.suggestions import suggestion
@@ -48,7 +48,7 @@ class Findings:
             raise EnoughError
 
 
-class Reader:
+class StructReader:
     """Reads one file."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Reader:
         for each in path:
             if isinstance(tree, Fields) and isinstance(each, str) and each in tree.fields:
                 tree = tree.fields[each].tree
-            elif isinstance(tree, Items) and isinstance(each, int) and each < len(tree.items):
+            elif isinstance(tree, FileItems) and isinstance(each, int) and each < len(tree.items):
                 tree = tree.items[each]
             else:
                 break
@@ -104,7 +104,7 @@ class Reader:
     def items(self, part: object, name: str) -> list[Tree]:
         """What was written in a list, sound or not."""
         field = self._places[id(part)].fields.get(name)
-        return field.tree.items if field is not None and isinstance(field.tree, Items) else []
+        return field.tree.items if field is not None and isinstance(field.tree, FileItems) else []
 
     # -- types
 
@@ -150,7 +150,7 @@ class Reader:
         self._kept.append(part)
         return part
 
-    def _fields(self, kind: _Struct, tree: Fields, what: str) -> list[tuple[str, inspect.Field, Field]]:
+    def _fields(self, kind: _Struct, tree: Fields, what: str) -> list[tuple[str, inspect.Field, FileField]]:
         """The fields that the format knows; the others are found."""
         known, found = _fields_of(kind.cls), []
         for name, given in tree.fields.items():
@@ -175,7 +175,7 @@ class Reader:
                 if isinstance(_bare(each), inspect.StructType | inspect.DictType):
                     return self._read(each, tree, what)
         listed = next((each for each in map(_bare, types) if isinstance(each, inspect.ListType)), None)
-        if listed is not None and isinstance(tree, Items):
+        if listed is not None and isinstance(tree, FileItems):
             return self._list(listed, tree, what)
         several = inspect.StructType | inspect.DictType | inspect.ListType
         simple = [each for each in types if not isinstance(_bare(each), several)]
@@ -227,7 +227,7 @@ class Reader:
         return WRONG
 
     def _list(self, kind: inspect.ListType, tree: Tree, what: str) -> object:
-        if not isinstance(tree, Items):
+        if not isinstance(tree, FileItems):
             return self._wrong_type(tree, what, "a list")
         if kind.min_length and len(tree.items) < kind.min_length:
             self._findings.add("empty", f"{what} is empty; give at least {kind.min_length}", tree.at)
@@ -282,7 +282,7 @@ class Reader:
         match tree:
             case Fields():
                 given, remedy = "an object", ""
-            case Items():
+            case FileItems():
                 given, remedy = "a list", ""
             case Scalar(value=value):
                 is_number = isinstance(value, bool | int | float)

@@ -31,14 +31,14 @@ class Scalar(msgspec.Struct, frozen=True, gc=False):
     at: Mark
 
 
-class Items(msgspec.Struct, frozen=True, gc=False):
+class FileItems(msgspec.Struct, frozen=True, gc=False):
     """A list."""
 
     items: list[Tree]
     at: Mark
 
 
-class Field(msgspec.Struct, frozen=True, gc=False):
+class FileField(msgspec.Struct, frozen=True, gc=False):
     """A name with its value."""
 
     name: Mark
@@ -49,11 +49,11 @@ class Field(msgspec.Struct, frozen=True, gc=False):
 class Fields(msgspec.Struct, frozen=True, gc=False):
     """An object."""
 
-    fields: dict[str, Field]
+    fields: dict[str, FileField]
     at: Mark
 
 
-Tree: TypeAlias = Scalar | Items | Fields
+Tree: TypeAlias = Scalar | FileItems | Fields
 
 
 def plain(tree: Tree) -> object:
@@ -61,7 +61,7 @@ def plain(tree: Tree) -> object:
     match tree:
         case Scalar(value=value):
             return value
-        case Items(items=items):
+        case FileItems(items=items):
             return [plain(each) for each in items]
         case Fields(fields=fields):
             return {name: plain(field.tree) for name, field in fields.items()}

@@ -8,22 +8,22 @@ from functools import partial
 from typing import Final
 
 from standfast.authoring.files.parsing import shown
-from standfast.authoring.files.reading import EnoughError, Findings, Reader
+from standfast.authoring.files.reading import EnoughError, Findings, StructReader
 from standfast.authoring.files.tree import Fields, Mark, Scalar, Tree
 from standfast.authoring.files.values import Condition, Formula, empties
 from standfast.authoring.process import formulas as f
 from standfast.authoring.process.format import (
-    Action,
-    Approval,
+    ActionStep,
+    ApprovalStep,
     Assignee,
-    Awaited,
-    Notification,
+    AwaitedSpec,
+    NotificationStep,
     Step,
-    System,
-    Terminal,
-    Transition,
-    Trigger,
-    Wait,
+    SystemStep,
+    TerminalStep,
+    TransitionSpec,
+    TriggerSpec,
+    WaitStep,
 )
 from standfast.authoring.process.outline import AGAIN, EXPIRED, FAILED, Asking, Calling, Outline
 from standfast.errors import ExpressionError
@@ -54,7 +54,9 @@ _UNLISTED: Final = 20
 class Checks:
     """Checks one workflow."""
 
-    def __init__(self, outline: Outline, reader: Reader, findings: Findings, allowance: f.Allowance) -> None:
+    def __init__(
+        self, outline: Outline, reader: StructReader, findings: Findings, allowance: f.ExpressionBudget
+    ) -> None:
         self._allowance = allowance
         self._outline = outline
         self._workflow = outline.workflow
@@ -76,13 +78,13 @@ class Checks:
             for field, then in empties(step):
                 self._find("empty", empty_words(f"`{field}` of {shown(step.id)}", then), step, field)
             match step:
-                case Action() | Approval():
+                case ActionStep() | ApprovalStep():
                     self._asking(step)
-                case System() | Notification():
+                case SystemStep() | NotificationStep():
                     self._calling(step)
-                case Wait():
+                case WaitStep():
                     self._waiting(step)
-                case Terminal():
+                case TerminalStep():
                     self._ending(step)
         for transition in self._workflow.transitions:
             self._transition(transition)
@@ -108,7 +110,7 @@ class Checks:
             self._step(workflow.initial_step, "`initial_step`", workflow, "initial_step")
         if workflow.on_timeout is not None:
             self._step(workflow.on_timeout, "`on_timeout`", workflow, "on_timeout")
-            times = [each.timeout for each in workflow.steps if isinstance(each, Asking | Wait)]
+            times = [each.timeout for each in workflow.steps if isinstance(each, Asking | WaitStep)]
             if workflow.timeout is None and not any(times):
                 message = "`on_timeout` says where to go when time is over, and there is no `timeout`; give one"
                 self._find("on_timeout", message, workflow, "on_timeout")
@@ -184,7 +186,7 @@ class Checks:
                     )
                     self._find("form", message, step, "form", inner=word)
 
-    def _expiring(self, step: Asking | Wait) -> None:
+    def _expiring(self, step: Asking | WaitStep) -> None:
         if step.on_timeout is None:
             return
         self._step(step.on_timeout, f"`on_timeout` of {shown(step.id)}", step, "on_timeout")
@@ -197,10 +199,10 @@ class Checks:
 
     def _calling(self, step: Calling) -> None:
         self._mappings(step, "input", step.input, "given")
-        if isinstance(step, System):
+        if isinstance(step, SystemStep):
             self._mappings(step, "output", step.output, "kept")
 
-    def _waiting(self, step: Wait) -> None:
+    def _waiting(self, step: WaitStep) -> None:
         given = [name for name in AWAITED if getattr(step, name)]
         if len(given) != 1:
             message = f"{shown(step.id)} waits for one of {', '.join(f'`{name}`' for name in AWAITED)}, and not {'several' if given else 'none'} of them"
@@ -218,20 +220,20 @@ class Checks:
             self._awaited(each)
         self._expiring(step)
 
-    def _awaited(self, part: Wait | Awaited) -> None:
+    def _awaited(self, part: WaitStep | AwaitedSpec) -> None:
         if part.key is not None:
             self._expression(partial(f.mapping_of, part.key, "data"), "`key`", self._reader.at(part, "key"))
         if part.condition is not None:
             self._condition(part, part.condition, "awaited")
 
-    def _trigger(self, trigger: Trigger) -> None:
+    def _trigger(self, trigger: TriggerSpec) -> None:
         if trigger.key is not None:
             self._expression(partial(f.mapping_of, trigger.key, "trigger"), "`key`", self._reader.at(trigger, "key"))
         if trigger.condition is not None:
             self._condition(trigger, trigger.condition, "trigger")
         self._mappings(trigger, "input", trigger.input, "trigger")
 
-    def _ending(self, step: Terminal) -> None:
+    def _ending(self, step: TerminalStep) -> None:
         for way in self._outline.ways(step.id):
             message = (
                 f"{shown(step.id)} is a terminal, which nothing leads on from; drop the transition, or change its type"
@@ -240,7 +242,7 @@ class Checks:
 
     # -- transitions
 
-    def _transition(self, way: Transition) -> None:
+    def _transition(self, way: TransitionSpec) -> None:
         self._step(way.source, "`from`", way, "from")
         self._step(way.to, "`to`", way, "to")
         if way.condition is not None:
@@ -250,18 +252,20 @@ class Checks:
         if step is not None and wrong:
             self._find("event", f"{shown(step.id)} is never left by {shown(way.event)}: {wrong}", way, "event")
 
-    def _wrong_event(self, step: Step, way: Transition) -> str:
+    def _wrong_event(self, step: Step, way: TransitionSpec) -> str:
         """Why a step is not left by an event; empty if it is."""
         match step:
-            case Terminal():
+            case TerminalStep():
                 return ""  # Of which something else is said.
-            case Action() | Approval() if way.event == FAILED and step.operation is None:
+            case ActionStep() | ApprovalStep() if way.event == FAILED and step.operation is None:
                 return "it calls nothing that could fail; give `operation`, or take another word"
-            case Action() | Approval() if way.event == "*":
+            case ActionStep() | ApprovalStep() if way.event == "*":
                 return "take a word of your own"
-            case Action() | Approval() if way.event == "cancelled" or way.event.startswith(("step_", "workflow_")):
+            case ActionStep() | ApprovalStep() if way.event == "cancelled" or way.event.startswith(
+                ("step_", "workflow_")
+            ):
                 return "the trail calls its own entries so; take a word of your own"
-            case Action() | Approval():
+            case ActionStep() | ApprovalStep():
                 pass
             case _ if way.event not in self._outline.events(step):
                 known = self._outline.events(step)
@@ -270,7 +274,7 @@ class Checks:
                 pass
         if way.event == EXPIRED and not self._outline.has_timeout(step):
             return "it has no `timeout`; give one"
-        if way.event == AGAIN and isinstance(step, System) and (way.to != step.id or way.condition is not None):
+        if way.event == AGAIN and isinstance(step, SystemStep) and (way.to != step.id or way.condition is not None):
             return f"`{AGAIN}` makes its call again, so it leads back to {shown(step.id)}, without a condition"
         return ""
 
@@ -279,7 +283,7 @@ class Checks:
     def _ways(self) -> None:
         reached, begins = self._outline.reached(), self._outline.entry in self._outline.steps
         # Where it begins at no step, that is what is wrong, and is said elsewhere.
-        if begins and not any(isinstance(self._outline.steps[name], Terminal) for name in reached):
+        if begins and not any(isinstance(self._outline.steps[name], TerminalStep) for name in reached):
             message = "no terminal step can be reached, so it never ends; add one, and a transition to it"
             self._find("no_terminal", message, self._workflow, "steps")
         for step in self._workflow.steps:
@@ -293,7 +297,7 @@ class Checks:
     def _condition(self, part: object, given: Condition, place: f.Place = "condition") -> None:
         self._expression(partial(f.condition_of, given, place), "the condition", self._reader.at(part, "condition"))
 
-    def _mappings(self, step: Step | Trigger, field: str, given: dict[str, Formula], place: f.Place) -> None:
+    def _mappings(self, step: Step | TriggerSpec, field: str, given: dict[str, Formula], place: f.Place) -> None:
         for name, value in given.items():
             at = self._reader.inner(step, field, name)
             if place != "given" and name.startswith(_OWN_NAME):

@@ -16,19 +16,19 @@ from standfast.authoring.files.values import Formula, milliseconds
 from standfast.authoring.process import formulas as f
 from standfast.authoring.process.format import (
     OWN_INVOKERS,
-    Action,
-    Approval,
+    ActionStep,
+    ApprovalStep,
     Assignee,
-    Awaited,
-    Notification,
-    Operation,
-    Retry,
+    AwaitedSpec,
+    NotificationStep,
+    OperationSpec,
+    RetrySpec,
     Step,
-    System,
-    Terminal,
-    Transition,
-    Trigger,
-    Wait,
+    SystemStep,
+    TerminalStep,
+    TransitionSpec,
+    TriggerSpec,
+    WaitStep,
 )
 from standfast.authoring.process.outline import AGAIN, COMPLETED, EXPIRED, FAILED, Asking, Calling, Outline
 from standfast.kernel.actor import Needed
@@ -78,7 +78,7 @@ class _Compiler:
         deadline = milliseconds(workflow.timeout)
         on_deadline = "" if deadline is None else self._expired
         if UNANSWERED in {on_deadline, *(edge.target for edge in self._edges)}:
-            self._nodes.append(g.Node(id=UNANSWERED, op=g.End(status="failed")))
+            self._nodes.append(g.Node(id=UNANSWERED, op=g.EndOp(status="failed")))
         rights = workflow.capabilities
         return compile_graph(
             kind="process",
@@ -104,14 +104,14 @@ class _Compiler:
 
     def _step(self, step: Step) -> None:
         match step:
-            case Action() | Approval():
+            case ActionStep() | ApprovalStep():
                 self._asking(step)
-            case System() | Notification():
+            case SystemStep() | NotificationStep():
                 self._calling(step)
-            case Wait():
+            case WaitStep():
                 self._waiting(step)
-            case Terminal():
-                op = g.End(outcome=step.outcome or "")
+            case TerminalStep():
+                op = g.EndOp(outcome=step.outcome or "")
                 self._nodes.append(g.Node(id=step.id, op=op, metadata=_told(step)))
 
     # -- people
@@ -121,7 +121,7 @@ class _Compiler:
         answers = [way for way in ways if way.event not in {EXPIRED, FAILED}]
         outcomes = tuple(dict.fromkeys(way.event for way in answers))
         role, asks = _people(step)
-        op = g.Human(
+        op = g.HumanOp(
             outcomes=outcomes,
             form=step.form,
             form_for=tuple(step.form_for or ()),
@@ -137,10 +137,10 @@ class _Compiler:
             distinct_from=tuple(step.distinct_from or ()),
             lays_over=True,
             signs={event: name for event, name in SIGNS.items() if event in outcomes},
-            times=None if step.timeout is None else g.Times(due_ms=milliseconds(step.timeout)),
+            times=None if step.timeout is None else g.TaskTimes(due_ms=milliseconds(step.timeout)),
         )
         labels = {way.event: way.label for way in reversed(answers) if way.label}
-        kind = {"type": "approval" if isinstance(step, Approval) else "action"}
+        kind = {"type": "approval" if isinstance(step, ApprovalStep) else "action"}
         self._nodes.append(
             g.Node(
                 id=step.id,
@@ -154,7 +154,7 @@ class _Compiler:
             self._lead(step.id, way, on=way.event, to=way.to if step.operation is None else self._call(step, way))
         self._expire(step)
 
-    def _call(self, step: Asking, way: Transition) -> str:
+    def _call(self, step: Asking, way: TransitionSpec) -> str:
         """The call between an answer and the step that it leads to; the name of its node."""
         assert step.operation is not None
         number = self._counts[step.id, way.event] + 1
@@ -167,7 +167,7 @@ class _Compiler:
                 self._lead(name, failed, on=g.ERROR, to=failed.to)
         return name
 
-    def _expire(self, step: Asking | Wait) -> None:
+    def _expire(self, step: Asking | WaitStep) -> None:
         """Where a step leads whose time is over, or that of the whole."""
         if step.on_timeout is not None:
             self._edges.append(g.Edge(source=step.id, target=step.on_timeout, on=g.TIMEOUT))
@@ -181,13 +181,13 @@ class _Compiler:
     # -- the others
 
     def _calling(self, step: Calling) -> None:
-        output = step.output if isinstance(step, System) else {}
+        output = step.output if isinstance(step, SystemStep) else {}
         limits = [each for each in map(milliseconds, (step.timeout, step.stuck_after)) if each is not None]
         op = _task(step.operation, step.retry, step.input, output, timeout=min(limits, default=None))
-        if isinstance(step, Notification):
+        if isinstance(step, NotificationStep):
             op = msgspec.structs.replace(op, detached=True)
         metadata = _told(step) | _arguments(step.operation, output)
-        if isinstance(step, Notification):
+        if isinstance(step, NotificationStep):
             metadata["type"] = "notification"
         for way in self._outline.ways(step.id):
             match way.event:
@@ -197,17 +197,17 @@ class _Compiler:
                     self._lead(step.id, way, on=g.ERROR, to=way.to)
                 case _:
                     self._lead(step.id, way, on=g.OK, to=way.to)
-                    if isinstance(step, Notification):
+                    if isinstance(step, NotificationStep):
                         self._lead(step.id, way, on=g.ERROR, to=way.to)
         is_closed = not any(way.condition is None and way.guard is None for way in self._outline.ways(step.id))
         if (
-            isinstance(step, Notification) and is_closed
+            isinstance(step, NotificationStep) and is_closed
         ):  # It counts as done in any case, and what nothing follows has failed.
             last = self._counts[step.id, g.ERROR]
             self._edges.append(g.Edge(source=step.id, target=UNANSWERED, on=g.ERROR, priority=last))
         self._nodes.append(g.Node(id=step.id, op=op, metadata=metadata))
 
-    def _waiting(self, step: Wait) -> None:
+    def _waiting(self, step: WaitStep) -> None:
         timeout = milliseconds(step.timeout)
         self._nodes.append(g.Node(id=step.id, op=_wait(step), timeout_ms=timeout, metadata=_told(step)))
         ways = [way for way in self._outline.ways(step.id) if way.event != EXPIRED]
@@ -217,7 +217,7 @@ class _Compiler:
         if step.event is not None or step.events:
             self._expire(step)
 
-    def _lead(self, source: str, way: Transition, *, on: str, to: str) -> None:
+    def _lead(self, source: str, way: TransitionSpec, *, on: str, to: str) -> None:
         self._edges.append(
             g.Edge(
                 source=source,
@@ -232,19 +232,19 @@ class _Compiler:
 
 
 def _task(
-    operation: Operation | str,
-    retry: Retry,
+    operation: OperationSpec | str,
+    retry: RetrySpec,
     given: Mapping[str, Formula],
     kept: Mapping[str, Formula],
     *,
     timeout: int | None = None,
-) -> g.Task:
-    return g.Task(
-        work=g.Work(
+) -> g.TaskOp:
+    return g.TaskOp(
+        work=g.HandlerCall(
             handler=handler_of(operation),
             retry=_retry(retry),
             timeout_ms=timeout,
-            capability=(operation.capability or "") if isinstance(operation, Operation) else "",
+            capability=(operation.capability or "") if isinstance(operation, OperationSpec) else "",
         ),
         input={name: f.mapping_of(value, "given") for name, value in given.items()},
         output={name: f.mapping_of(value, "kept") for name, value in kept.items()},
@@ -276,26 +276,26 @@ def _ask(assignee: Assignee) -> Ask:
     return Ask(by=by, of=of, rule=rule, weight=assignee.weight, pick=assignee.pick)
 
 
-def _wait(step: Wait) -> g.WaitTimer | g.WaitEvent | g.WaitEvents:
+def _wait(step: WaitStep) -> g.WaitTimerOp | g.WaitEventOp | g.WaitEventsOp:
     if step.event is not None and step.key is None and step.condition is None:
-        return g.WaitEvent(signal=step.event)
+        return g.WaitEventOp(signal=step.event)
     if step.event is not None:
-        return g.WaitEvents(events=(_awaited(step.event, step),))
+        return g.WaitEventsOp(events=(_awaited(step.event, step),))
     if step.events:
-        return g.WaitEvents(events=tuple(_awaited(each.event, each) for each in step.events), need=step.need)
+        return g.WaitEventsOp(events=tuple(_awaited(each.event, each) for each in step.events), need=step.need)
     if step.cron is not None:
-        return g.WaitTimer(cron=step.cron, time_zone=step.time_zone or UTC_ZONE)
+        return g.WaitTimerOp(cron=step.cron, time_zone=step.time_zone or UTC_ZONE)
     if step.until is not None:
-        return g.WaitTimer(until=f.mapping_of(step.until, "given"))
-    return g.WaitTimer(duration_ms=milliseconds(step.duration) or 0)
+        return g.WaitTimerOp(until=f.mapping_of(step.until, "given"))
+    return g.WaitTimerOp(duration_ms=milliseconds(step.duration) or 0)
 
 
-def _awaited(event: str, part: Wait | Awaited) -> g.Awaited:
+def _awaited(event: str, part: WaitStep | AwaitedSpec) -> g.Awaited:
     return g.Awaited(
         event=event,
         key=None if part.key is None else f.mapping_of(part.key, "data"),
         match=None if part.condition is None else f.condition_of(part.condition, "awaited"),
-        name=(part.name or "") if isinstance(part, Awaited) else "",
+        name=(part.name or "") if isinstance(part, AwaitedSpec) else "",
     )
 
 
@@ -307,9 +307,9 @@ def _needed(written: str | list[str] | None) -> Needed:
     return several[0] if len(several) == 1 else several
 
 
-def _trigger(trigger: Trigger) -> g.Trigger:
+def _trigger(trigger: TriggerSpec) -> g.EventTrigger:
     given = {name: f.mapping_of(value, "trigger") for name, value in trigger.input.items()}
-    return g.Trigger(
+    return g.EventTrigger(
         event=trigger.event,
         key=None if trigger.key is None else f.mapping_of(trigger.key, "trigger"),
         when=None if trigger.condition is None else f.condition_of(trigger.condition, "trigger"),
@@ -317,7 +317,7 @@ def _trigger(trigger: Trigger) -> g.Trigger:
     )
 
 
-def handler_of(operation: Operation | str) -> str:
+def handler_of(operation: OperationSpec | str) -> str:
     """The name of the handler that an operation is called by: its own for the application's handlers, else the invoker's before it."""
     if isinstance(operation, str):
         return operation
@@ -329,8 +329,8 @@ def operation_handler(invoker: str, operation: str) -> str:
     return f"{invoker}:{operation}"
 
 
-def _retry(retry: Retry) -> g.Retry:
-    return g.Retry(
+def _retry(retry: RetrySpec) -> g.RetryRule:
+    return g.RetryRule(
         max_calls=retry.attempts,
         delay_ms=milliseconds(retry.delay) or 0,
         backoff=retry.backoff,
@@ -345,9 +345,9 @@ def _told(step: Step) -> _Metadata:
     return {name: text for name, text in (("title", step.title), ("description", step.description)) if text}
 
 
-def _arguments(operation: Operation | str, kept: Mapping[str, Formula]) -> _Metadata:
+def _arguments(operation: OperationSpec | str, kept: Mapping[str, Formula]) -> _Metadata:
     """What an invoker has to know besides: what it is told as it is, and the headers of an answer that somebody wants."""
-    if not isinstance(operation, Operation):
+    if not isinstance(operation, OperationSpec):
         return {}
     headers = [] if operation.invoker in OWN_INVOKERS else f.headers_of(kept.values())
     said: _Metadata = {ARGUMENTS: operation.arguments} if operation.arguments else {}

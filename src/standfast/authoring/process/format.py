@@ -26,7 +26,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What is an object in the file."""
 
 
-class Operation(_Part, frozen=True, kw_only=True):
+class OperationSpec(_Part, frozen=True, kw_only=True):
     """What a step calls."""
 
     name: Annotated[
@@ -47,7 +47,7 @@ class Operation(_Part, frozen=True, kw_only=True):
     ] = None
 
 
-class Retry(_Part, frozen=True, kw_only=True):
+class RetrySpec(_Part, frozen=True, kw_only=True):
     """How often a call is made, and how long is waited in between."""
 
     attempts: Annotated[int, Meta(ge=1, le=1_000_000, description="Calls in all, the first one included.")] = 3
@@ -83,7 +83,7 @@ class Assignee(_Part, frozen=True, kw_only=True):
     ] = "any"
 
 
-class Capabilities(_Part, frozen=True, kw_only=True):
+class CapabilityRules(_Part, frozen=True, kw_only=True):
     """What callers must be allowed to do to act on a whole instance."""
 
     start: Annotated[
@@ -113,7 +113,7 @@ class _Calling(_Step, frozen=True, kw_only=True):
         dict[str, Formula],
         Meta(description="What the operation is given: expressions over workflow. and context., by name."),
     ] = {}
-    retry: Annotated[Retry, Meta(description="How often the call is made.")] = Retry()
+    retry: Annotated[RetrySpec, Meta(description="How often the call is made.")] = RetrySpec()
     timeout: Annotated[Duration | None, Meta(description="A call that takes longer has failed.")] = None
     stuck_after: Annotated[
         Duration | None, Meta(description="A call that was not heard of for so long is made again.")
@@ -167,39 +167,39 @@ class _Asking(_Step, frozen=True, kw_only=True):
         None
     )
     operation: Annotated[
-        Operation | Name | None, Meta(description="Called once the step is answered, before it is left.")
+        OperationSpec | Name | None, Meta(description="Called once the step is answered, before it is left.")
     ] = None
     input: Annotated[dict[str, Formula], Meta(description="What the operation is given.")] = {}
     output: Annotated[
         dict[str, Formula], Meta(description="What of the response is kept, by name: expressions over response.")
     ] = {}
-    retry: Annotated[Retry, Meta(description="How often the call is made.")] = Retry()
+    retry: Annotated[RetrySpec, Meta(description="How often the call is made.")] = RetrySpec()
 
 
-class Action(_Asking, frozen=True, kw_only=True, tag="action"):
+class ActionStep(_Asking, frozen=True, kw_only=True, tag="action"):
     """Waits for a person who gives something. Left by the events of its transitions."""
 
 
-class Approval(_Asking, frozen=True, kw_only=True, tag="approval"):
+class ApprovalStep(_Asking, frozen=True, kw_only=True, tag="approval"):
     """Waits for a person who decides: `approved`, `rejected`, or another event of its transitions."""
 
 
-class System(_Calling, frozen=True, kw_only=True, tag="system"):
+class SystemStep(_Calling, frozen=True, kw_only=True, tag="system"):
     """Calls something by itself. Left by `completed` or `error`."""
 
-    operation: Annotated[Operation | Name, Meta(description="What is called; a text is the name of a handler.")]
+    operation: Annotated[OperationSpec | Name, Meta(description="What is called; a text is the name of a handler.")]
     output: Annotated[
         dict[str, Formula], Meta(description="What of the response is kept, by name: expressions over response.")
     ] = {}
 
 
-class Notification(_Calling, frozen=True, kw_only=True, tag="notification"):
+class NotificationStep(_Calling, frozen=True, kw_only=True, tag="notification"):
     """Tells somebody something, and goes on by `completed` whatever becomes of it."""
 
-    operation: Annotated[Operation | Name, Meta(description="What is called; a text is the name of a handler.")]
+    operation: Annotated[OperationSpec | Name, Meta(description="What is called; a text is the name of a handler.")]
 
 
-class Awaited(_Part, frozen=True, kw_only=True):
+class AwaitedSpec(_Part, frozen=True, kw_only=True):
     """One of several events that are waited for."""
 
     event: Annotated[Name, Meta(description="The name that it is published under.")]
@@ -208,7 +208,7 @@ class Awaited(_Part, frozen=True, kw_only=True):
     name: Annotated[Name | None, Meta(description="What it is called here, where that is not its own name.")] = None
 
 
-class Wait(_Step, frozen=True, kw_only=True, tag="wait"):
+class WaitStep(_Step, frozen=True, kw_only=True, tag="wait"):
     """Waits: for a time, until an instant, for the next time of a calendar rule, or for events. Left by `completed`, or by the name of the event."""
 
     duration: Annotated[Duration | None, Meta(description="How long.")] = None
@@ -231,7 +231,7 @@ class Wait(_Step, frozen=True, kw_only=True, tag="wait"):
     ] = None
     events: (
         Annotated[
-            list[Awaited],
+            list[AwaitedSpec],
             some(
                 "The published events that are waited for, where that is several.", empty="nothing would end the wait"
             ),
@@ -248,16 +248,16 @@ class Wait(_Step, frozen=True, kw_only=True, tag="wait"):
     )
 
 
-class Terminal(_Step, frozen=True, kw_only=True, tag="terminal"):
+class TerminalStep(_Step, frozen=True, kw_only=True, tag="terminal"):
     """The end: the workflow is completed."""
 
     outcome: Annotated[Name | None, Meta(description="What it came to, in a word, for reports.")] = None
 
 
-Step: TypeAlias = Action | Approval | System | Wait | Notification | Terminal
+Step: TypeAlias = ActionStep | ApprovalStep | SystemStep | WaitStep | NotificationStep | TerminalStep
 
 
-class Transition(_Part, frozen=True, kw_only=True):
+class TransitionSpec(_Part, frozen=True, kw_only=True):
     """A way from one step to another. Of several with the same event, the first that is open is taken."""
 
     source: Annotated[Target, Meta(description="The step that is left.")] = field(name="from")
@@ -274,7 +274,7 @@ class Transition(_Part, frozen=True, kw_only=True):
     label: Annotated[Text, Meta(description="What the button is called.")] = ""
 
 
-class Trigger(_Part, frozen=True, kw_only=True):
+class TriggerSpec(_Part, frozen=True, kw_only=True):
     """An event that starts the workflow."""
 
     event: Annotated[Name, Meta(description="The event, by name.")]
@@ -292,7 +292,7 @@ class Workflow(_Part, frozen=True, kw_only=True):
 
     id: Annotated[Name, Meta(description="What it is started by, such as orders.approval.")]
     steps: Annotated[list[Step], Meta(min_length=1, description="Its steps.")]
-    transitions: Annotated[list[Transition], Meta(description="The ways between them.")] = []
+    transitions: Annotated[list[TransitionSpec], Meta(description="The ways between them.")] = []
     version: Annotated[Name | int, Meta(description="Runs stay with the version that they began with.")] = "1"
     title: Annotated[Text, Meta(description="What people read.")] = ""
     description: Annotated[Text, Meta(description="What it is for.")] = ""
@@ -301,11 +301,11 @@ class Workflow(_Part, frozen=True, kw_only=True):
     on_timeout: Annotated[Target | None, Meta(description="Where to go then; without it, the workflow has failed.")] = (
         None
     )
-    capabilities: Annotated[Capabilities, Meta(description="Who may start and cancel it.")] = Capabilities()
+    capabilities: Annotated[CapabilityRules, Meta(description="Who may start and cancel it.")] = CapabilityRules()
     replaceable: Annotated[
         bool, Meta(description="Whether a tenant may publish its own under this name, if all tenants share this one.")
     ] = False
-    triggers: Annotated[list[Trigger], Meta(description="Events that start it.")] = []
+    triggers: Annotated[list[TriggerSpec], Meta(description="Events that start it.")] = []
     chain_limit: Annotated[int, Meta(ge=1, le=1000, description="Automatic steps in a row before it is suspended.")] = (
         10
     )

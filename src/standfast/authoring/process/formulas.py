@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from standfast.authoring.files.values import Condition, Formula
-from standfast.expressions import Options, Type, parse
+from standfast.expressions import ExpressionOptions, Type, parse
 from standfast.expressions.options import Spelling
 from standfast.machine.graphs.graph import Stored
 from standfast.machine.graphs.index import EVENT, WORKFLOW
@@ -43,10 +43,10 @@ _SCHEMAS: Final = {
     place: Type("object", fields={name: _KNOWN.get(name, Type("any")) for name in names})
     for place, names in _NAMES.items()
 }
-_OPTIONS: Final = {place: Options(namespaces=frozenset(names)) for place, names in _NAMES.items()}
+_OPTIONS: Final = {place: ExpressionOptions(namespaces=frozenset(names)) for place, names in _NAMES.items()}
 
 
-class Allowance:
+class ExpressionBudget:
     """How much of its expressions a file may have read; what comes again costs nothing."""
 
     def __init__(self) -> None:

@@ -9,12 +9,12 @@ import msgspec
 
 from standfast.authoring.definition import Definition
 from standfast.authoring.files.parsing import parse, shown
-from standfast.authoring.files.reading import EnoughError, Findings, Reader
-from standfast.authoring.files.tree import Fields, Items, Mark, Tree, plain
+from standfast.authoring.files.reading import EnoughError, Findings, StructReader
+from standfast.authoring.files.tree import Fields, FileItems, Mark, Tree, plain
 from standfast.authoring.process.checks import Checks
 from standfast.authoring.process.compiler import graph_of
 from standfast.authoring.process.format import Domain
-from standfast.authoring.process.formulas import Allowance
+from standfast.authoring.process.formulas import ExpressionBudget
 from standfast.authoring.process.outline import Asking, Outline
 from standfast.authoring.process.warnings import warnings_of
 from standfast.errors import ConfigurationError, DefinitionError, Diagnostic, indefinite
@@ -53,7 +53,7 @@ class _File:
     def __init__(self, text: str | bytes, findings: Findings) -> None:
         self._text = text
         self._findings = findings
-        self._reader = Reader(findings)
+        self._reader = StructReader(findings)
 
     def definitions(self) -> list[Definition]:
         tree = parse(self._text, self._findings.found)
@@ -62,7 +62,7 @@ class _File:
             return []
         outlines = [Outline(workflow) for workflow in domain.workflows]
         self._check_ids(domain)
-        allowance = Allowance()
+        allowance = ExpressionBudget()
         loaded: list[Definition | None] = []
         for place, outline in enumerate(outlines):
             before = len(self._findings.found)
@@ -118,7 +118,7 @@ class _File:
         """What is kept with a definition: the file, or if it holds others too, the same with this workflow alone."""
         assert isinstance(tree, Fields)
         workflows = tree.fields["workflows"].tree
-        assert isinstance(workflows, Items)
+        assert isinstance(workflows, FileItems)
         if len(workflows.items) > 1:
             around = {name: plain(field.tree) for name, field in tree.fields.items() if name != "workflows"}
             return msgspec.json.encode({**around, "workflows": [plain(workflows.items[place])]}), _JSON

@@ -6,13 +6,22 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from standfast.authoring.process.format import Action, Approval, Notification, Step, System, Transition, Wait, Workflow
+from standfast.authoring.process.format import (
+    ActionStep,
+    ApprovalStep,
+    NotificationStep,
+    Step,
+    SystemStep,
+    TransitionSpec,
+    WaitStep,
+    Workflow,
+)
 
 COMPLETED, FAILED, EXPIRED, AGAIN = "completed", "error", "timeout", "retry"
 """Events that the engine itself brings about, and the one by which a person has a call made again."""
 
-Asking: TypeAlias = Action | Approval
-Calling: TypeAlias = System | Notification
+Asking: TypeAlias = ActionStep | ApprovalStep
+Calling: TypeAlias = SystemStep | NotificationStep
 
 
 class Outline:
@@ -23,7 +32,7 @@ class Outline:
         self.steps: dict[str, Step] = {}
         for step in workflow.steps:
             self.steps.setdefault(step.id, step)
-        self._ways: defaultdict[str, list[Transition]] = defaultdict(list)
+        self._ways: defaultdict[str, list[TransitionSpec]] = defaultdict(list)
         for transition in workflow.transitions:
             self._ways[transition.source].append(transition)
 
@@ -32,34 +41,34 @@ class Outline:
         """Where it begins."""
         return self.workflow.initial_step or next(iter(self.steps), "")
 
-    def ways(self, step: str) -> list[Transition]:
+    def ways(self, step: str) -> list[TransitionSpec]:
         """The transitions from a step, in the order of the file."""
         return self._ways[step]
 
-    def events(self, step: Calling | Wait) -> tuple[str, ...]:
+    def events(self, step: Calling | WaitStep) -> tuple[str, ...]:
         """What a step can be left by that asks nobody."""
         match step:
-            case System():
+            case SystemStep():
                 return (COMPLETED, FAILED, AGAIN)
-            case Wait(event=str(event)):
+            case WaitStep(event=str(event)):
                 return (COMPLETED, event, EXPIRED)
-            case Wait(events=[_, *_]):
+            case WaitStep(events=[_, *_]):
                 return (COMPLETED, EXPIRED)
-            case Wait(until=str()):
+            case WaitStep(until=str()):
                 return (COMPLETED, FAILED)
             case _:
                 return (COMPLETED,)
 
     def has_timeout(self, step: Step) -> bool:
         """Whether time can be over at a step: its own, or that of the whole."""
-        own = step.timeout if isinstance(step, Asking | Wait) else None
+        own = step.timeout if isinstance(step, Asking | WaitStep) else None
         return own is not None or self.workflow.timeout is not None
 
     def targets(self, step: Step) -> Iterator[str]:
         """Where one can get to from a step."""
         for way in self.ways(step.id):
             yield way.to
-        if not isinstance(step, Asking | Wait):
+        if not isinstance(step, Asking | WaitStep):
             return
         if step.on_timeout is not None:
             yield step.on_timeout

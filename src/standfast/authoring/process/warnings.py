@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from standfast.authoring.files.parsing import shown
-from standfast.authoring.files.reading import Reader
-from standfast.authoring.process.format import Approval, Notification, Step, System, Wait
+from standfast.authoring.files.reading import StructReader
+from standfast.authoring.process.format import ApprovalStep, NotificationStep, Step, SystemStep, WaitStep
 from standfast.authoring.process.outline import AGAIN, COMPLETED, FAILED, Outline
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.graph import Edge
 from standfast.machine.graphs.scopes import circles
 
 
-def warnings_of(outline: Outline, reader: Reader) -> tuple[Diagnostic, ...]:
+def warnings_of(outline: Outline, reader: StructReader) -> tuple[Diagnostic, ...]:
     """What is odd, in the order of the file."""
     found = [*_unreached(outline, reader), *_unfinished(outline, reader), *_shadowed(outline, reader)]
     found += _circles(outline, reader)
     return tuple(sorted(found, key=lambda each: [int(part) for part in each.position.split(":")]))
 
 
-def _unreached(outline: Outline, reader: Reader) -> Iterator[Diagnostic]:
+def _unreached(outline: Outline, reader: StructReader) -> Iterator[Diagnostic]:
     reached = outline.reached()
     for step in outline.workflow.steps:
         if step.id not in reached:
@@ -28,16 +28,16 @@ def _unreached(outline: Outline, reader: Reader) -> Iterator[Diagnostic]:
             yield _warning("unreachable", message, reader, step)
 
 
-def _unfinished(outline: Outline, reader: Reader) -> Iterator[Diagnostic]:
+def _unfinished(outline: Outline, reader: StructReader) -> Iterator[Diagnostic]:
     """Steps that end well and then lead nowhere."""
     for step in outline.workflow.steps:
         events = {way.event for way in outline.ways(step.id)}
         match step:
-            case System() | Notification() | Wait(event=None) if COMPLETED not in events:
+            case SystemStep() | NotificationStep() | WaitStep(event=None) if COMPLETED not in events:
                 yield _no_completed(step, reader)
-            case Wait(event=str(event)) if not events & {COMPLETED, event}:
+            case WaitStep(event=str(event)) if not events & {COMPLETED, event}:
                 yield _no_completed(step, reader)
-            case Approval():
+            case ApprovalStep():
                 for event in ("approved", "rejected"):
                     if event not in events:
                         message = f"{shown(step.id)} is an approval that cannot be {event}; add a transition by `{event}`, or make it an action"
@@ -53,14 +53,14 @@ def _open(step: Step) -> str:
     return f"{told}; add `assignee`, `assignees`, `chain` or `capability`"
 
 
-def _no_completed(step: Step, reader: Reader) -> Diagnostic:
+def _no_completed(step: Step, reader: StructReader) -> Diagnostic:
     message = (
         f"nothing follows once {shown(step.id)} is done, so the workflow fails there; add a transition by `{COMPLETED}`"
     )
     return _warning("no_completed", message, reader, step)
 
 
-def _shadowed(outline: Outline, reader: Reader) -> Iterator[Diagnostic]:
+def _shadowed(outline: Outline, reader: StructReader) -> Iterator[Diagnostic]:
     """Transitions behind one that is always open."""
     is_closed: set[tuple[str, str]] = set()
     for way in outline.workflow.transitions:
@@ -72,9 +72,9 @@ def _shadowed(outline: Outline, reader: Reader) -> Iterator[Diagnostic]:
             is_closed.add(place)
 
 
-def _circles(outline: Outline, reader: Reader) -> Iterator[Diagnostic]:
+def _circles(outline: Outline, reader: StructReader) -> Iterator[Diagnostic]:
     """Automatic steps that lead back to themselves: only the limit of steps in a row ends them."""
-    automatic = {step.id for step in outline.workflow.steps if isinstance(step, System | Notification)}
+    automatic = {step.id for step in outline.workflow.steps if isinstance(step, SystemStep | NotificationStep)}
     edges = [
         Edge(source=way.source, target=way.to)
         for way in outline.workflow.transitions
@@ -86,5 +86,5 @@ def _circles(outline: Outline, reader: Reader) -> Iterator[Diagnostic]:
         yield _warning("system_cycle", message, reader, outline.steps[circle[0]])
 
 
-def _warning(code: str, message: str, reader: Reader, part: object) -> Diagnostic:
+def _warning(code: str, message: str, reader: StructReader, part: object) -> Diagnostic:
     return Diagnostic(code, message, str(reader.at(part)))

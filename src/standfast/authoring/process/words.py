@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from standfast.authoring.words import Known
+from standfast.authoring.words import StepFacts
 
 ACTIVE: Final = ("active", "suspended")
 TERMINAL: Final = ("completed", "failed", "cancelled")
@@ -83,7 +83,7 @@ def event_name(type_: str, data: Mapping[str, object]) -> str:
     return str(data.get("outcome", "")) if type_ == "step_answered" else _EVENTS.get(type_, type_)
 
 
-def event_status(type_: str, known: Known) -> str:
+def event_status(type_: str, known: StepFacts) -> str:
     """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
     if type_ == "step_failed" and known.reason and not known.is_dead:
         return "cancelled"  # Somebody ended it; it did not fail by itself.

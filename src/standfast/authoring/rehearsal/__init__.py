@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from standfast.authoring.rehearsal.dry_run import DryRun, Ending, Terms, Walk, dry_run
-from standfast.authoring.rehearsal.passages import EndlessError, Passage
-from standfast.authoring.rehearsal.script import Script
-from standfast.authoring.rehearsal.stage import MOST_COMMANDS, Rehearsal
+from standfast.authoring.rehearsal.dry_run import DryRun, DryRunPath, Ending, SimulationTerms, dry_run
+from standfast.authoring.rehearsal.passages import EndlessError, TraceEntry
+from standfast.authoring.rehearsal.script import Assumptions
+from standfast.authoring.rehearsal.stage import MOST_COMMANDS, Simulator
 
 __all__ = [
     "MOST_COMMANDS",
+    "Assumptions",
     "DryRun",
+    "DryRunPath",
     "Ending",
     "EndlessError",
-    "Passage",
-    "Rehearsal",
-    "Script",
-    "Terms",
-    "Walk",
+    "SimulationTerms",
+    "Simulator",
+    "TraceEntry",
     "dry_run",
 ]

@@ -9,17 +9,17 @@ from typing import Final, Literal, TypedDict
 
 import msgspec
 
-from standfast.authoring.rehearsal.passages import AwaitedEvent, EndlessError, Passage
-from standfast.authoring.rehearsal.script import Script
-from standfast.authoring.rehearsal.stage import Rehearsal
-from standfast.authoring.words import Words
+from standfast.authoring.rehearsal.passages import AwaitedEvent, EndlessError, TraceEntry
+from standfast.authoring.rehearsal.script import Assumptions
+from standfast.authoring.rehearsal.stage import Simulator
+from standfast.authoring.words import StatusWords
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Rejection
 from standfast.kernel.facts import Facts
-from standfast.machine.graphs.graph import Graph, Human, Kind
+from standfast.machine.graphs.graph import Graph, HumanOp, Kind
 from standfast.machine.runs import commands as c
 from standfast.machine.runs.refusals import Refusal
-from standfast.machine.runs.state import Step
+from standfast.machine.runs.state import StepState
 
 Data = dict[str, object]
 Ending = Literal["rests", "ended", "paused", "refused", "endless", "waits"]
@@ -34,7 +34,7 @@ _IDLE: Final = 5_000
 """How often in a row time may go by and nothing comes of it: reminders of half a year, one an hour."""
 
 
-class Terms(TypedDict, total=False):
+class SimulationTerms(TypedDict, total=False):
     """What a dry run is bound by, as the stage has it."""
 
     limit: int
@@ -54,7 +54,7 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     """What the run came to, in a word of its definition."""
     reason: str
     """Why it goes no further, where that is not by its own rest or end; or why it ended badly."""
-    trail: list[Passage]
+    trail: list[TraceEntry]
     """The nodes on the way, with what each is left by; what is assumed is marked."""
     data: Data
     """What the run came to, as far as it came, or what the document would hold."""
@@ -72,16 +72,16 @@ def dry_run(
     graph: Graph,
     start: c.StartWorkflow,
     actor: Actor,
-    script: Script,
+    script: Assumptions,
     *,
-    words: Words,
-    terms: Terms | None = None,
+    words: StatusWords,
+    terms: SimulationTerms | None = None,
     facts: Facts | None = None,
 ) -> DryRun:
     """Play a run as far as it goes; `words` are those of its front end, `facts` what decisions can read from outside of it."""
-    stage = Rehearsal(graph, answers=script.answers, failing=script.failing, **(terms or Terms()))
+    stage = Simulator(graph, answers=script.answers, failing=script.failing, **(terms or SimulationTerms()))
     stage.facts = facts or stage.facts
-    ends, reason = Walk(stage, script).to_end(start, actor)
+    ends, reason = DryRunPath(stage, script).to_end(start, actor)
     state, stands = stage.state, stage.machine.status(stage.state)
     root = next(iter(state.tokens.values()), None)
     data = state.result if isinstance(state.result, dict) else {} if root is None else root.data
@@ -96,10 +96,10 @@ def dry_run(
     )
 
 
-class Walk:
+class DryRunPath:
     """A run on its supposed way."""
 
-    def __init__(self, stage: Rehearsal, script: Script) -> None:
+    def __init__(self, stage: Simulator, script: Assumptions) -> None:
         self._stage = stage
         self._script = script
         self._times: Counter[str] = Counter()
@@ -164,7 +164,7 @@ class Walk:
             return self._left_in_vain() or self.onward()
         return self._let_time_pass(waiting)
 
-    def _let_time_pass(self, waiting: list[Passage]) -> End | None:
+    def _let_time_pass(self, waiting: list[TraceEntry]) -> End | None:
         """Nothing else happens: the next thing that comes by itself does."""
         stage = self._stage
         began, passed = stage.now, len(stage.trail)
@@ -174,7 +174,7 @@ class Walk:
         self._idle = 0 if has_moved else self._idle + 1
         return ("waits", "nothing happens but that time goes by") if self._idle > _IDLE else None
 
-    def _bring(self, awaited: AwaitedEvent, waiting: list[Passage]) -> None:
+    def _bring(self, awaited: AwaitedEvent, waiting: list[TraceEntry]) -> None:
         """An event comes; one that is not what is waited for changes nothing, as in a run."""
         moves = self._stage.moves
         self._stage.publish(awaited.event, self._script.events.get(awaited.event), key=awaited.key)
@@ -189,7 +189,7 @@ class Walk:
         told = f"{vain!r} came and is not what is waited for; say by `events` what it brings"
         return None if vain is None else ("waits", told)
 
-    def _decide(self, step: Step) -> End | None:
+    def _decide(self, step: StepState) -> End | None:
         stage, name = self._stage, self._stage.name(step.node)
         self._times[name] += 1
         self._rounds[name, step.token] += 1
@@ -203,7 +203,7 @@ class Walk:
         passage.note = f"asks {', '.join(asked) or 'anybody'}"
         passage.is_assumed = not is_said
         op = stage.machine.routes.node(step.node).op
-        assert isinstance(op, Human)
+        assert isinstance(op, HumanOp)
         outcome = in_turn[self._times[name] - 1] if is_said else op.approval
         self._idle = 0
         refusal = stage.answer(step, outcome, data=self._script.forms.get(name))
@@ -212,7 +212,7 @@ class Walk:
         ends, reason = refused(refusal)
         return ends, f"{reason}; say by `forms` what is filled in" if refusal.code == Refusal.INVALID_FORM else reason
 
-    def _assume(self, waiting: list[Passage], note: str) -> None:
+    def _assume(self, waiting: list[TraceEntry], note: str) -> None:
         """Mark those that have waited and were left."""
         for each in waiting:
             if each.outcome:
@@ -234,7 +234,7 @@ def _length(duration: timedelta) -> str:
     return f"{duration.days} d" if duration.days and not duration.seconds else f"{seconds:g} s"
 
 
-def _line(passage: Passage) -> str:
+def _line(passage: TraceEntry) -> str:
     left = f" → {passage.outcome}" if passage.outcome else ""
     note = f"  ({passage.note})" if passage.note else ""
     return f"{'undo ' if passage.is_undoing else ''}{passage.node}{left}{note}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 
-class Passage(msgspec.Struct, kw_only=True):
+class TraceEntry(msgspec.Struct, kw_only=True):
     """A node that the run came through."""
 
     node: str

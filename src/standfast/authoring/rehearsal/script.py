@@ -10,12 +10,12 @@ import msgspec
 
 from standfast.errors import PayloadError, brief
 from standfast.expressions.suggestions import suggestion
-from standfast.machine.graphs.graph import Call, Graph, Human, WaitEvent, WaitEvents
+from standfast.machine.graphs.graph import CallOp, Graph, HumanOp, WaitEventOp, WaitEventsOp
 
 Data = dict[str, object]
 
 
-class Script(msgspec.Struct, frozen=True, kw_only=True):
+class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
     """What people, handlers and the world are supposed to do; everybody agrees and everything awaited comes where this is silent."""
 
     decisions: Mapping[str, str | Sequence[str]] = {}
@@ -32,15 +32,15 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes where nobody decides, and events and signals that do not come: their time goes by."""
 
 
-def script_of(graph: Graph, given: Mapping[str, object], *, name: Callable[[str], str] = str) -> Script:
+def script_of(graph: Graph, given: Mapping[str, object], *, name: Callable[[str], str] = str) -> Assumptions:
     """What somebody supposes, by the names of a script; PayloadError for what cannot be supposed of this graph. `name` is that of the stage."""
     ops = {name(node.id): node.op for node in graph.nodes.values()}
-    asking = {each for each, op in ops.items() if isinstance(op, Human)}
-    calling = {each for each, op in ops.items() if op.call is not None or isinstance(op, Call)}
-    callees = {*calling, *graph.handlers, *(op.definition for op in ops.values() if isinstance(op, Call))}
-    awaited = {op.signal for op in ops.values() if isinstance(op, WaitEvent)}
-    awaited |= {each.event for op in ops.values() if isinstance(op, WaitEvents) for each in op.events}
-    return Script(
+    asking = {each for each, op in ops.items() if isinstance(op, HumanOp)}
+    calling = {each for each, op in ops.items() if op.call is not None or isinstance(op, CallOp)}
+    callees = {*calling, *graph.handlers, *(op.definition for op in ops.values() if isinstance(op, CallOp))}
+    awaited = {op.signal for op in ops.values() if isinstance(op, WaitEventOp)}
+    awaited |= {each.event for op in ops.values() if isinstance(op, WaitEventsOp) for each in op.events}
+    return Assumptions(
         decisions=_decisions(_named(given, "decisions", asking, "asks nobody at"), ops),
         forms=_named(given, "forms", asking, "asks nobody at"),
         answers=_named(given, "answers", callees, "calls no"),
@@ -89,7 +89,7 @@ def _decisions(said: Data, ops: Mapping[str, object]) -> dict[str, str | Sequenc
         if not isinstance(in_turn, list | tuple) or not all(isinstance(each, str) for each in in_turn):
             raise PayloadError(f"the decision at {node!r} is an outcome, or a list of them, not {brief(outcomes)}")
         op = ops[node]
-        assert isinstance(op, Human)
+        assert isinstance(op, HumanOp)
         for each in in_turn:
             if each not in op.outcomes:
                 told = f"nobody can decide {each!r} at {node!r}; there is {', '.join(op.outcomes)}"

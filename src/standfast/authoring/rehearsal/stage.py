@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 from uuid import UUID
 
-from standfast.authoring.rehearsal.passages import AwaitedEvent, EndlessError, Passage
+from standfast.authoring.rehearsal.passages import AwaitedEvent, EndlessError, TraceEntry
 from standfast.kernel.actor import SYSTEM, Actor
 from standfast.kernel.decision import Decision, Effect, Rejection
 from standfast.kernel.facts import Facts, SupposedFacts, archived_fact
@@ -19,8 +19,8 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
 from standfast.kernel.vocabulary import DEFAULT_LIMIT
 from standfast.machine.graphs.asks import CHAIN, ROLE, Ask, Stage
-from standfast.machine.graphs.graph import Graph, Human, Node, WaitEvent, WaitEvents
-from standfast.machine.graphs.graph import State as StateNode
+from standfast.machine.graphs.graph import Graph, HumanOp, Node, WaitEventOp, WaitEventsOp
+from standfast.machine.graphs.graph import StateOp as StateNode
 from standfast.machine.machine import GraphMachine
 from standfast.machine.runs import commands as c
 from standfast.machine.runs import events as e
@@ -28,9 +28,9 @@ from standfast.machine.runs.candidates import question_of
 from standfast.machine.runs.document import Document
 from standfast.machine.runs.errands import FindEvents, FindPeople, Notify, Person, Sought
 from standfast.machine.runs.policies import POLICY
-from standfast.machine.runs.published import Published
+from standfast.machine.runs.published import PublishedMessage
 from standfast.machine.runs.question import person_of, shown
-from standfast.machine.runs.state import State, Step
+from standfast.machine.runs.state import RunState, StepState
 
 Data = dict[str, object]
 
@@ -41,7 +41,7 @@ MOST_COMMANDS: Final = 20_000
 """Commands of one rehearsal, and nodes that it comes through: whatever takes more goes round in circles."""
 
 
-class Rehearsal:
+class Simulator:
     """One run on its way."""
 
     def __init__(
@@ -67,13 +67,13 @@ class Rehearsal:
         self.name = name
         self.state = self.machine.initial()
         self.now = BEGINNING
-        self.trail: list[Passage] = []
+        self.trail: list[TraceEntry] = []
         """The nodes, in the order in which they were entered."""
         self.facts: Facts = SupposedFacts()
         """What decisions can read from outside of the run."""
         self._answers = dict(answers or {})
         self._failing = frozenset(failing)
-        self._entered: dict[int, Passage] = {}
+        self._entered: dict[int, TraceEntry] = {}
         self._nodes: dict[int, str] = {}
         self._calls: dict[int, Effect] = {}
         """What the world is asked for now."""
@@ -97,7 +97,7 @@ class Rehearsal:
         return refusal
 
     def answer(
-        self, step: Step, outcome: str, *, actor: Actor | None = None, reason: str = "", data: object = None
+        self, step: StepState, outcome: str, *, actor: Actor | None = None, reason: str = "", data: object = None
     ) -> Rejection | None:
         """Decide an open question: as somebody, or as everybody who is asked, as far as it takes; `data` is what the form is filled in with."""
         told = c.AnswerStep(
@@ -121,7 +121,9 @@ class Rehearsal:
         self._published += 1
         for step, of_step in dict.fromkeys((each.step, each.key) for each in found):
             # A run takes an event once, however many of its steps wait for it.
-            published = Published(id=f"event {self._published} {of_step}", event=event, key=of_step, payload=payload)
+            published = PublishedMessage(
+                id=f"event {self._published} {of_step}", event=event, key=of_step, payload=payload
+            )
             self.say(c.TakeEvents(step=step, events=[published]), SYSTEM)
         return bool(found)
 
@@ -162,9 +164,9 @@ class Rehearsal:
         return self.state.document
 
     @property
-    def questions(self) -> list[Step]:
+    def questions(self) -> list[StepState]:
         """The open questions to people."""
-        return [step for step in self._waiting if isinstance(self._op(step), Human)]
+        return [step for step in self._waiting if isinstance(self._op(step), HumanOp)]
 
     @property
     def rests(self) -> bool:
@@ -186,25 +188,25 @@ class Rehearsal:
     def signals(self) -> list[str]:
         """The signals that are waited for."""
         ops = [self._op(step) for step in self._waiting]
-        return [op.signal for op in ops if isinstance(op, WaitEvent)]
+        return [op.signal for op in ops if isinstance(op, WaitEventOp)]
 
-    def asked(self, step: Step) -> list[str]:
+    def asked(self, step: StepState) -> list[str]:
         """Who is asked, in words."""
         question = question_of(self.machine.routes, self.state, step)
         return [shown(seat.person) for _, seat in question.asked if seat.is_free]
 
-    def passage(self, step: Step) -> Passage:
+    def passage(self, step: StepState) -> TraceEntry:
         """The line of the trail that tells of a step."""
         return self._entered[step.number]
 
     # -- how
 
     @property
-    def _waiting(self) -> Iterator[Step]:
+    def _waiting(self) -> Iterator[StepState]:
         """The open steps, without what undoes others: that asks nobody, whatever it undoes."""
         return (step for step in self.state.open.values() if step.of is None)
 
-    def _op(self, step: Step) -> object:
+    def _op(self, step: StepState) -> object:
         return self.machine.routes.node(step.node).op
 
     def _looked_up(self, node: str) -> Node:
@@ -212,12 +214,12 @@ class Rehearsal:
             raise EndlessError("to play it takes longer than a dry run may; suppose less, or shorter lists")
         return self._looked_at[node]
 
-    def _seen(self, step: Step) -> str:
+    def _seen(self, step: StepState) -> str:
         document = self.state.document
         approval = None if document is None else document.approvals.get(step.number)
         return "" if approval is None else str(approval.version)
 
-    def _somebody(self, step: Step) -> Actor:
+    def _somebody(self, step: StepState) -> Actor:
         """One of those who are asked."""
         seats = question_of(self.machine.routes, self.state, step).asked
         seat = next((each for _, each in seats if each.is_free), None)
@@ -257,7 +259,7 @@ class Rehearsal:
         return answer if isinstance(answer, Rejection) else None
 
     def _accept(self, decision: Decision) -> None:
-        assert isinstance(decision.state, State), "the machine evolves while it decides"
+        assert isinstance(decision.state, RunState), "the machine evolves while it decides"
         self.state = decision.state
         for event in decision.events:
             self._note(event)
@@ -342,7 +344,7 @@ class Rehearsal:
         if step is None:  # It was over before anybody looked.
             return {}
         op = self._op(step)
-        assert isinstance(op, WaitEvents)
+        assert isinstance(op, WaitEventsOp)
         left = [each.title for each in op.events if each.title not in (step.came or {})]
         return dict(zip(left, errand.sought, strict=True))
 
@@ -381,8 +383,8 @@ class Rehearsal:
             case _:
                 pass
 
-    def _pass(self, step: int, node: str) -> Passage:
-        passage = Passage(
+    def _pass(self, step: int, node: str) -> TraceEntry:
+        passage = TraceEntry(
             node=self.name(node),
             slot=self.machine.routes.node(node).region,
             after=(self.now - BEGINNING).total_seconds(),

@@ -12,7 +12,7 @@ from standfast.authoring.definition import Definition
 from standfast.authoring.rules import steps as s
 from standfast.authoring.rules.words import ALLOWED, APPROVAL_REJECTED, BLOCKED
 from standfast.errors import ConfigurationError, DefinitionError, Diagnostic, ExpressionError, indefinite
-from standfast.expressions import Options, Spelling, parse
+from standfast.expressions import ExpressionOptions, Spelling, parse
 from standfast.expressions.suggestions import suggestion
 from standfast.kernel.pairs import RepeatedNameError, distinct
 from standfast.machine.graphs.asks import ROLE as ASK_ROLE
@@ -25,21 +25,21 @@ from standfast.machine.graphs.graph import (
     TIMEOUT,
     TRUE,
     Awaited,
-    Condition,
+    ConditionOp,
     Edge,
-    End,
+    EndOp,
+    EventTrigger,
     Graph,
-    Human,
+    HandlerCall,
+    HumanOp,
     Node,
-    Notice,
+    NotificationOp,
     Policies,
-    Retry,
+    RetryRule,
     Stored,
-    Task,
-    Trigger,
-    WaitEvents,
-    WaitTimer,
-    Work,
+    TaskOp,
+    WaitEventsOp,
+    WaitTimerOp,
 )
 from standfast.machine.graphs.kinds.notice import BODY, ROLE, SUBJECT
 from standfast.machine.runs.resume_points import action_name
@@ -49,10 +49,12 @@ APPROVED, REJECTED = "approved", "rejected"
 _JSON = "application/json"
 _POLICIES = Policies(on_failure="compensate", on_cancel="none", on_no_edge="complete")
 """A failed step makes the run `failed`; rules undo nothing."""
-_OPTIONS = Options(root="input", namespaces=frozenset({"input", "now", "actor", "approval", "event", "resume"}))
-_DATA = Options(root="input", namespaces=frozenset({"input"}))
+_OPTIONS = ExpressionOptions(
+    root="input", namespaces=frozenset({"input", "now", "actor", "approval", "event", "resume"})
+)
+_DATA = ExpressionOptions(root="input", namespaces=frozenset({"input"}))
 """For texts and keys: rows are made again from the history, which does not tell what else there was."""
-_MATCH = Options(root="input", namespaces=frozenset({"input", "event"}))
+_MATCH = ExpressionOptions(root="input", namespaces=frozenset({"input", "event"}))
 """For conditions on events: as everywhere a bare name is one of the data; what the event brings is under `event`."""
 _USER = "user:"
 
@@ -63,7 +65,7 @@ def load_rules(data: Mapping[str, object] | str | bytes) -> Definition:
     It is registered like any other: `engine.register(load_rules(text))`.
     """
     fields, text = _plain(data)
-    reader = s.Reader()
+    reader = s.RuleReader()
     rules = reader.rules(fields)
     if reader.found:
         raise DefinitionError(rules.workflow_id or "the workflow", reader.found)
@@ -121,32 +123,34 @@ class _Compiler:
             nodes=self._nodes,
             edges=self._edges,
             policies=_POLICIES,
-            triggers=[Trigger(event=rules.trigger)] if rules.trigger else (),
+            triggers=[EventTrigger(event=rules.trigger)] if rules.trigger else (),
         )
 
     def _add(self, step: s.Step, after: str) -> None:
         """The node of a step, and its ways; `after` is the step that follows in the list."""
         match step:
             case s.ConditionStep():
-                self._nodes.append(Node(id=step.id, op=Condition(expression=self._condition(step.id, step.condition))))
+                self._nodes.append(
+                    Node(id=step.id, op=ConditionOp(expression=self._condition(step.id, step.condition)))
+                )
                 self._lead(step.id, TRUE, step.on_true or after)
                 self._lead(step.id, FALSE, step.on_false or after)
             case s.AllowStep():
-                self._nodes.append(Node(id=step.id, op=End(outcome=ALLOWED)))
+                self._nodes.append(Node(id=step.id, op=EndOp(outcome=ALLOWED)))
             case s.BlockStep(approval=None):
-                self._nodes.append(Node(id=step.id, op=End(outcome=BLOCKED)))
+                self._nodes.append(Node(id=step.id, op=EndOp(outcome=BLOCKED)))
             case s.BlockStep(approval=approval):
                 assert approval is not None
                 self._add_approval(step, approval, after)
-            case s.WaitStep():
+            case s.RuleWaitStep():
                 self._add_wait(step, after)
-            case s.RunStep():
+            case s.ExecuteStep():
                 self._lead(action_name(step.id, len(step.execute) - 1), OK, step.next or after)
 
-    def _add_approval(self, step: s.BlockStep, approval: s.Approval, after: str) -> None:
+    def _add_approval(self, step: s.BlockStep, approval: s.BlockApproval, after: str) -> None:
         is_plain = not approval.users and approval.pick == "any"
         asks = () if is_plain else _asks(approval)
-        op = Human(
+        op = HumanOp(
             outcomes=(APPROVED, REJECTED),
             subject=step.reason,
             template=self._template(step.id, "reason", step.reason),
@@ -164,18 +168,18 @@ class _Compiler:
             self._lead(step.id, REJECTED, step.on_false)
         else:  # The block stands.
             stands = f"{step.id}/{BLOCKED}"
-            self._nodes.append(Node(id=stands, op=End(outcome=BLOCKED, reason=APPROVAL_REJECTED)))
+            self._nodes.append(Node(id=stands, op=EndOp(outcome=BLOCKED, reason=APPROVAL_REJECTED)))
             self._edges.append(Edge(source=step.id, target=stands, on=REJECTED))
         if step.on_timeout:
             self._lead(step.id, TIMEOUT, step.on_timeout)
 
-    def _add_wait(self, step: s.WaitStep, after: str) -> None:
+    def _add_wait(self, step: s.RuleWaitStep, after: str) -> None:
         if step.duration is not None:
-            op: WaitTimer | WaitEvents = WaitTimer(duration_ms=_milliseconds(step.duration) or 0)
+            op: WaitTimerOp | WaitEventsOp = WaitTimerOp(duration_ms=_milliseconds(step.duration) or 0)
         else:
             key = self._read(step.id, "key", step.key, spelling="mapping", options=_DATA) if step.key else None
             match = None if step.match is None else self._condition(step.id, step.match, _MATCH)
-            op = WaitEvents(events=(Awaited(event=step.event, key=key, match=match),))
+            op = WaitEventsOp(events=(Awaited(event=step.event, key=key, match=match),))
         self._nodes.append(Node(id=step.id, op=op, timeout_ms=_milliseconds(step.timeout)))
         self._lead(step.id, OK, step.next or after)
         if step.on_timeout:
@@ -187,7 +191,7 @@ class _Compiler:
             name = action_name(step.id, place)
             self._nodes.append(Node(id=name, op=self._op(name, entry)))
             last = place + 1 == len(step.execute)
-            if not last or not isinstance(step, s.RunStep):
+            if not last or not isinstance(step, s.ExecuteStep):
                 target = step.id if last else action_name(step.id, place + 1)
                 self._edges.append(Edge(source=name, target=target))
 
@@ -204,12 +208,12 @@ class _Compiler:
             return
         self._edges.append(Edge(source=source, target=self._entries[step], on=outcome))
 
-    def _condition(self, step: str, condition: object, options: Options | None = None) -> Stored:
+    def _condition(self, step: str, condition: object, options: ExpressionOptions | None = None) -> Stored:
         if isinstance(condition, str):
             return self._read(step, "condition", condition, spelling="native", options=options or _OPTIONS)
         return self._read(step, "condition", json.dumps(condition), spelling="json", options=options or _OPTIONS)
 
-    def _read(self, step: str, what: str, source: str, *, spelling: Spelling, options: Options) -> Stored:
+    def _read(self, step: str, what: str, source: str, *, spelling: Spelling, options: ExpressionOptions) -> Stored:
         try:
             return parse(source, spelling=spelling, options=options).to_data()
         except ExpressionError as error:
@@ -220,24 +224,24 @@ class _Compiler:
         """A text with holes for values of the data; None if it has none."""
         return self._read(step, what, text, spelling="template", options=_DATA) if "{" in text else None
 
-    def _op(self, name: str, entry: s.Entry) -> Task | Notice:
+    def _op(self, name: str, entry: s.Entry) -> TaskOp | NotificationOp:
         """What the node of an action does."""
-        if isinstance(entry, s.Notify):
+        if isinstance(entry, s.RuleNotification):
             return self._notice(name, entry)
-        work = Work(
+        work = HandlerCall(
             handler=entry.handler,
-            retry=Retry(max_calls=entry.attempts),
+            retry=RetryRule(max_calls=entry.attempts),
             timeout_ms=_milliseconds(entry.timeout),
             capability=entry.capability,
         )
-        return Task(work=work)
+        return TaskOp(work=work)
 
-    def _notice(self, name: str, entry: s.Notify) -> Notice:
+    def _notice(self, name: str, entry: s.RuleNotification) -> NotificationOp:
         """People are told without being waited for; the texts may have holes for values of the data."""
         written = {SUBJECT: entry.subject or entry.message, BODY: entry.message}
         read = {each: self._template(name, each, text) for each, text in written.items()}
         holes = {each: template for each, template in read.items() if template is not None}
-        return Notice(
+        return NotificationOp(
             to=tuple(map(_recipient, entry.recipients)),
             subject=written[SUBJECT],
             body=written[BODY],
@@ -253,13 +257,13 @@ def _recipient(given: str) -> str:
     return given if "@" in given or given.startswith(ROLE) else f"{ROLE}{given}"
 
 
-def _asks(approval: s.Approval) -> tuple[Ask, ...]:
+def _asks(approval: s.BlockApproval) -> tuple[Ask, ...]:
     """Whoever has the role, if there is one, and each of the users."""
     role = (Ask(by=ASK_ROLE, of=approval.role, pick=approval.pick),) if approval.role else ()
     return (*role, *(Ask(by=ASK_USER, of=each.removeprefix(_USER)) for each in approval.users))
 
 
-def _agreed(approval: s.Approval, asks: tuple[Ask, ...]) -> Agree | None:
+def _agreed(approval: s.BlockApproval, asks: tuple[Ask, ...]) -> Agree | None:
     """What the graph stores of how many have to approve: with users always the rule, without them only what is not the default."""
     if approval.users:
         return approval.agree or ("all" if len(asks) > 1 else "any")

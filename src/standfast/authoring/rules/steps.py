@@ -16,7 +16,7 @@ from standfast.machine.graphs.asks import PICKS, Agree, Pick
 Fields: TypeAlias = Mapping[str, object]
 
 
-class Notify(msgspec.Struct, frozen=True, kw_only=True):
+class RuleNotification(msgspec.Struct, frozen=True, kw_only=True):
     """Tells people something."""
 
     recipients: tuple[str, ...]
@@ -25,7 +25,7 @@ class Notify(msgspec.Struct, frozen=True, kw_only=True):
     channel: str = ""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class RuleCall(msgspec.Struct, frozen=True, kw_only=True):
     """Calls a handler."""
 
     handler: str
@@ -35,11 +35,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """What the starter of the run needs for the call; a handler may require it."""
 
 
-Entry: TypeAlias = Notify | Call
+Entry: TypeAlias = RuleNotification | RuleCall
 """What a step does when it is reached."""
 
 
-class Approval(msgspec.Struct, frozen=True, kw_only=True):
+class BlockApproval(msgspec.Struct, frozen=True, kw_only=True):
     """What lifts a block."""
 
     role: str = ""
@@ -86,7 +86,7 @@ class BlockStep(_Step, frozen=True, kw_only=True):
     """Ends the run, blocked, unless an approval lifts the block."""
 
     reason: str = ""
-    approval: Approval | None = None
+    approval: BlockApproval | None = None
     on_true: str = ""
     """Where an approval leads; empty means the step that follows in the list."""
     on_false: str = ""
@@ -94,7 +94,7 @@ class BlockStep(_Step, frozen=True, kw_only=True):
     on_timeout: str = ""
 
 
-class WaitStep(_Step, frozen=True, kw_only=True):
+class RuleWaitStep(_Step, frozen=True, kw_only=True):
     """Waits for an event, or for time to go by."""
 
     event: str = ""
@@ -108,13 +108,13 @@ class WaitStep(_Step, frozen=True, kw_only=True):
     on_timeout: str = ""
 
 
-class RunStep(_Step, frozen=True, kw_only=True):
+class ExecuteStep(_Step, frozen=True, kw_only=True):
     """Does what `execute` says, and goes on."""
 
     next: str = ""
 
 
-Step: TypeAlias = ConditionStep | AllowStep | BlockStep | WaitStep | RunStep
+Step: TypeAlias = ConditionStep | AllowStep | BlockStep | RuleWaitStep | ExecuteStep
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ _ROLE, _USER = "role:", "user:"
 _ACTIONS: Final = ("allow", "block", "execute")
 
 
-class Reader:
+class RuleReader:
     """Reads plain data and gathers what is wrong with it."""
 
     def __init__(self) -> None:
@@ -252,7 +252,7 @@ class Reader:
             on_timeout=self._text(fields, "on_timeout", place),
         )
 
-    def _approval(self, given: object, place: str) -> Approval:
+    def _approval(self, given: object, place: str) -> BlockApproval:
         fields = self._object(given, place, "`requires` is an object with `type`, and with `role` or `users`")
         known = ("type", "role", "pick", "users", "agree", "timeout", "escalate_to", "requires_reason", "self_approval")
         self._check_names(fields, known, "`requires`", place)
@@ -263,7 +263,7 @@ class Reader:
             told = "`requires` names nobody, so that anybody could lift the block; give `role` or `users`"
             self._find("role", told, place)
         agree, least = self._agreement(fields, place)
-        return Approval(
+        return BlockApproval(
             role=self._role(fields, "role", place),
             pick=self._pick(fields, place),
             users=self._users(fields, place),
@@ -321,7 +321,7 @@ class Reader:
                 self._find("agree", told, f"{place}.agree")
                 return "any", 0
 
-    def _wait(self, fields: Fields, place: str, name: str) -> WaitStep:
+    def _wait(self, fields: Fields, place: str, name: str) -> RuleWaitStep:
         if ("event" in fields) == ("duration" in fields):
             self._find("wait", f"{name!r} waits for nothing, or for two things; give `event` or `duration`", place)
         if "duration" in fields:
@@ -329,7 +329,7 @@ class Reader:
                 if key in fields:
                     told = f"{name!r} waits for time to go by, which {key!r} is no part of; drop it"
                     self._find("wait", told, place)
-        return WaitStep(
+        return RuleWaitStep(
             id=name,
             execute=self._execute(fields, place),
             event=self._text(fields, "event", place),
@@ -341,11 +341,11 @@ class Reader:
             on_timeout=self._text(fields, "on_timeout", place),
         )
 
-    def _run(self, fields: Fields, place: str, name: str) -> RunStep:
+    def _run(self, fields: Fields, place: str, name: str) -> ExecuteStep:
         execute = self._execute(fields, place)
         if not execute and not self.found:
             self._find("execute", f"{name!r} has nothing to do; give `execute`, a list of actions", place)
-        return RunStep(id=name, execute=execute, next=self._text(fields, "next", place))
+        return ExecuteStep(id=name, execute=execute, next=self._text(fields, "next", place))
 
     # -- what steps do
 
@@ -367,30 +367,30 @@ class Reader:
                 if isinstance(given, Mapping):  # What is no object was told already.
                     near = suggestion(str(other), ("notify", "call"))
                     self._find("execute_type", f"an action is 'notify' or 'call', not {other!r}{near}", place)
-                return Notify(
+                return RuleNotification(
                     recipients=(), message=""
                 )  # It stands for an action of rules that are refused because of it.
 
-    def _notify(self, fields: Fields, place: str) -> Notify:
+    def _notify(self, fields: Fields, place: str) -> RuleNotification:
         self._check_names(fields, ("type", "recipients", "message", "subject", "channel"), "'notify'", place)
         recipients = fields.get("recipients")
         if not isinstance(recipients, list) or not recipients or not all(isinstance(each, str) for each in recipients):
             self._find("recipients", "`recipients` is a list of at least one role, user or address", place)
             recipients = []
-        return Notify(
+        return RuleNotification(
             recipients=tuple(recipients),
             message=self._text(fields, "message", place, required=True),
             subject=self._text(fields, "subject", place),
             channel=self._text(fields, "channel", place),
         )
 
-    def _call(self, fields: Fields, place: str) -> Call:
+    def _call(self, fields: Fields, place: str) -> RuleCall:
         self._check_names(fields, ("type", "handler", "attempts", "timeout", "capability"), "'call'", place)
         attempts = fields.get("attempts", 3)
         if not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1:
             self._find("attempts", f"`attempts` is a whole number from 1, not {attempts!r}", place)
             attempts = 1
-        return Call(
+        return RuleCall(
             handler=self._text(fields, "handler", place, required=True),
             attempts=attempts,
             timeout=self._duration(fields, "timeout", place),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from standfast.authoring.saga import words as saga
-from standfast.authoring.words import Known
+from standfast.authoring.words import StepFacts
 
 ACTIVE: Final = ("pending", "running", "paused", "resuming")
 TERMINAL: Final = ("completed", "failed", "blocked", "cancelled", "aborted")
@@ -59,7 +59,7 @@ def event_name(type_: str, data: Mapping[str, object]) -> str:
     return type_
 
 
-def event_status(type_: str, known: Known) -> str:
+def event_status(type_: str, known: StepFacts) -> str:
     """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
     match type_:
         case "step_answered" | "step_completed" if known.outcome in {"approved", "rejected", ALLOWED, BLOCKED}:

@@ -22,7 +22,7 @@ from standfast.authoring.saga.expressions import can_build, expression_of
 from standfast.authoring.saga.forks import OpenFork
 from standfast.authoring.saga.notices import notice
 from standfast.authoring.saga.options import Duration, StepOptions, milliseconds, work_of
-from standfast.authoring.saga.parts import Loose, Parts
+from standfast.authoring.saga.parts import BuilderState, Loose
 from standfast.authoring.saga.questions import question, word_for_rejection
 from standfast.authoring.saga.task_options import TaskOptions, with_options
 from standfast.authoring.saga.waits import Question, Waits, trigger_of
@@ -39,22 +39,22 @@ from standfast.machine.graphs.graph import (
     TIMEOUT,
     TRUE,
     WITHDRAWN,
-    Call,
-    Condition,
-    Human,
-    Join,
+    CallOp,
+    ConditionOp,
+    EventTrigger,
+    HumanOp,
+    JoinOp,
     Losers,
     Node,
-    NoReturn,
+    NoReturnOp,
     OnEmpty,
     OnReject,
     Plain,
     Policies,
     Rights,
-    SavePoint,
-    Split,
-    Task,
-    Trigger,
+    SavePointOp,
+    SplitOp,
+    TaskOp,
 )
 from standfast.machine.graphs.scopes import DEEPEST_FORKS
 
@@ -81,7 +81,7 @@ def task(name: str, handler: Function | str, **options: Unpack[StepOptions]) -> 
 class Branch(Waits):
     """A chain of steps under construction: the saga itself, or one branch of a fork or condition."""
 
-    def __init__(self, parts: Parts, *, depth: int = 0) -> None:
+    def __init__(self, parts: BuilderState, *, depth: int = 0) -> None:
         self._parts = parts
         self._depth = depth
         """Inside of how many other ways it lies."""
@@ -111,7 +111,7 @@ class Branch(Waits):
         self._parts.take(handler, name, options)
         node = Node(
             id=name,
-            op=Task(work=work_of(handler, self._parts.default_name(name), options)),
+            op=TaskOp(work=work_of(handler, self._parts.default_name(name), options)),
             priority=options.get("priority", 0),
             metadata=options.get("metadata", {}),
         )
@@ -126,7 +126,7 @@ class Branch(Waits):
         """What undoes the step before; it is called only in a rollback. Its priority and metadata are the step's, unless it has its own."""
         self._check_name(name)
         last = self._last
-        if last is None or not isinstance(last.op, Task | Human | Call):
+        if last is None or not isinstance(last.op, TaskOp | HumanOp | CallOp):
             where = last.id if last else name
             self._parts.find(
                 "nothing_to_undo", f"{name!r} follows a step that calls nothing, so there is nothing to undo", where
@@ -148,11 +148,11 @@ class Branch(Waits):
 
     def save_point(self, name: str) -> Self:
         """A rollback after a failure does not go back beyond this."""
-        return self._append(Node(id=name, op=SavePoint()))
+        return self._append(Node(id=name, op=SavePointOp()))
 
     def point_of_no_return(self, name: str) -> Self:
         """Nothing before this is ever undone, not even by a cancellation."""
-        return self._append(Node(id=name, op=NoReturn()))
+        return self._append(Node(id=name, op=NoReturnOp()))
 
     def human(
         self,
@@ -188,7 +188,7 @@ class Branch(Waits):
     def _gate(self, name: str, condition: str | dict[str, object]) -> list[Loose]:
         """A condition before a step, and the way past it."""
         gate = f"{name}?"
-        self._append(Node(id=gate, op=Condition(expression=self._expression(name, condition, None))), on=TRUE)
+        self._append(Node(id=gate, op=ConditionOp(expression=self._expression(name, condition, None))), on=TRUE)
         return [(gate, FALSE)]
 
     def notify(
@@ -236,7 +236,7 @@ class Branch(Waits):
             definition = definition.name
         limit = None if timeout is None else milliseconds(timeout)
         self._append(
-            Node(id=name, op=Call(definition=definition, version=str(version), detached=detached), timeout_ms=limit)
+            Node(id=name, op=CallOp(definition=definition, version=str(version), detached=detached), timeout_ms=limit)
         )
         self._side(name, ERROR, on_error)
         return self._side(name, TIMEOUT, on_timeout)
@@ -252,7 +252,7 @@ class Branch(Waits):
         spelling: Spelling | None = None,
     ) -> Self:
         """Go on if the condition holds; else build the other way with `otherwise`, which does not come back."""
-        self._append(Node(id=name, op=Condition(expression=self._expression(name, expression, spelling))), on=TRUE)
+        self._append(Node(id=name, op=ConditionOp(expression=self._expression(name, expression, spelling))), on=TRUE)
         if otherwise is None:
             self._ends.append((name, FALSE))
         return self._side(name, FALSE, otherwise)
@@ -292,9 +292,9 @@ class Branch(Waits):
         fork, self._fork = self._fork, None
         self._parts.findings += fork.check_join(name)
         if isinstance(strategy, int):
-            op = Join(split=fork.name, strategy="count", count=strategy, losers=losers, answer=answer)
+            op = JoinOp(split=fork.name, strategy="count", count=strategy, losers=losers, answer=answer)
         else:
-            op = Join(split=fork.name, strategy=strategy, losers=losers, answer=answer)
+            op = JoinOp(split=fork.name, strategy=strategy, losers=losers, answer=answer)
         return self._append(Node(id=name, op=op))
 
     def join_step(
@@ -336,10 +336,10 @@ class Branch(Waits):
         begun = len(self._parts.nodes)
         self._split(name, [body], is_parallel=True, items=stored, limit=limit, item=item)
         if on_empty is None:
-            asks = any(isinstance(node.op, Human) for node in self._parts.nodes[begun:])
+            asks = any(isinstance(node.op, HumanOp) for node in self._parts.nodes[begun:])
             on_empty = "fail" if asks else "skip"
         if on_empty != "skip":
-            op = Split(items=stored, limit=limit, item=item, on_empty=on_empty)
+            op = SplitOp(items=stored, limit=limit, item=item, on_empty=on_empty)
             self._parts.replace_last(Node(id=name, op=op))
         return self
 
@@ -392,7 +392,7 @@ class Branch(Waits):
 
     def _append(self, node: Node, *, on: str = OK) -> Self:
         self._check_name(node.id)
-        if not isinstance(node.op, Join):
+        if not isinstance(node.op, JoinOp):
             self._close_parallel()
             if self._fork is not None:
                 fork = self._fork.name
@@ -418,7 +418,7 @@ class Branch(Waits):
         limit: int | None = None,
         item: str = "item",
     ) -> Self:
-        self._append(Node(id=name, op=Split(items=items, limit=limit, item=item)))
+        self._append(Node(id=name, op=SplitOp(items=items, limit=limit, item=item)))
         fork = OpenFork(name, is_parallel=is_parallel)
         ends: list[Loose] = []
         for build in branches:
@@ -471,7 +471,7 @@ class Saga(Branch):
         cancel_capability: str = "",
         replaceable: bool = False,
     ) -> None:
-        super().__init__(Parts(f"{name}-v{version}"))
+        super().__init__(BuilderState(f"{name}-v{version}"))
         self._name = str(name)
         self._version = str(version)
         named: object = name  # What a caller without types gave.
@@ -487,7 +487,7 @@ class Saga(Branch):
             deadline_ms=None if deadline is None else milliseconds(deadline),
             stop_grace_ms=milliseconds(stop_grace),
         )
-        self._triggers: list[Trigger] = []
+        self._triggers: list[EventTrigger] = []
 
     def trigger(
         self,

@@ -15,15 +15,15 @@ from standfast.machine.graphs.graph import (
     FALSE,
     OK,
     TRUE,
-    Condition,
+    ConditionOp,
     Edge,
     Graph,
-    Join,
+    JoinOp,
     Node,
     Op,
     Plain,
-    Split,
-    Task,
+    SplitOp,
+    TaskOp,
 )
 
 STEP_TYPES: Final = ("parallel", "for_each", *(kind.word for kind in get_args(Op)))
@@ -108,13 +108,13 @@ def _describe(graph: Graph, node: Node, out: Mapping[str, list[Edge]], type_: st
         metadata=node.metadata,
     )
     match node.op:
-        case Task(work=work):
+        case TaskOp(work=work):
             return msgspec.structs.replace(
                 base, handler=work.handler, max_retries=work.retry.max_calls, no_idempotent=work.once
             )
-        case Condition(expression=expression):
+        case ConditionOp(expression=expression):
             return msgspec.structs.replace(base, condition=str(expression["source"]))
-        case Join(split=split, strategy=strategy, losers=losers):
+        case JoinOp(split=split, strategy=strategy, losers=losers):
             starts = [edge.target for edge in out[split] if edge.on == BRANCH]
             awaited = tuple(_awaited(graph, start, node.id, out) for start in starts)
             return msgspec.structs.replace(base, join_strategy=strategy, losers=losers, wait_for=awaited)
@@ -123,7 +123,7 @@ def _describe(graph: Graph, node: Node, out: Mapping[str, list[Edge]], type_: st
 
 
 def _type(node: Node, *, is_parallel: bool) -> str:
-    if isinstance(node.op, Split) and node.op.items is not None:
+    if isinstance(node.op, SplitOp) and node.op.items is not None:
         return "for_each"
     return "parallel" if is_parallel else node.op.word
 
@@ -131,7 +131,7 @@ def _type(node: Node, *, is_parallel: bool) -> str:
 def _awaited(graph: Graph, start: str, join: str, out: Mapping[str, list[Edge]]) -> str:
     """What a join waits for in a branch: its last step, or if there is a condition in it, that condition's virtual entry."""
     name = start
-    while not isinstance(graph.nodes[name].op, Condition):
+    while not isinstance(graph.nodes[name].op, ConditionOp):
         following = [edge.target for edge in out[name] if edge.on in _ONWARDS or edge.on == BRANCH]
         if join in following or not following:
             return name

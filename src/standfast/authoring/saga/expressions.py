@@ -6,22 +6,22 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from standfast.authoring.saga.parts import Parts
+from standfast.authoring.saga.parts import BuilderState
 from standfast.errors import ExpressionError
-from standfast.expressions import Expression, Options, parse
+from standfast.expressions import Expression, ExpressionOptions, parse
 from standfast.expressions.options import Spelling
 from standfast.expressions.tree import Constant, variables
 from standfast.machine.graphs.graph import Plain
 from standfast.machine.runs.namespaces import SAGA
 
 SAGA_NAMES = frozenset(SAGA.schema.fields or ())
-_OPTIONS = Options(root="input", namespaces=SAGA_NAMES)
-_DATA_ONLY: Final = Options(root="input", namespaces=frozenset({"input"}))
+_OPTIONS = ExpressionOptions(root="input", namespaces=SAGA_NAMES)
+_DATA_ONLY: Final = ExpressionOptions(root="input", namespaces=frozenset({"input"}))
 """Every name is one of the data: rows are made again from the history, which does not tell what else there was at the time."""
 
 
 def expression_of(
-    parts: Parts, name: str, source: str | dict[str, object], spelling: Spelling | None
+    parts: BuilderState, name: str, source: str | dict[str, object], spelling: Spelling | None
 ) -> dict[str, Plain]:
     """The stored form of an expression; what is wrong with it becomes a finding."""
     guessed: Spelling = "go" if isinstance(source, str) and source.lstrip().startswith("{{") else "native"
@@ -37,7 +37,7 @@ def expression_of(
     return stored
 
 
-def text_of(parts: Parts, name: str, text: str) -> tuple[str, dict[str, Plain] | None]:
+def text_of(parts: BuilderState, name: str, text: str) -> tuple[str, dict[str, Plain] | None]:
     """A text that may have holes: as it reads, and its stored form if it has any; what is wrong with it becomes a finding."""
     given: object = text  # What a caller without types gave; the checks of the graph refuse what is no text.
     if isinstance(given, str) and not {"{", "}"} & set(given):
@@ -48,7 +48,7 @@ def text_of(parts: Parts, name: str, text: str) -> tuple[str, dict[str, Plain] |
     return (str(read.tree.value), None) if isinstance(read.tree, Constant) else (text, read.to_data())
 
 
-def read_data(parts: Parts, name: str, source: str, spelling: Spelling) -> Expression | None:
+def read_data(parts: BuilderState, name: str, source: str, spelling: Spelling) -> Expression | None:
     """An expression that reads nothing but the data; None if it is wrong, which becomes a finding."""
     try:
         return parse(source, spelling=spelling, options=_DATA_ONLY)

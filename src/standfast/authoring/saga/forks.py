@@ -8,7 +8,7 @@ from typing import NamedTuple
 from standfast.authoring.saga.definition import CONDITION_ENTRY, IMPLICIT_JOIN
 from standfast.authoring.saga.parts import Loose
 from standfast.errors import Diagnostic
-from standfast.machine.graphs.graph import Condition, Node
+from standfast.machine.graphs.graph import ConditionOp, Node
 
 
 class Grown(NamedTuple):
@@ -34,7 +34,7 @@ class OpenFork:
 
     def add(self, nodes: Sequence[Node], ends: Sequence[Loose], unjoined: Sequence[str]) -> None:
         """One more branch."""
-        conditions = frozenset(f"{CONDITION_ENTRY}{node.id}" for node in nodes if isinstance(node.op, Condition))
+        conditions = frozenset(f"{CONDITION_ENTRY}{node.id}" for node in nodes if isinstance(node.op, ConditionOp))
         lasts = tuple(dict.fromkeys(str(source).removesuffix(IMPLICIT_JOIN) for source, _ in ends))
         self._branches.append(Grown(frozenset(node.id for node in nodes), lasts, conditions))
         self.unjoined += unjoined

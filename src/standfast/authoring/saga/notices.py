@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from standfast.authoring.saga.expressions import text_of
-from standfast.authoring.saga.parts import Parts
-from standfast.machine.graphs.graph import Notice, Stored
+from standfast.authoring.saga.parts import BuilderState
+from standfast.machine.graphs.graph import NotificationOp, Stored
 from standfast.machine.graphs.kinds.notice import BODY, HTML, ROLE, SUBJECT, TO
 
 
 def notice(
-    parts: Parts,
+    parts: BuilderState,
     name: str,
     *,
     to: str | Sequence[str],
@@ -20,14 +20,14 @@ def notice(
     html: str,
     channel: str | Sequence[str],
     wait: bool,
-) -> Notice:
+) -> NotificationOp:
     """What the node of a notice does; what is wrong with it becomes a finding."""
     recipients, channels = texts(to), texts(channel)
     written = {SUBJECT: subject, BODY: body, HTML: html}
     written |= {f"{TO}{place}": each.removeprefix(ROLE) for place, each in enumerate(recipients)}
     read = {each: text_of(parts, name, text) for each, text in written.items()}
     templates: dict[str, Stored] = {each: stored for each, (_, stored) in read.items() if stored is not None}
-    return Notice(
+    return NotificationOp(
         to=tuple(
             f"{ROLE if each.startswith(ROLE) else ''}{read[f'{TO}{place}'][0]}" for place, each in enumerate(recipients)
         ),

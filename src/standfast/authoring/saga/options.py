@@ -8,7 +8,7 @@ from typing import Literal, TypedDict, TypeVar, cast
 
 from standfast.authoring.definition import Function
 from standfast.errors import ConfigurationError
-from standfast.machine.graphs.graph import Plain, Retry, Work
+from standfast.machine.graphs.graph import HandlerCall, Plain, RetryRule
 
 Duration = timedelta | float
 """A timedelta, or seconds."""
@@ -101,14 +101,14 @@ def required_by(function: object) -> str:
     return str(getattr(function, _CAPABILITY, ""))
 
 
-def work_of(function: Function | str, step: str, options: StepOptions) -> Work:
+def work_of(function: Function | str, step: str, options: StepOptions) -> HandlerCall:
     """The call that a step makes."""
     once = options.get("once", False) or options.get("no_idempotent", False)
     calls = options.get("attempts", options.get("max_retries", 1 if once else DEFAULT_CALLS))
     timeout = options.get("timeout")
-    return Work(
+    return HandlerCall(
         handler=handler_name(function, default=step),
-        retry=Retry(
+        retry=RetryRule(
             max_calls=calls,
             delay_ms=milliseconds(options.get("delay", 0)),
             backoff=options.get("backoff", "fixed"),

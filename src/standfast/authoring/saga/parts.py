@@ -12,7 +12,7 @@ Loose = tuple[str, str]
 """A node and the outcome by which it is left, with no node behind it yet."""
 
 
-class Parts:
+class BuilderState:
     """Everything that belongs to one saga."""
 
     def __init__(self, saga: str) -> None:

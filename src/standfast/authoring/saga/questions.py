@@ -8,11 +8,11 @@ from typing import Final, Literal, TypedDict, cast, get_args
 import msgspec
 
 from standfast.authoring.saga.expressions import read_data, text_of
-from standfast.authoring.saga.parts import Parts
+from standfast.authoring.saga.parts import BuilderState
 from standfast.expressions.tree import Variable
 from standfast.machine.graphs.asks import RULE, Agree, Ask, Pick, agreement_of_list
 from standfast.machine.graphs.findings import some_findings
-from standfast.machine.graphs.graph import ABSTAINED, CONFIRMED, REJECTED, Human, OnReject, Plain
+from standfast.machine.graphs.graph import ABSTAINED, CONFIRMED, REJECTED, HumanOp, OnReject, Plain
 
 REFUSALS: Final[tuple[OnReject, ...]] = get_args(OnReject)
 
@@ -54,7 +54,9 @@ def ask(who: str, *, weight: int = 1, pick: Pick = "any") -> Ask:
     return Ask(by=by.strip(), of=of.strip(), weight=weight, pick=pick)
 
 
-def question(parts: Parts, name: str, *, subject: str, on_reject: OnReject | None, options: AskOptions) -> Human:
+def question(
+    parts: BuilderState, name: str, *, subject: str, on_reject: OnReject | None, options: AskOptions
+) -> HumanOp:
     """What the node of a human step does; what is wrong with it becomes a finding."""
     text, template = text_of(parts, name, subject)
     for option in ("role", "chain"):
@@ -64,7 +66,7 @@ def question(parts: Parts, name: str, *, subject: str, on_reject: OnReject | Non
             )
     agree, least = _agreement(parts, name, options)
     asks = _asks(parts, name, options["ask"]) if "ask" in options else ()
-    return Human(
+    return HumanOp(
         outcomes=(CONFIRMED, REJECTED, ABSTAINED) if options.get("abstain", False) else (CONFIRMED, REJECTED),
         subject=text,
         template=template,
@@ -83,7 +85,7 @@ def question(parts: Parts, name: str, *, subject: str, on_reject: OnReject | Non
     )
 
 
-def word_for_rejection(parts: Parts, name: str, on_rejected: object) -> OnReject | None:
+def word_for_rejection(parts: BuilderState, name: str, on_rejected: object) -> OnReject | None:
     """What follows a rejection, if a word says it; anything that is no text builds a way."""
     word = next((each for each in REFUSALS if each == on_rejected), None)
     if isinstance(on_rejected, str) and word is None:
@@ -92,7 +94,7 @@ def word_for_rejection(parts: Parts, name: str, on_rejected: object) -> OnReject
     return word
 
 
-def _agreement(parts: Parts, name: str, options: AskOptions) -> tuple[Agree | None, int]:
+def _agreement(parts: BuilderState, name: str, options: AskOptions) -> tuple[Agree | None, int]:
     """How many have to be for it, or how much they have to weigh."""
     agree = options.get("agree")
     if "agree_weight" in options:
@@ -108,7 +110,7 @@ def _agreement(parts: Parts, name: str, options: AskOptions) -> tuple[Agree | No
     return None, 0
 
 
-def _asks(parts: Parts, name: str, given: object) -> tuple[Ask, ...]:
+def _asks(parts: BuilderState, name: str, given: object) -> tuple[Ask, ...]:
     """Those who are asked; the text of a rule becomes an expression."""
     several = list(given) if isinstance(given, list | tuple) else [given]
     parts.findings += some_findings(name, "asks", f"`ask` of {name!r}", several, then="nobody could decide")
@@ -126,7 +128,7 @@ def _asks(parts: Parts, name: str, given: object) -> tuple[Ask, ...]:
     return tuple(found)
 
 
-def _names(parts: Parts, name: str, given: object) -> tuple[str, ...]:
+def _names(parts: BuilderState, name: str, given: object) -> tuple[str, ...]:
     """Names of other steps."""
     several = (given,) if isinstance(given, str) else given
     if isinstance(several, list | tuple) and all(isinstance(each, str) for each in several):
@@ -137,7 +139,7 @@ def _names(parts: Parts, name: str, given: object) -> tuple[str, ...]:
     return ()
 
 
-def _shown(parts: Parts, name: str, shows: object) -> dict[str, dict[str, Plain]]:
+def _shown(parts: BuilderState, name: str, shows: object) -> dict[str, dict[str, Plain]]:
     """The stored paths of what is shown, by the names that their author wrote."""
     if not isinstance(shows, list | tuple) or not all(isinstance(each, str) for each in shows):
         message = f"{name!r} shows {shows!r}; give a list of paths into the data, such as ['amount', 'supplier.name']"

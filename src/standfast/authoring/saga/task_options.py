@@ -9,14 +9,14 @@ import msgspec
 
 from standfast.authoring.saga.notices import texts
 from standfast.authoring.saga.options import Duration, milliseconds
-from standfast.authoring.saga.parts import Parts
+from standfast.authoring.saga.parts import BuilderState
 from standfast.authoring.saga.questions import AskOptions
 from standfast.expressions.suggestions import suggestion
 from standfast.machine.graphs.findings import some_findings
-from standfast.machine.graphs.graph import Human, Plain, Rung, Times
+from standfast.machine.graphs.graph import HumanOp, Plain, Rung, TaskTimes
 from standfast.machine.graphs.kinds.notice import ROLE
 
-_NO_TIMES = Times()
+_NO_TIMES = TaskTimes()
 
 
 _USER = "user:"
@@ -60,7 +60,7 @@ class TaskOptions(AskOptions, total=False):
     """The channels by which those who are asked are told so, and reminded; reminders alone go by `in_app`."""
 
 
-def with_options(parts: Parts, name: str, op: Human, options: TaskOptions) -> Human:
+def with_options(parts: BuilderState, name: str, op: HumanOp, options: TaskOptions) -> HumanOp:
     """A question with its options; what is wrong with them becomes a finding."""
     known = TaskOptions.__annotations__
     for unknown in sorted(options.keys() - known.keys()):
@@ -71,7 +71,7 @@ def with_options(parts: Parts, name: str, op: Human, options: TaskOptions) -> Hu
         if listed in options:
             given = texts(cast("Sequence[str]", options[listed]))  # type: ignore[literal-required]
             parts.findings += some_findings(name, listed, f"`{listed}` of {name!r}", given, then=then)
-    times = Times(
+    times = TaskTimes(
         due_ms=_optional(options.get("due")),
         reminders_ms=tuple(milliseconds(each) for each in _several(options.get("remind", ()))),
         every_ms=_optional(options.get("remind_every")),
@@ -94,7 +94,7 @@ def _several(given: Any) -> Sequence[Any]:
     return cast("Sequence[Any]", given) if isinstance(given, list | tuple) else (given,)
 
 
-def _rung(parts: Parts, name: str, given: object) -> Rung:
+def _rung(parts: BuilderState, name: str, given: object) -> Rung:
     if not isinstance(given, Escalation):
         message = f"{name!r} escalates by {given!r}; give Escalation(after=…, to='role:…'), or a list of them"
         parts.find("escalate", message, name)

@@ -9,32 +9,32 @@ from typing import Any, Self
 import msgspec
 
 from standfast.authoring.saga.options import Duration, milliseconds
-from standfast.authoring.saga.parts import Parts
+from standfast.authoring.saga.parts import BuilderState
 from standfast.errors import ExpressionError
-from standfast.expressions import Options, Spelling, parse
+from standfast.expressions import ExpressionOptions, Spelling, parse
 from standfast.machine.graphs.calendars import UTC_ZONE
 from standfast.machine.graphs.graph import (
     OK,
     TIMEOUT,
     Awaited,
+    EventTrigger,
     Need,
     Node,
     Stored,
-    Trigger,
-    WaitEvent,
-    WaitEvents,
-    WaitTimer,
+    WaitEventOp,
+    WaitEventsOp,
+    WaitTimerOp,
 )
 from standfast.machine.graphs.index import EVENT
 from standfast.machine.runs.namespaces import SAGA
 
 Question = str | dict[str, object]
 
-_DATA = Options(root="input", namespaces=frozenset({"input"}))
+_DATA = ExpressionOptions(root="input", namespaces=frozenset({"input"}))
 """For keys: every name is one of the data, because rows are made again from the history, which does not tell what else there was."""
-_ALL = Options(root="input", namespaces=frozenset(SAGA.schema.fields or ()))
-_MATCH = Options(root="input", namespaces=frozenset({"input", EVENT}))
-_TRIGGER = Options(root=EVENT, namespaces=frozenset({EVENT, "key"}))
+_ALL = ExpressionOptions(root="input", namespaces=frozenset(SAGA.schema.fields or ()))
+_MATCH = ExpressionOptions(root="input", namespaces=frozenset({"input", EVENT}))
+_TRIGGER = ExpressionOptions(root=EVENT, namespaces=frozenset({EVENT, "key"}))
 
 Build = Callable[[Any], object]
 """Builds a way: it is given an empty one and adds steps to it."""
@@ -57,7 +57,7 @@ def event(event: str, *, key: str = "", match: Question = "", name: str = "") ->
 class Waits:
     """The waiting steps of a chain under construction."""
 
-    _parts: Parts
+    _parts: BuilderState
 
     def wait(
         self,
@@ -76,7 +76,7 @@ class Waits:
         length = None if duration is None else milliseconds(duration)
         moment = None if until is None else _instant(self._parts, name, until)
         return self._append(
-            Node(id=name, op=WaitTimer(duration_ms=length, until=moment, cron=cron, time_zone=time_zone))
+            Node(id=name, op=WaitTimerOp(duration_ms=length, until=moment, cron=cron, time_zone=time_zone))
         )
 
     def wait_for(
@@ -89,7 +89,7 @@ class Waits:
         on_timeout: Build | None = None,
     ) -> Self:
         """Wait for a signal; what it brings is the answer of the step. With a `capability`, only those who have it may send one."""
-        return self._wait(name, WaitEvent(signal=signal), capability=capability, timeout=timeout, way=on_timeout)
+        return self._wait(name, WaitEventOp(signal=signal), capability=capability, timeout=timeout, way=on_timeout)
 
     def wait_for_event(
         self,
@@ -132,11 +132,11 @@ class Waits:
                 self._parts.find("event", told, name)
         awaited = tuple(_awaited(self._parts, name, each) for each in given if isinstance(each, EventSpec))
         return self._wait(
-            name, WaitEvents(events=awaited, need=need), capability=capability, timeout=timeout, way=on_timeout
+            name, WaitEventsOp(events=awaited, need=need), capability=capability, timeout=timeout, way=on_timeout
         )
 
     def _wait(
-        self, name: str, op: WaitEvent | WaitEvents, *, capability: str, timeout: Duration | None, way: Build | None
+        self, name: str, op: WaitEventOp | WaitEventsOp, *, capability: str, timeout: Duration | None, way: Build | None
     ) -> Self:
         limit = None if timeout is None else milliseconds(timeout)
         self._append(Node(id=name, op=op, timeout_ms=limit, capability=capability))
@@ -150,17 +150,17 @@ class Waits:
 
 
 def trigger_of(
-    parts: Parts,
+    parts: BuilderState,
     event: str,
     *,
     key: str,
     when: Question,
     input: dict[str, str] | None,  # noqa: A002 - as the saga calls it
     named: str,
-) -> Trigger:
+) -> EventTrigger:
     """What starts a saga; what is wrong with it becomes a finding."""
     what = f"the trigger {event!r} of {named!r}"
-    return Trigger(
+    return EventTrigger(
         event=event,
         key=_stored(parts, "", f"the key of {what}", key, options=_TRIGGER, spelling="mapping") if key else None,
         when=_stored(parts, "", f"the condition of {what}", when, options=_TRIGGER, spelling=_spelling(when))
@@ -175,7 +175,7 @@ def trigger_of(
     )
 
 
-def _awaited(parts: Parts, name: str, spec: EventSpec) -> Awaited:
+def _awaited(parts: BuilderState, name: str, spec: EventSpec) -> Awaited:
     match = spec.match
     return Awaited(
         event=spec.event,
@@ -189,7 +189,7 @@ def _awaited(parts: Parts, name: str, spec: EventSpec) -> Awaited:
     )
 
 
-def _instant(parts: Parts, name: str, until: object) -> Stored:
+def _instant(parts: BuilderState, name: str, until: object) -> Stored:
     """What gives an instant: one that is known by now is written down as it is."""
     if isinstance(until, datetime):
         if until.utcoffset() is None:
@@ -217,7 +217,9 @@ def _spelling(condition: Question) -> Spelling:
     return "go" if isinstance(condition, str) and condition.lstrip().startswith("{{") else "native"
 
 
-def _stored(parts: Parts, place: str, what: str, source: object, *, options: Options, spelling: Spelling) -> Stored:
+def _stored(
+    parts: BuilderState, place: str, what: str, source: object, *, options: ExpressionOptions, spelling: Spelling
+) -> Stored:
     """An expression as the graph keeps it; what is wrong with it becomes a finding."""
     if not isinstance(source, str | dict):
         parts.find("bad_expression", f"{what} is {source!r}; give an expression as text", place)

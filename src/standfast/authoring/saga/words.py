@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from standfast.authoring.words import Known
+from standfast.authoring.words import StepFacts
 
 PENDING: Final = "pending"
 RUNNING: Final = "running"
@@ -121,7 +121,7 @@ def event_name(type_: str, data: Mapping[str, object]) -> str:
     return ANSWERED.get(str(data.get("outcome", "")), type_) if type_ == "step_answered" else type_
 
 
-def event_status(type_: str, known: Known) -> str:
+def event_status(type_: str, known: StepFacts) -> str:
     """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
     match type_:
         case "step_started" | "step_resumed" | "step_skipped_missing_handler":
@@ -142,7 +142,7 @@ def event_status(type_: str, known: Known) -> str:
             return _OF_STEP.get(type_) or _OF_INSTANCE.get(type_, "")
 
 
-def _awaiting_call(type_: str, known: Known) -> str:
+def _awaiting_call(type_: str, known: StepFacts) -> str:
     """The status of a step that waits for its handler, or for a person."""
     if known.is_undoing:
         return "compensation"

@@ -11,15 +11,15 @@ from contextlib import suppress
 from asgiref.sync import SyncToAsync
 from django.db import connections
 
-from standfast.runtime.companions import Attendance, CallFacts, Companion
+from standfast.runtime.companions import CallFacts, CallInterception, Interceptor
 
 
-class FreshConnections(Companion):
+class FreshConnections(Interceptor):
     """Closes what is broken, or older than CONN_MAX_AGE, around the calls of handlers."""
 
     trace = ""
 
-    def call(self, facts: CallFacts) -> Attendance:
+    def call(self, facts: CallFacts) -> CallInterception:
         """A handler is about to be called."""
         del facts
         _look()

@@ -14,14 +14,14 @@ from opentelemetry.util.types import AttributeValue
 
 from standfast.app.accompanying import step_call
 from standfast.errors import RejectedError
-from standfast.runtime.companions import CallFacts, CommandFacts, Companion, RequestFacts
+from standfast.runtime.companions import CallFacts, CommandFacts, Interceptor, RequestFacts
 
 _HEADER = "traceparent"
 _NANO = 1_000_000_000
 _propagator = TraceContextTextMapPropagator()
 
 
-class Spans(Companion):
+class Spans(Interceptor):
     """Makes a span of everything that it goes along with."""
 
     def __init__(self, provider: TracerProvider | None) -> None:

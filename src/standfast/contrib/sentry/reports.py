@@ -13,14 +13,14 @@ from sentry_sdk.types import Event, Hint
 
 from standfast.app.accompanying import step_call
 from standfast.errors import StoreUnavailableError
-from standfast.runtime.companions import CallFacts, Companion
+from standfast.runtime.companions import CallFacts, Interceptor
 from standfast.runtime.handlers import Retry
 from standfast.runtime.telemetry import Happening, LoopFailed
 
 _OURS = "standfast"
 
 
-class Reports(Companion):
+class Reports(Interceptor):
     """Gives every call a scope of its own, so that what is reported from it, by whomever, says whose it is."""
 
     def __init__(self, ignore: tuple[type[BaseException], ...]) -> None:

@@ -12,10 +12,10 @@ import msgspec
 from standfast.app.batch_views import Batch, BatchItem, BatchVerb, ItemStatus
 from standfast.http import cursors
 from standfast.http.cursors import Listing
-from standfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+from standfast.http.routing import NoQuery, Paged, Reasoned, RequestModel, Route, RouteCall, RouteResponse, Subject
 
 
-class BeginBatch(Given, frozen=True, kw_only=True):
+class BeginBatchRequest(RequestModel, frozen=True, kw_only=True):
     """What is to be done to many."""
 
     verb: BatchVerb
@@ -45,7 +45,7 @@ class ItemQuery(Paged, frozen=True, kw_only=True):
     status: ItemStatus | None = None
 
 
-async def begin_batch(call: Call[NoQuery, BeginBatch]) -> Answer:
+async def begin_batch(call: RouteCall[NoQuery, BeginBatchRequest]) -> RouteResponse:
     """Do something to many runs; what became of each, the items of the batch tell. To start, cancel or abort takes the permission that it takes alone."""
     asked = call.body
     alone = _ALONE.get(asked.verb, "")
@@ -64,10 +64,10 @@ async def begin_batch(call: Call[NoQuery, BeginBatch]) -> Answer:
         follow=asked.follow_seconds,
         batch_id=asked.batch_id or call.idempotency_key,
     )
-    return Answer(value=found, status=202, headers={"location": f"/api/v1/batches/{quote(found.id, safe='')}"})
+    return RouteResponse(value=found, status=202, headers={"location": f"/api/v1/batches/{quote(found.id, safe='')}"})
 
 
-async def list_batches(call: Call[Paged, None]) -> Listing[Batch]:
+async def list_batches(call: RouteCall[Paged, None]) -> Listing[Batch]:
     """List the batches, the newest first."""
     size = call.page(call.query.limit)
     place = cursors.read(call.query.cursor, UUID)
@@ -76,12 +76,12 @@ async def list_batches(call: Call[Paged, None]) -> Listing[Batch]:
     return cursors.listing(found, size, lambda each: each.instance)
 
 
-async def get_batch(call: Call[NoQuery, None]) -> Batch:
+async def get_batch(call: RouteCall[NoQuery, None]) -> Batch:
     """Look at one batch: how far it is, and how many items have come to what."""
     return await call.calls.batches.get(call.path["batch"])
 
 
-async def list_batch_items(call: Call[ItemQuery, None]) -> Listing[BatchItem]:
+async def list_batch_items(call: RouteCall[ItemQuery, None]) -> Listing[BatchItem]:
     """List what became of each item."""
     size, asked = call.page(call.query.limit), call.query
     found = await call.calls.batches.items(
@@ -90,7 +90,7 @@ async def list_batch_items(call: Call[ItemQuery, None]) -> Listing[BatchItem]:
     return cursors.listing(found, size, lambda each: each.number)
 
 
-async def cancel_batch(call: Call[NoQuery, Reasoned]) -> Batch:
+async def cancel_batch(call: RouteCall[NoQuery, Reasoned]) -> Batch:
     """Try no more of the items; what was done stays done."""
     return await call.calls.batches.cancel(call.path["batch"], call.body.reason)
 
@@ -109,7 +109,7 @@ ROUTES: tuple[Route, ...] = (
         "",
         begin_batch,
         permission=_MANAGE,
-        body=BeginBatch,
+        body=BeginBatchRequest,
         answer=Batch,
         status=202,
         takes_key=True,

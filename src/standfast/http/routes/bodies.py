@@ -13,7 +13,7 @@ from standfast.errors import RejectedError
 from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.routes.suppositions import Supposed
-from standfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+from standfast.http.routing import NoQuery, Paged, Reasoned, RequestModel, Route, RouteCall, RouteResponse, Subject
 from standfast.http.tags import changed, tag_of
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -22,7 +22,7 @@ TEXTS = ("application/yaml", "text/yaml")
 """How contracts and bodies are written, if not as JSON."""
 
 
-class Instantiate(Given, frozen=True, kw_only=True):
+class Instantiate(RequestModel, frozen=True, kw_only=True):
     """What a template is told."""
 
     params: dict[str, str | int] = msgspec.field(default_factory=dict)
@@ -31,7 +31,7 @@ class Instantiate(Given, frozen=True, kw_only=True):
     comment: str = ""
 
 
-class PublishDraft(Given, frozen=True, kw_only=True):
+class PublishDraft(RequestModel, frozen=True, kw_only=True):
     """What a draft is published with."""
 
     revision: Version | None = None
@@ -41,14 +41,14 @@ class PublishDraft(Given, frozen=True, kw_only=True):
     comment: str = ""
 
 
-class Rollback(Given, frozen=True, kw_only=True):
+class BodyRollbackRequest(RequestModel, frozen=True, kw_only=True):
     """A version that is to be in force again."""
 
     version: Version
     comment: str = ""
 
 
-class Recompile(Given, frozen=True, kw_only=True):
+class Recompile(RequestModel, frozen=True, kw_only=True):
     """What is compiled again."""
 
     type: str = ""
@@ -67,7 +67,7 @@ class DryRunBody(Supposed, frozen=True, kw_only=True):
     """A draft that it goes through; what is in force if this is empty."""
 
 
-class Govern(Given, frozen=True, kw_only=True):
+class Govern(RequestModel, frozen=True, kw_only=True):
     """What the organisation wants of those who publish."""
 
     two_person: bool
@@ -128,12 +128,12 @@ class Recompiled(msgspec.Struct, frozen=True, kw_only=True):
 # -- templates and drafts
 
 
-async def list_templates(call: Call[Paged, None]) -> Listing[BodyTemplate]:
+async def list_templates(call: RouteCall[Paged, None]) -> Listing[BodyTemplate]:
     """List the templates that come with the package, with what can be said to each."""
     return cursors.sliced(await call.calls.bodies.templates(), call.query.cursor, call.page(call.query.limit))
 
 
-async def instantiate_template(call: Call[NoQuery, Instantiate]) -> Answer:
+async def instantiate_template(call: RouteCall[NoQuery, Instantiate]) -> RouteResponse:
     """Begin a draft from a template, for the newest envelope of its type, or of another type with the same slots."""
     asked = call.body
     found = await call.calls.bodies.instantiate(
@@ -142,28 +142,28 @@ async def instantiate_template(call: Call[NoQuery, Instantiate]) -> Answer:
     return _begun(found)
 
 
-async def check_body(call: Call[NoQuery, object]) -> BodyCheck:
+async def check_body(call: RouteCall[NoQuery, object]) -> BodyCheck:
     """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
     return await call.calls.bodies.check(call.raw)
 
 
-async def list_drafts(call: Call[DraftQuery, None]) -> Listing[BodyDraft]:
+async def list_drafts(call: RouteCall[DraftQuery, None]) -> Listing[BodyDraft]:
     """List the open drafts, of one type or of all, oldest first."""
     found = await call.calls.bodies.drafts(call.query.type)
     return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.id])
 
 
-async def begin_draft(call: Call[CommentQuery, object]) -> Answer:
+async def begin_draft(call: RouteCall[CommentQuery, object]) -> RouteResponse:
     """Begin a draft, given as YAML or JSON; what is wrong with it comes with the answer, and is saved too."""
     return _begun(await call.calls.bodies.save(call.raw, comment=call.query.comment))
 
 
-async def get_draft(call: Call[NoQuery, None]) -> Answer:
+async def get_draft(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """Look at one draft, with everything that is wrong with it."""
     return _shown(await call.calls.bodies.draft(call.path["draft"]))
 
 
-async def save_draft(call: Call[CommentQuery, object]) -> Answer:
+async def save_draft(call: RouteCall[CommentQuery, object]) -> RouteResponse:
     """Save the next revision of a draft; `If-Match` makes sure of the revision that was seen."""
     try:
         found = await call.calls.bodies.save(
@@ -174,12 +174,12 @@ async def save_draft(call: Call[CommentQuery, object]) -> Answer:
     return _shown(found)
 
 
-async def discard_draft(call: Call[NoQuery, None]) -> None:
+async def discard_draft(call: RouteCall[NoQuery, None]) -> None:
     """Forget a draft."""
     await call.calls.bodies.discard(call.path["draft"])
 
 
-async def publish_draft(call: Call[NoQuery, PublishDraft]) -> BodyVersion:
+async def publish_draft(call: RouteCall[NoQuery, PublishDraft]) -> BodyVersion:
     """Publish a draft: it is compiled, its scenarios are played, and from then on new documents go through it."""
     asked = call.body
     return await call.calls.bodies.publish(
@@ -187,18 +187,18 @@ async def publish_draft(call: Call[NoQuery, PublishDraft]) -> BodyVersion:
     )
 
 
-async def diff_draft(call: Call[DraftDiffQuery, None]) -> Difference:
+async def diff_draft(call: RouteCall[DraftDiffQuery, None]) -> Difference:
     """What a draft changes, slot by slot: beside the bare envelope, or a version that was published."""
     draft = await call.calls.bodies.draft(call.path["draft"])
     return await call.calls.bodies.diff(draft.type, against=call.query.against, draft=draft.id)
 
 
-async def export_draft(call: Call[NoQuery, None]) -> Exported:
+async def export_draft(call: RouteCall[NoQuery, None]) -> Exported:
     """A draft as YAML with its hash, to be reviewed and kept in git."""
     return Exported(format="yaml", source=await call.calls.bodies.export(draft=call.path["draft"]))
 
 
-async def play_draft(call: Call[NoQuery, None]) -> Scenarios:
+async def play_draft(call: RouteCall[NoQuery, None]) -> Scenarios:
     """Play the scenarios of a draft; nothing is written."""
     return Scenarios(results=await call.calls.bodies.scenarios(draft=call.path["draft"]))
 
@@ -206,40 +206,40 @@ async def play_draft(call: Call[NoQuery, None]) -> Scenarios:
 # -- what is in force
 
 
-async def list_bodies(call: Call[Paged, None]) -> Listing[BodyVersion]:
+async def list_bodies(call: RouteCall[Paged, None]) -> Listing[BodyVersion]:
     """List the bodies in force, by type."""
     found = await call.calls.bodies.list()
     return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.type])
 
 
-async def get_body(call: Call[NumberQuery, None]) -> BodyVersion:
+async def get_body(call: RouteCall[NumberQuery, None]) -> BodyVersion:
     """Look at one version of a body, the one in force if none is named."""
     return await call.calls.bodies.get(call.path["type"], call.query.version)
 
 
-async def list_body_versions(call: Call[Paged, None]) -> Listing[BodyVersion]:
+async def list_body_versions(call: RouteCall[Paged, None]) -> Listing[BodyVersion]:
     """List all versions of a type's body, oldest first."""
     found = await call.calls.bodies.versions(call.path["type"])
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
-async def diff_body(call: Call[BodyDiffQuery, None]) -> Difference:
+async def diff_body(call: RouteCall[BodyDiffQuery, None]) -> Difference:
     """What a version changes, slot by slot: beside the bare envelope, or another version."""
     asked = call.query
     return await call.calls.bodies.diff(call.path["type"], asked.version, against=asked.against)
 
 
-async def export_body(call: Call[NumberQuery, None]) -> Exported:
+async def export_body(call: RouteCall[NumberQuery, None]) -> Exported:
     """A version of a body as YAML with its hash, to be kept in git; a draft is begun with it."""
     return Exported(format="yaml", source=await call.calls.bodies.export(call.path["type"], call.query.version))
 
 
-async def play_body(call: Call[NumberQuery, None]) -> Scenarios:
+async def play_body(call: RouteCall[NumberQuery, None]) -> Scenarios:
     """Play the scenarios of a version; nothing is written."""
     return Scenarios(results=await call.calls.bodies.scenarios(call.path["type"], call.query.version))
 
 
-async def dry_run_body(call: Call[NoQuery, DryRunBody]) -> DryRun:
+async def dry_run_body(call: RouteCall[NoQuery, DryRunBody]) -> DryRun:
     """Which way a document would take, through what is in force or through a draft; nothing is written."""
     asked = call.body
     return await call.calls.bodies.dry_run(
@@ -251,44 +251,44 @@ async def dry_run_body(call: Call[NoQuery, DryRunBody]) -> DryRun:
     )
 
 
-async def rebase_body(call: Call[NoQuery, None]) -> Answer:
+async def rebase_body(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """Begin a draft of the body in force for the newest envelope; what does not fit there comes with the answer."""
     return _begun(await call.calls.bodies.rebase(call.path["type"]))
 
 
-async def roll_back_body(call: Call[NoQuery, Rollback]) -> BodyVersion:
+async def roll_back_body(call: RouteCall[NoQuery, BodyRollbackRequest]) -> BodyVersion:
     """Publish an older version again, as a new one."""
     asked = call.body
     return await call.calls.bodies.rollback(call.path["type"], asked.version, comment=asked.comment)
 
 
-async def archive_body(call: Call[NoQuery, Reasoned]) -> BodyVersion:
+async def archive_body(call: RouteCall[NoQuery, Reasoned]) -> BodyVersion:
     """Take the body in force out of force: no document begins any more until one is published."""
     return await call.calls.bodies.archive(call.path["type"], call.body.reason)
 
 
-async def recompile_bodies(call: Call[NoQuery, Recompile]) -> Recompiled:
+async def recompile_bodies(call: RouteCall[NoQuery, Recompile]) -> Recompiled:
     """Compile again what was compiled by another version of the compiler, or tell what would be."""
     return Recompiled(bodies=await call.calls.bodies.recompile(call.body.type, dry_run=call.body.dry_run))
 
 
-async def get_publishing_rules(call: Call[NoQuery, None]) -> PublishingRules:
+async def get_publishing_rules(call: RouteCall[NoQuery, None]) -> PublishingRules:
     """What the organisation wants of those who publish."""
     return await call.calls.bodies.rules()
 
 
-async def put_publishing_rules(call: Call[NoQuery, Govern]) -> PublishingRules:
+async def put_publishing_rules(call: RouteCall[NoQuery, Govern]) -> PublishingRules:
     """Say whether nobody may publish what they drafted; every change is kept."""
     return await call.calls.bodies.govern(two_person=call.body.two_person)
 
 
-def _shown(found: BodyDraft) -> Answer:
-    return Answer(value=found, headers={"etag": tag_of(found, found.revision)})
+def _shown(found: BodyDraft) -> RouteResponse:
+    return RouteResponse(value=found, headers={"etag": tag_of(found, found.revision)})
 
 
-def _begun(found: BodyDraft) -> Answer:
+def _begun(found: BodyDraft) -> RouteResponse:
     place = f"/api/v1/body-drafts/{found.id}"
-    return Answer(value=found, status=201, headers={"etag": tag_of(found, found.revision), "location": place})
+    return RouteResponse(value=found, status=201, headers={"etag": tag_of(found, found.revision), "location": place})
 
 
 _READ = Subject("bodies", "/api/v1", "bodies:read", "own")
@@ -364,7 +364,9 @@ ROUTES: tuple[Route, ...] = (
         example={"data": {"number": "R-1", "grand_total": 40000}, "decisions": {"manager": "rejected"}},
     ),
     _DESIGN.post(f"{_TYPE}/rebase", rebase_body, answer=BodyDraft, status=201),
-    _PUBLISH.post(f"{_TYPE}/rollback", roll_back_body, body=Rollback, answer=BodyVersion, example={"version": 1}),
+    _PUBLISH.post(
+        f"{_TYPE}/rollback", roll_back_body, body=BodyRollbackRequest, answer=BodyVersion, example={"version": 1}
+    ),
     _PUBLISH.post(
         f"{_TYPE}/archive", archive_body, body=Reasoned, answer=BodyVersion, example={"reason": "not used any more"}
     ),

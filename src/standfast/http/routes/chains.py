@@ -10,11 +10,11 @@ import msgspec
 from standfast.errors import NotFoundError
 from standfast.http import cursors
 from standfast.http.cursors import Listing
-from standfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, RouteResponse, Subject
 from standfast.people.chains import Chain
 
 
-class PublishChain(Given, frozen=True, kw_only=True):
+class PublishChain(RequestModel, frozen=True, kw_only=True):
     """A chain in a new version."""
 
     name: str
@@ -29,25 +29,25 @@ class ChainQuery(NoQuery, frozen=True, kw_only=True):
     """The newest one if it is 0."""
 
 
-async def list_chains(call: Call[Paged, None]) -> Listing[Chain]:
+async def list_chains(call: RouteCall[Paged, None]) -> Listing[Chain]:
     """List the newest version of each chain."""
     found = await call.calls.chains.list()
     return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.name])
 
 
-async def publish_chain(call: Call[NoQuery, PublishChain]) -> Answer:
+async def publish_chain(call: RouteCall[NoQuery, PublishChain]) -> RouteResponse:
     """Publish a chain, as the version behind the newest one."""
     asked = call.body
     found = await call.calls.chains.publish(asked.name, asked.stages, description=asked.description)
-    return Answer(value=found, status=201, headers={"location": f"/api/v1/chains/{quote(found.name, safe='')}"})
+    return RouteResponse(value=found, status=201, headers={"location": f"/api/v1/chains/{quote(found.name, safe='')}"})
 
 
-async def get_chain(call: Call[ChainQuery, None]) -> Chain:
+async def get_chain(call: RouteCall[ChainQuery, None]) -> Chain:
     """Look at one version of a chain."""
     return await call.calls.chains.get(call.path["name"], call.query.version)
 
 
-async def list_chain_versions(call: Call[Paged, None]) -> Listing[Chain]:
+async def list_chain_versions(call: RouteCall[Paged, None]) -> Listing[Chain]:
     """List all versions of a chain, oldest first."""
     found = await call.calls.chains.versions(call.path["name"])
     if not found:

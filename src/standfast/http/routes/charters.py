@@ -13,13 +13,13 @@ from standfast.errors import NotFoundError, PayloadError, RejectedError
 from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.routes.bodies import NumberQuery
-from standfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, RouteResponse, Subject
 from standfast.http.tags import changed, tag_of
 
 _RULES, _SETTINGS = "rules:", "settings"
 
 
-class PutCharter(Given, frozen=True, kw_only=True):
+class PutCharter(RequestModel, frozen=True, kw_only=True):
     """What an organisation says from now on: `rules` for a type, or its `settings`."""
 
     rules: list[dict[str, object]] | None = None
@@ -29,7 +29,7 @@ class PutCharter(Given, frozen=True, kw_only=True):
     comment: str = ""
 
 
-class Patrol(Given, frozen=True, kw_only=True):
+class Patrol(RequestModel, frozen=True, kw_only=True):
     """How a patrol goes on."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
@@ -40,7 +40,7 @@ class Patrol(Given, frozen=True, kw_only=True):
     """Whether it begins with the newest, wherever the last look was stopped."""
 
 
-class Repair(Given, frozen=True, kw_only=True):
+class InvariantRepairRequest(RequestModel, frozen=True, kw_only=True):
     """Why something is set right."""
 
     reason: str
@@ -53,13 +53,13 @@ class PatrolQuery(Paged, frozen=True, kw_only=True):
     """Codes such as `WF-03`; all rules if none is named."""
 
 
-async def list_charters(call: Call[Paged, None]) -> Listing[Charter]:
+async def list_charters(call: RouteCall[Paged, None]) -> Listing[Charter]:
     """List all versions of all rules and settings, by name, each oldest first."""
     found = await call.calls.charters.list()
     return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.name, each.version])
 
 
-async def get_charter(call: Call[NumberQuery, None]) -> Answer:
+async def get_charter(call: RouteCall[NumberQuery, None]) -> RouteResponse:
     """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
     name, version = call.path["charter"], call.query.version
     if name == _SETTINGS:
@@ -67,7 +67,7 @@ async def get_charter(call: Call[NumberQuery, None]) -> Answer:
     return _tagged(await call.calls.charters.rules(_type_of(name), version))
 
 
-async def put_charter(call: Call[NoQuery, PutCharter]) -> Answer:
+async def put_charter(call: RouteCall[NoQuery, PutCharter]) -> RouteResponse:
     """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
     try:
         return _tagged(await _put(call))
@@ -75,7 +75,7 @@ async def put_charter(call: Call[NoQuery, PutCharter]) -> Answer:
         raise changed(call, error) from None
 
 
-async def _put(call: Call[NoQuery, PutCharter]) -> Charter:
+async def _put(call: RouteCall[NoQuery, PutCharter]) -> Charter:
     name, asked = call.path["charter"], call.body
 
     async def found_there() -> int:
@@ -93,17 +93,17 @@ async def _put(call: Call[NoQuery, PutCharter]) -> Charter:
     return await call.calls.charters.publish_rules(type_, asked.rules, replaces=seen, comment=asked.comment)
 
 
-async def refresh_charters(call: Call[NoQuery, None]) -> None:
+async def refresh_charters(call: RouteCall[NoQuery, None]) -> None:
     """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
     await call.calls.charters.refresh()
 
 
-async def list_invariants(call: Call[Paged, None]) -> Listing[Invariant]:
+async def list_invariants(call: RouteCall[Paged, None]) -> Listing[Invariant]:
     """List the rules that every document keeps, and what to do where one does not hold."""
     return cursors.sliced(await call.calls.invariants.list(), call.query.cursor, call.page(call.query.limit))
 
 
-async def check_documents(call: Call[PatrolQuery, None]) -> InvariantPage:
+async def check_documents(call: RouteCall[PatrolQuery, None]) -> InvariantPage:
     """Look at a stretch of the documents, newest first, whether the rules hold in them: `next` is the cursor of the stretch behind."""
     asked = call.query
     place = cursors.read(asked.cursor, UUID)
@@ -113,23 +113,23 @@ async def check_documents(call: Call[PatrolQuery, None]) -> InvariantPage:
     return msgspec.structs.replace(found, next=None if found.next is None else cursors.written(found.next))
 
 
-async def patrol_documents(call: Call[NoQuery, Patrol]) -> InvariantPage:
+async def patrol_documents(call: RouteCall[NoQuery, Patrol]) -> InvariantPage:
     """Look at the stretch of documents behind the last one; the database remembers how far that was."""
     asked = call.body
     return await call.calls.invariants.patrol(limit=call.page(asked.limit), rules=asked.rules, anew=asked.anew)
 
 
-async def check_document(call: Call[NoQuery, None]) -> list[Violation]:
+async def check_document(call: RouteCall[NoQuery, None]) -> list[Violation]:
     """Where one document breaks a rule; it is named by the id of its run."""
     return await call.calls.invariants.of(call.run_id)
 
 
-async def repair_document(call: Call[NoQuery, Repair]) -> Mended:
+async def repair_document(call: RouteCall[NoQuery, InvariantRepairRequest]) -> Mended:
     """Set a document right from its history: what is stored of it is made again, and its calls with it."""
     return await call.calls.invariants.repair(call.run_id, reason=call.body.reason)
 
 
-async def check_workflows(call: Call[Paged, None]) -> Listing[Violation]:
+async def check_workflows(call: RouteCall[Paged, None]) -> Listing[Violation]:
     """List where the published workflows of documents break a rule."""
     found = await call.calls.invariants.workflows()
     return cursors.named(
@@ -137,8 +137,8 @@ async def check_workflows(call: Call[Paged, None]) -> Listing[Violation]:
     )
 
 
-def _tagged(charter: Charter) -> Answer:
-    return Answer(value=charter, headers={"etag": tag_of(charter, charter.version)})
+def _tagged(charter: Charter) -> RouteResponse:
+    return RouteResponse(value=charter, headers={"etag": tag_of(charter, charter.version)})
 
 
 def _type_of(name: str) -> str:
@@ -173,7 +173,7 @@ ROUTES: tuple[Route, ...] = (
         repair_document,
         permission="execution:repair",
         reach="run",
-        body=Repair,
+        body=InvariantRepairRequest,
         answer=Mended,
         example={"reason": "a row was lost"},
     ),

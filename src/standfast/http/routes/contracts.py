@@ -11,7 +11,7 @@ from standfast.authoring.document import ContractChange
 from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.routes.bodies import TEXTS, Exported, Number, NumberQuery, Recompile, Version
-from standfast.http.routing import Answer, Call, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, Route, RouteCall, RouteResponse, Subject
 
 
 class PublishContractQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,47 +42,49 @@ class RecompiledContracts(msgspec.Struct, frozen=True, kw_only=True):
     contracts: list[ContractVersion]
 
 
-async def list_contracts(call: Call[Paged, None]) -> Listing[ContractVersion]:
+async def list_contracts(call: RouteCall[Paged, None]) -> Listing[ContractVersion]:
     """List the newest version of each contract that the tenant has or shares, by type."""
     found = await call.calls.contracts.list()
     return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.type])
 
 
-async def publish_contract(call: Call[PublishContractQuery, object]) -> Answer:
+async def publish_contract(call: RouteCall[PublishContractQuery, object]) -> RouteResponse:
     """Publish a contract of the tenant's own, given as YAML or JSON; the same again changes nothing."""
     asked = call.query
     found = await call.calls.contracts.publish(call.raw, force=asked.force, comment=asked.comment)
-    return Answer(value=found, status=201, headers={"location": f"/api/v1/contracts/{quote(found.type, safe='')}"})
+    return RouteResponse(
+        value=found, status=201, headers={"location": f"/api/v1/contracts/{quote(found.type, safe='')}"}
+    )
 
 
-async def check_contract(call: Call[NoQuery, object]) -> ContractCheck:
+async def check_contract(call: RouteCall[NoQuery, object]) -> ContractCheck:
     """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
     return await call.calls.contracts.check(call.raw)
 
 
-async def get_contract(call: Call[NumberQuery, None]) -> ContractVersion:
+async def get_contract(call: RouteCall[NumberQuery, None]) -> ContractVersion:
     """Look at one version of a contract, the newest if none is named."""
     return await call.calls.contracts.get(call.path["type"], call.query.version)
 
 
-async def list_contract_versions(call: Call[Paged, None]) -> Listing[ContractVersion]:
+async def list_contract_versions(call: RouteCall[Paged, None]) -> Listing[ContractVersion]:
     """List all versions of a contract, oldest first."""
     found = await call.calls.contracts.versions(call.path["type"])
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
-async def diff_contract(call: Call[ContractDiffQuery, None]) -> ContractChanges:
+async def diff_contract(call: RouteCall[ContractDiffQuery, None]) -> ContractChanges:
     """What differs between two versions of a contract."""
     found = await call.calls.contracts.diff(call.path["type"], call.query.old, call.query.new)
     return ContractChanges(changes=found)
 
 
-async def export_contract(call: Call[NumberQuery, None]) -> Exported:
+async def export_contract(call: RouteCall[NumberQuery, None]) -> Exported:
     """A version of a contract as YAML with its hash, to be kept in git."""
     return Exported(format="yaml", source=await call.calls.contracts.export(call.path["type"], call.query.version))
 
 
-async def recompile_contracts(call: Call[NoQuery, Recompile]) -> RecompiledContracts:
+async def recompile_contracts(call: RouteCall[NoQuery, Recompile]) -> RecompiledContracts:
     """Compile again the bare workflows of the tenant's own contracts that an older version of the compiler has compiled, or tell which would be."""
     found = await call.calls.contracts.recompile(call.body.type, dry_run=call.body.dry_run)
     return RecompiledContracts(contracts=found)

@@ -8,13 +8,22 @@ from uuid import UUID
 import msgspec
 
 from standfast.app.pause_views import ResumeRequest
-from standfast.http.routing import Answer, Call, Ending, Given, NoQuery, Reasoned, Route, Subject
+from standfast.http.routing import (
+    NoQuery,
+    Reasoned,
+    RequestModel,
+    Route,
+    RouteCall,
+    RouteResponse,
+    Subject,
+    TimedReason,
+)
 from standfast.kernel.records import PauseClock
 
 _BASE = "/api/v1/executions"
 
 
-class Start(Given, frozen=True, kw_only=True):
+class StartRequest(RequestModel, frozen=True, kw_only=True):
     """What is to be started."""
 
     definition: str
@@ -35,7 +44,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID
 
 
-class Signal(Given, frozen=True, kw_only=True):
+class Signal(RequestModel, frozen=True, kw_only=True):
     """Something that happened."""
 
     name: str
@@ -44,7 +53,7 @@ class Signal(Given, frozen=True, kw_only=True):
     """What is delivered twice under one id counts once; `Idempotency-Key` does the same."""
 
 
-class Pause(Ending, frozen=True, kw_only=True):
+class PauseRequest(TimedReason, frozen=True, kw_only=True):
     """How a run is to wait, and when it goes on by itself."""
 
     clock: PauseClock | None = None
@@ -77,7 +86,7 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     is_finished: bool
 
 
-async def start_execution(call: Call[NoQuery, Start]) -> Answer:
+async def start_execution(call: RouteCall[NoQuery, StartRequest]) -> RouteResponse:
     """Start a run; it is stored when this answers. The same `Idempotency-Key` gives the same run, with status 200."""
     asked, key = call.body, call.idempotency_key
     run = await call.calls.start(
@@ -95,32 +104,32 @@ async def start_execution(call: Call[NoQuery, Start]) -> Answer:
         == call.trace
     )
     headers = {"location": f"{_BASE}/{run.id}"}
-    return Answer(value=Started(id=run.id), status=201 if is_new else 200, headers=headers)
+    return RouteResponse(value=Started(id=run.id), status=201 if is_new else 200, headers=headers)
 
 
-async def signal_execution(call: Call[NoQuery, Signal]) -> None:
+async def signal_execution(call: RouteCall[NoQuery, Signal]) -> None:
     """Tell a run that something happened; if no step waits for it yet, it is kept."""
     asked = call.body
     await call.run.signal(asked.name, asked.payload, command_id=asked.command_id or call.idempotency_key)
 
 
-async def cancel_execution(call: Call[NoQuery, Reasoned]) -> Answer:
+async def cancel_execution(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
     """Stop a run and undo what it did. Status 202 if that is still under way."""
     return await _stopped(call, "cancel")
 
 
-async def abort_execution(call: Call[NoQuery, Reasoned]) -> Answer:
+async def abort_execution(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
     """End a run at once; nothing is undone."""
     return await _stopped(call, "abort")
 
 
-async def pause_execution(call: Call[NoQuery, Pause]) -> None:
+async def pause_execution(call: RouteCall[NoQuery, PauseRequest]) -> None:
     """Have a run wait: handlers that are running finish, and what follows from them is held."""
     asked = call.body
     await call.run.pause(asked.reason, clock=asked.clock, until=asked.ending)
 
 
-async def resume_execution(call: Call[NoQuery, Resume]) -> None:
+async def resume_execution(call: RouteCall[NoQuery, Resume]) -> None:
     """Let a run go on that is paused or waits for an operator; `override` takes `execution:override` besides."""
     asked = call.body
     await (await call.resumable()).resume(
@@ -132,22 +141,22 @@ async def resume_execution(call: Call[NoQuery, Resume]) -> None:
     )
 
 
-async def request_resume(call: Call[NoQuery, ResumeLater]) -> ResumeRequest:
+async def request_resume(call: RouteCall[NoQuery, ResumeLater]) -> ResumeRequest:
     """Write down that a run is to go on, and leave it to the resume worker."""
     asked = call.body
     run = await call.resumable()
     return await run.request_resume(asked.reason, data=asked.metadata, triggered_by_id=call.idempotency_key)
 
 
-async def _stopped(call: Call[NoQuery, Reasoned], how: Literal["cancel", "abort"]) -> Answer:
+async def _stopped(call: RouteCall[NoQuery, Reasoned], how: Literal["cancel", "abort"]) -> RouteResponse:
     """Wait a moment for the end; handlers may take longer to stop than a client should wait."""
     run = call.run
     stop = run.cancel if how == "cancel" else run.abort
     try:
         status = await stop(call.body.reason, timeout=_PATIENCE_SECONDS)
     except TimeoutError:
-        return Answer(value=Stopped(id=run.id, status="cancelling", is_finished=False), status=202)
-    return Answer(value=Stopped(id=run.id, status=status, is_finished=True))
+        return RouteResponse(value=Stopped(id=run.id, status="cancelling", is_finished=False), status=202)
+    return RouteResponse(value=Stopped(id=run.id, status=status, is_finished=True))
 
 
 _PATIENCE_SECONDS = 2.0
@@ -161,7 +170,7 @@ ROUTES: tuple[Route, ...] = (
         "",
         start_execution,
         permission="execution:start",
-        body=Start,
+        body=StartRequest,
         reach="own",
         answer=Started,
         status=201,
@@ -195,7 +204,7 @@ ROUTES: tuple[Route, ...] = (
         also=(202,),
         example=_WHY,
     ),
-    _RUNS.post("/{id}/pause", pause_execution, permission="execution:pause", body=Pause, example=_WHY),
+    _RUNS.post("/{id}/pause", pause_execution, permission="execution:pause", body=PauseRequest, example=_WHY),
     _RUNS.post(
         "/{id}/resume",
         resume_execution,

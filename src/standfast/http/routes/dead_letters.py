@@ -9,7 +9,7 @@ from standfast.app.operator_views import DeadLetter
 from standfast.errors import NotFoundError
 from standfast.http import cursors
 from standfast.http.cursors import Listing
-from standfast.http.routing import Call, Given, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, Subject
 from standfast.kernel.records import DeadLetterSource
 
 _DIGITS = len(str(2**63))
@@ -30,14 +30,14 @@ class GroupQuery(NoQuery, frozen=True, kw_only=True):
     definition: str = ""
 
 
-class Requeue(Given, frozen=True, kw_only=True):
+class Requeue(RequestModel, frozen=True, kw_only=True):
     """How work is put back."""
 
     input: dict[str, object] | None = None
     """Another input, for a step."""
 
 
-async def list_letters(call: Call[LetterQuery, None]) -> Listing[DeadLetter]:
+async def list_letters(call: RouteCall[LetterQuery, None]) -> Listing[DeadLetter]:
     """List what gave up, oldest first."""
     asked, size = call.query, call.page(call.query.limit)
     found = await call.calls.dead_letters.list(
@@ -51,27 +51,27 @@ async def list_letters(call: Call[LetterQuery, None]) -> Listing[DeadLetter]:
     return cursors.listing(found, size, lambda each: each.id)
 
 
-async def group_letters(call: Call[GroupQuery, None]) -> LetterGroups:
+async def group_letters(call: RouteCall[GroupQuery, None]) -> LetterGroups:
     """What gave up, put together by cause, the largest group first."""
     return await call.calls.dead_letters.groups(definition=call.query.definition)
 
 
-async def get_letter(call: Call[NoQuery, None]) -> DeadLetter:
+async def get_letter(call: RouteCall[NoQuery, None]) -> DeadLetter:
     """Look at one dead letter."""
     return await call.calls.dead_letters.get(numbered(call.path["number"], "dead letter"))
 
 
-async def requeue_letter(call: Call[NoQuery, Requeue]) -> None:
+async def requeue_letter(call: RouteCall[NoQuery, Requeue]) -> None:
     """Put what gave up back to work."""
     await call.calls.dead_letters.requeue(numbered(call.path["number"], "dead letter"), call.body.input)
 
 
-async def retry_compensation(call: Call[NoQuery, None]) -> None:
+async def retry_compensation(call: RouteCall[NoQuery, None]) -> None:
     """Try again to undo a step."""
     await call.calls.dead_letters.retry_compensation(numbered(call.path["number"], "dead letter"))
 
 
-async def discard_letter(call: Call[NoQuery, None]) -> None:
+async def discard_letter(call: RouteCall[NoQuery, None]) -> None:
     """Forget what gave up."""
     await call.calls.dead_letters.discard(numbered(call.path["number"], "dead letter"))
 

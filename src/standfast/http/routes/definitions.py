@@ -19,7 +19,7 @@ from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.routes.executions import Drawing
 from standfast.http.routes.suppositions import Supposed
-from standfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, RouteResponse, Subject
 
 
 class DefinitionQuery(Paged, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class VersionQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The newest one if it is empty."""
 
 
-class VersionsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DefinitionVersionsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which versions are compared."""
 
     old: str
@@ -57,7 +57,7 @@ class PausePointQuery(VersionQuery, frozen=True, kw_only=True):
     """Only those at which a run rests for this; all of them if it is empty."""
 
 
-class Version(Given, frozen=True, kw_only=True):
+class Version(RequestModel, frozen=True, kw_only=True):
     """Which version is meant."""
 
     version: str
@@ -110,55 +110,57 @@ class DiffQuery(VersionQuery, frozen=True, kw_only=True):
     """Which workflow of the file, if it has several."""
 
 
-async def list_definitions(call: Call[DefinitionQuery, None]) -> Listing[DefinitionInfo]:
+async def list_definitions(call: RouteCall[DefinitionQuery, None]) -> Listing[DefinitionInfo]:
     """List published versions by name, each oldest first; those of the tenant and those that all share."""
     found = await call.calls.definitions.list()
     wanted = [each for each in found if call.query.name in {"", each.name}]
     return cursors.named(wanted, call.query.cursor, call.page(call.query.limit), _named)
 
 
-async def publish_definition(call: Call[NoQuery, dict[str, object]]) -> Answer:
+async def publish_definition(call: RouteCall[NoQuery, dict[str, object]]) -> RouteResponse:
     """Publish a workflow that is given as data, for the tenant; the same again changes nothing."""
     with _clients_own("the workflow"):
         found = await call.calls.definitions.publish(call.body)
-    return Answer(value=found, status=201, headers={"location": f"/api/v1/definitions/{quote(found.name, safe='')}"})
+    return RouteResponse(
+        value=found, status=201, headers={"location": f"/api/v1/definitions/{quote(found.name, safe='')}"}
+    )
 
 
-async def validate_definition(call: Call[NoQuery, dict[str, object]]) -> DefinitionCheck:
+async def validate_definition(call: RouteCall[NoQuery, dict[str, object]]) -> DefinitionCheck:
     """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
     return await call.calls.definitions.validate(call.body)
 
 
-async def publish_file(call: Call[PublishQuery, object]) -> Answer:
+async def publish_file(call: RouteCall[PublishQuery, object]) -> RouteResponse:
     """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
     asked = call.query
     with _clients_own(asked.name):
         found = await call.calls.definitions.publish_file(call.raw, name=asked.name, check=asked.check)
-    return Answer(value=found, status=201 if found.is_published else 200)
+    return RouteResponse(value=found, status=201 if found.is_published else 200)
 
 
-async def validate_file(call: Call[FileQuery, object]) -> FileCheck:
+async def validate_file(call: RouteCall[FileQuery, object]) -> FileCheck:
     """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
     return await call.calls.definitions.validate_file(call.raw, name=call.query.name)
 
 
-async def diff_file(call: Call[DiffQuery, object]) -> FileChanges:
+async def diff_file(call: RouteCall[DiffQuery, object]) -> FileChanges:
     """How a workflow of a file differs from a published version of it, the newest if none is named."""
     return await call.calls.definitions.diff_file(call.raw, call.query.version, workflow=call.query.workflow)
 
 
-async def diff_definition(call: Call[VersionsQuery, None]) -> FileChanges:
+async def diff_definition(call: RouteCall[DefinitionVersionsRequest, None]) -> FileChanges:
     """How two published versions of a workflow differ; the newest if the second one is not named."""
     return await call.calls.definitions.diff(call.path["name"], call.query.old, call.query.new)
 
 
-async def dry_run_definition(call: Call[NoQuery, DryRunOfWorkflow]) -> DryRun:
+async def dry_run_definition(call: RouteCall[NoQuery, DryRunOfWorkflow]) -> DryRun:
     """Which way a run would take; nothing is written, nobody is told anything, and no handler is called."""
     asked = call.body
     return await call.calls.definitions.dry_run(call.path["name"], asked.input, version=asked.version, **asked.told())
 
 
-async def dry_run_file(call: Call[NoQuery, DryRunOfFile]) -> DryRun:
+async def dry_run_file(call: RouteCall[NoQuery, DryRunOfFile]) -> DryRun:
     """Which way a run of a workflow of a file would take, which need not be published; nothing is written."""
     asked = call.body
     return await call.calls.definitions.dry_run_file(
@@ -166,41 +168,41 @@ async def dry_run_file(call: Call[NoQuery, DryRunOfFile]) -> DryRun:
     )
 
 
-async def archive_definition(call: Call[NoQuery, Archive]) -> None:
+async def archive_definition(call: RouteCall[NoQuery, Archive]) -> None:
     """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
     await call.calls.definitions.archive(call.path["name"], call.body.version, reason=call.body.reason)
 
 
-async def restore_definition(call: Call[NoQuery, Version]) -> None:
+async def restore_definition(call: RouteCall[NoQuery, Version]) -> None:
     """Take a version that was archived into use again."""
     await call.calls.definitions.restore(call.path["name"], call.body.version)
 
 
-async def list_archived(call: Call[Paged, None]) -> Listing[ArchivedDefinition]:
+async def list_archived(call: RouteCall[Paged, None]) -> Listing[ArchivedDefinition]:
     """List the versions that are out of use, by name."""
     found = await call.calls.definitions.archived()
     return cursors.named(found, call.query.cursor, call.page(call.query.limit), _named)
 
 
-async def get_definition(call: Call[VersionQuery, None]) -> DefinitionInfo:
+async def get_definition(call: RouteCall[VersionQuery, None]) -> DefinitionInfo:
     """Look at one version: whose it is, its hash, who published it."""
     data = await call.calls.definitions.data(call.path["name"], call.query.version)
     found = await call.calls.definitions.list()
     return next(each for each in found if (each.name, each.version) == (data["name"], str(data["version"])))
 
 
-async def get_source(call: Call[VersionQuery, None]) -> dict[str, object]:
+async def get_source(call: RouteCall[VersionQuery, None]) -> dict[str, object]:
     """A version as data, which can be changed and published as another one."""
     return await call.calls.definitions.data(call.path["name"], call.query.version)
 
 
-async def list_pause_points(call: Call[PausePointQuery, None]) -> list[PausePoint]:
+async def list_pause_points(call: RouteCall[PausePointQuery, None]) -> list[PausePoint]:
     """List the steps at which runs of a version rest, each once: what for, and how they go on."""
     asked = call.query
     return await call.calls.definitions.pause_points(call.path["name"], asked.version, trigger=asked.trigger)
 
 
-async def draw_definition(call: Call[DrawingQuery, None]) -> Drawing:
+async def draw_definition(call: RouteCall[DrawingQuery, None]) -> Drawing:
     """A drawing of a version."""
     source = await call.calls.definitions.diagram(call.path["name"], call.query.version, format=call.query.format)
     return Drawing(format=call.query.format, source=source)
@@ -332,7 +334,7 @@ ROUTES: tuple[Route, ...] = (
         answer=DryRun,
         example={"input": {"total": 40}, "failing": ["charge"]},
     ),
-    _DEFINITIONS.get("/{name}/diff", diff_definition, query=VersionsQuery, answer=FileChanges),
+    _DEFINITIONS.get("/{name}/diff", diff_definition, query=DefinitionVersionsRequest, answer=FileChanges),
     _DEFINITIONS.get("/{name}/source", get_source, query=VersionQuery, answer=dict[str, object]),
     _DEFINITIONS.get("/{name}/pause-points", list_pause_points, query=PausePointQuery, answer=list[PausePoint]),
     _DEFINITIONS.get("/{name}/diagram", draw_definition, query=DrawingQuery, answer=Drawing),

@@ -12,11 +12,11 @@ from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.routes.dead_letters import numbered
 from standfast.http.routes.tasks import AskedPlace
-from standfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, RouteResponse, Subject
 from standfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 
 
-class Person(Given, frozen=True, kw_only=True):
+class PersonRequest(RequestModel, frozen=True, kw_only=True):
     """What is to be so of somebody; what is left out stays as it is."""
 
     name: str | None = None
@@ -27,7 +27,7 @@ class Person(Given, frozen=True, kw_only=True):
     attributes: dict[str, object] | None = None
 
 
-class Period(Given, frozen=True, kw_only=True):
+class Period(RequestModel, frozen=True, kw_only=True):
     """Since when, and until when."""
 
     begins_at: datetime | None = None
@@ -41,7 +41,7 @@ class Away(Period, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class Deputy(Period, frozen=True, kw_only=True):
+class DeputyRequest(Period, frozen=True, kw_only=True):
     """Who stands in for whom."""
 
     giver: str
@@ -63,7 +63,7 @@ class ChangesQuery(Paged, frozen=True, kw_only=True):
     person: str = ""
 
 
-class Preferences(Given, frozen=True, kw_only=True):
+class Preferences(RequestModel, frozen=True, kw_only=True):
     """What somebody wants of notices."""
 
     language: str = ""
@@ -77,19 +77,19 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     was: bool
 
 
-async def list_people(call: Call[Paged, None]) -> Listing[Principal]:
+async def list_people(call: RouteCall[Paged, None]) -> Listing[Principal]:
     """List everybody by id."""
     size, last = call.page(call.query.limit), cursors.read(call.query.cursor, str) or ""
     found = await call.calls.directory.list(after=last, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)
 
 
-async def get_person(call: Call[NoQuery, None]) -> Principal:
+async def get_person(call: RouteCall[NoQuery, None]) -> Principal:
     """Look at somebody."""
     return await call.calls.directory.get(call.path["person"])
 
 
-async def put_person(call: Call[NoQuery, Person]) -> Principal:
+async def put_person(call: RouteCall[NoQuery, PersonRequest]) -> Principal:
     """Write somebody into the directory, or change them."""
     asked = call.body
     return await call.calls.directory.put(
@@ -102,28 +102,28 @@ async def put_person(call: Call[NoQuery, Person]) -> Principal:
     )
 
 
-async def prefer(call: Call[NoQuery, Preferences]) -> Principal:
+async def prefer(call: RouteCall[NoQuery, Preferences]) -> Principal:
     """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
     asked = call.body
     return await call.calls.directory.prefer(call.path["person"], language=asked.language, off=asked.off)
 
 
-async def activate_person(call: Call[NoQuery, None]) -> None:
+async def activate_person(call: RouteCall[NoQuery, None]) -> None:
     """Let somebody decide and be asked again."""
     await call.calls.directory.activate(call.path["person"])
 
 
-async def deactivate_person(call: Call[NoQuery, None]) -> None:
+async def deactivate_person(call: RouteCall[NoQuery, None]) -> None:
     """Let somebody neither decide nor be asked."""
     await call.calls.directory.deactivate(call.path["person"])
 
 
-async def list_roles(call: Call[NoQuery, None]) -> list[str]:
+async def list_roles(call: RouteCall[NoQuery, None]) -> list[str]:
     """The roles of somebody now."""
     return await call.calls.directory.roles_of(call.path["person"])
 
 
-async def grant_role(call: Call[NoQuery, Period]) -> None:
+async def grant_role(call: RouteCall[NoQuery, Period]) -> None:
     """Give somebody a role, for a period if it says so."""
     asked = call.body
     await call.calls.directory.grant(
@@ -131,23 +131,23 @@ async def grant_role(call: Call[NoQuery, Period]) -> None:
     )
 
 
-async def revoke_role(call: Call[NoQuery, None]) -> Done:
+async def revoke_role(call: RouteCall[NoQuery, None]) -> Done:
     """Take a role from somebody."""
     return Done(was=await call.calls.directory.revoke(call.path["person"], call.path["role"]))
 
 
-async def list_holders(call: Call[Paged, None]) -> Listing[Principal]:
+async def list_holders(call: RouteCall[Paged, None]) -> Listing[Principal]:
     """List those who have a role now."""
     found = await call.calls.directory.holders(call.path["role"])
     return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.id])
 
 
-async def list_delegations(call: Call[OfPerson, None]) -> list[Delegation]:
+async def list_delegations(call: RouteCall[OfPerson, None]) -> list[Delegation]:
     """The delegations by and to somebody that are not over."""
     return await call.calls.directory.delegations(call.query.person)
 
 
-async def add_delegation(call: Call[NoQuery, Deputy]) -> Answer:
+async def add_delegation(call: RouteCall[NoQuery, DeputyRequest]) -> RouteResponse:
     """Let somebody decide for somebody else; for oneself it takes no capability."""
     asked = call.body
     found = await call.calls.directory.delegate(
@@ -159,34 +159,34 @@ async def add_delegation(call: Call[NoQuery, Deputy]) -> Answer:
         definition=asked.definition,
         reason=asked.reason,
     )
-    return Answer(value=found, status=201)
+    return RouteResponse(value=found, status=201)
 
 
-async def end_delegation(call: Call[NoQuery, None]) -> Done:
+async def end_delegation(call: RouteCall[NoQuery, None]) -> Done:
     """Have a delegation end now."""
     return Done(was=await call.calls.directory.end_delegation(numbered(call.path["number"], "delegation")))
 
 
-async def list_absences(call: Call[OfPerson, None]) -> list[Absence]:
+async def list_absences(call: RouteCall[OfPerson, None]) -> list[Absence]:
     """The absences of somebody that are not over."""
     return await call.calls.directory.absences(call.query.person)
 
 
-async def add_absence(call: Call[NoQuery, Away]) -> Answer:
+async def add_absence(call: RouteCall[NoQuery, Away]) -> RouteResponse:
     """Say that somebody is away; for oneself it takes no capability."""
     asked = call.body
     found = await call.calls.directory.absent(
         asked.person, begins_at=asked.begins_at, ends_at=asked.ends_at, reason=asked.reason
     )
-    return Answer(value=found, status=201)
+    return RouteResponse(value=found, status=201)
 
 
-async def end_absence(call: Call[NoQuery, None]) -> Done:
+async def end_absence(call: RouteCall[NoQuery, None]) -> Done:
     """Say that somebody is back."""
     return Done(was=await call.calls.directory.end_absence(numbered(call.path["number"], "absence")))
 
 
-async def list_stranded(call: Call[Paged, None]) -> Listing[HumanTask]:
+async def list_stranded(call: RouteCall[Paged, None]) -> Listing[HumanTask]:
     """List open questions that only deactivated people could decide."""
     size, place = call.page(call.query.limit), cursors.read(call.query.cursor, AskedPlace)
     behind = (
@@ -198,7 +198,7 @@ async def list_stranded(call: Call[Paged, None]) -> Listing[HumanTask]:
     return cursors.listing(found, size, lambda each: [each.asked_at, each.instance, each.step_number])
 
 
-async def list_changes(call: Call[ChangesQuery, None]) -> Listing[DirectoryChange]:
+async def list_changes(call: RouteCall[ChangesQuery, None]) -> Listing[DirectoryChange]:
     """List who changed what and when, newest first."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.directory.changes(call.query.person, before=last, limit=size + 1)
@@ -216,7 +216,7 @@ ROUTES: tuple[Route, ...] = (
         "/people/{person}",
         put_person,
         permission=_CHANGE,
-        body=Person,
+        body=PersonRequest,
         answer=Principal,
         example={"name": "Ann Example", "email": "ann@example.org", "manager": "bob"},
     ),
@@ -242,7 +242,7 @@ ROUTES: tuple[Route, ...] = (
         add_delegation,
         reach="own",
         permission=_USE,
-        body=Deputy,
+        body=DeputyRequest,
         answer=Delegation,
         status=201,
         example={"giver": "ann", "to": "bob", "reason": "holidays"},

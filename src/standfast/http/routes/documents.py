@@ -24,7 +24,7 @@ from standfast.app.redaction import Redaction
 from standfast.errors import NotFoundError, RejectedError
 from standfast.http import cursors
 from standfast.http.cursors import Listing
-from standfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject, Text
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, RouteResponse, Subject, TextResponse
 from standfast.http.tags import changed, tag_of
 
 _DIGITS = 10
@@ -32,7 +32,7 @@ _HTML = "text/html; charset=utf-8"
 VersionNumber = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
-class CreateDocument(Given, frozen=True, kw_only=True):
+class CreateDocumentRequest(RequestModel, frozen=True, kw_only=True):
     """A document that is to begin."""
 
     data: dict[str, object] = msgspec.field(default_factory=dict)
@@ -41,7 +41,7 @@ class CreateDocument(Given, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class AdoptDocument(Given, frozen=True, kw_only=True):
+class AdoptDocument(RequestModel, frozen=True, kw_only=True):
     """A document that was there before Standfast."""
 
     data: dict[str, object] = msgspec.field(default_factory=dict)
@@ -51,7 +51,7 @@ class AdoptDocument(Given, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class ChangeDocument(Given, frozen=True, kw_only=True):
+class ChangeDocument(RequestModel, frozen=True, kw_only=True):
     """What is done to a document."""
 
     changes: dict[str, object] = msgspec.field(default_factory=dict)
@@ -61,21 +61,21 @@ class ChangeDocument(Given, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class CheckEdit(Given, frozen=True, kw_only=True):
+class CheckEdit(RequestModel, frozen=True, kw_only=True):
     """What would be done to a document."""
 
     changes: dict[str, object] = msgspec.field(default_factory=dict)
     action: str = "update"
 
 
-class AskTransition(Given, frozen=True, kw_only=True):
+class AskTransition(RequestModel, frozen=True, kw_only=True):
     """A transition that is asked for."""
 
     transition: str
     reason: str = ""
 
 
-class AmendDocument(Given, frozen=True, kw_only=True):
+class AmendDocument(RequestModel, frozen=True, kw_only=True):
     """What is different in the document that takes the place of this one."""
 
     changes: dict[str, object] = msgspec.field(default_factory=dict)
@@ -84,7 +84,7 @@ class AmendDocument(Given, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class RedactDocument(Given, frozen=True, kw_only=True):
+class RedactDocument(RequestModel, frozen=True, kw_only=True):
     """Whose values are taken out of a document, and why."""
 
     fields: list[str] | None = None
@@ -92,14 +92,14 @@ class RedactDocument(Given, frozen=True, kw_only=True):
     reason: str
 
 
-class DocumentQuery(Paged, frozen=True, kw_only=True):
+class DocumentQueryRequest(Paged, frozen=True, kw_only=True):
     """Which documents are wanted."""
 
     status: str = ""
     requester: str = ""
 
 
-class VersionsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DocumentVersionsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which two versions are compared."""
 
     old: VersionNumber
@@ -112,7 +112,7 @@ class FieldDifferences(msgspec.Struct, frozen=True, kw_only=True):
     fields: list[FieldDifference]
 
 
-async def list_documents(call: Call[DocumentQuery, None]) -> Listing[DocumentSummary]:
+async def list_documents(call: RouteCall[DocumentQueryRequest, None]) -> Listing[DocumentSummary]:
     """List the documents of a type, newest first; who may not look at all runs names themselves as `requester`."""
     asked, size = call.query, call.page(call.query.limit)
     found = await call.calls.documents.list(
@@ -125,7 +125,7 @@ async def list_documents(call: Call[DocumentQuery, None]) -> Listing[DocumentSum
     return cursors.listing(found.items, size, lambda each: each.instance)
 
 
-async def create_document(call: Call[NoQuery, CreateDocument]) -> Answer:
+async def create_document(call: RouteCall[NoQuery, CreateDocumentRequest]) -> RouteResponse:
     """Create a document of a type; its workflow begins with it."""
     asked = call.body
     found = await call.calls.documents.create(
@@ -134,7 +134,7 @@ async def create_document(call: Call[NoQuery, CreateDocument]) -> Answer:
     return _shown(found, is_new=True)
 
 
-async def adopt_document(call: Call[NoQuery, AdoptDocument]) -> Answer:
+async def adopt_document(call: RouteCall[NoQuery, AdoptDocument]) -> RouteResponse:
     """Have a document managed that was there before: it waits at the status that it has, with its version."""
     asked = call.body
     found = await call.calls.documents.adopt(
@@ -148,12 +148,12 @@ async def adopt_document(call: Call[NoQuery, AdoptDocument]) -> Answer:
     return _shown(found, is_new=True)
 
 
-async def read_document(call: Call[NoQuery, None]) -> Answer:
+async def read_document(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """Look at a document as it is, whether it can be edited, and what the caller can ask for from here."""
     return _shown(await call.calls.documents.get(call.path["type"], call.path["document"]))
 
 
-async def change_document(call: Call[NoQuery, ChangeDocument]) -> Answer:
+async def change_document(call: RouteCall[NoQuery, ChangeDocument]) -> RouteResponse:
     """Change a document; where an edit is an amendment, the answer is the document that takes its place, with `is_amendment`. `If-Match` makes sure of the version that was seen."""
     asked = call.body
     try:
@@ -171,7 +171,7 @@ async def change_document(call: Call[NoQuery, ChangeDocument]) -> Answer:
     return _shown(found)
 
 
-async def check_edit(call: Call[NoQuery, CheckEdit]) -> EditCheck:
+async def check_edit(call: RouteCall[NoQuery, CheckEdit]) -> EditCheck:
     """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
     asked = call.body
     return await call.calls.documents.check_edit(
@@ -179,7 +179,7 @@ async def check_edit(call: Call[NoQuery, CheckEdit]) -> EditCheck:
     )
 
 
-async def notify_mutation(call: Call[NoQuery, ChangeDocument]) -> Answer:
+async def notify_mutation(call: RouteCall[NoQuery, ChangeDocument]) -> RouteResponse:
     """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
     asked = call.body
     found = await call.calls.documents.notify_mutation(
@@ -193,7 +193,7 @@ async def notify_mutation(call: Call[NoQuery, ChangeDocument]) -> Answer:
     return _shown(found)
 
 
-async def ask_transition(call: Call[NoQuery, AskTransition]) -> Answer:
+async def ask_transition(call: RouteCall[NoQuery, AskTransition]) -> RouteResponse:
     """Ask for a transition of the lifecycle, such as submit or cancel; its gate performs it, at once or when the body of its slot is done."""
     asked = call.body
     try:
@@ -210,7 +210,7 @@ async def ask_transition(call: Call[NoQuery, AskTransition]) -> Answer:
     return _shown(found)
 
 
-async def amend_document(call: Call[NoQuery, AmendDocument]) -> Answer:
+async def amend_document(call: RouteCall[NoQuery, AmendDocument]) -> RouteResponse:
     """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew."""
     asked = call.body
     try:
@@ -228,7 +228,7 @@ async def amend_document(call: Call[NoQuery, AmendDocument]) -> Answer:
     return _shown(found)
 
 
-async def redact_document(call: Call[NoQuery, RedactDocument]) -> Redaction:
+async def redact_document(call: RouteCall[NoQuery, RedactDocument]) -> Redaction:
     """Take the values of fields out of a document and its history for good: hashes stand in their place."""
     asked = call.body
     return await call.calls.documents.redact(
@@ -236,52 +236,52 @@ async def redact_document(call: Call[NoQuery, RedactDocument]) -> Redaction:
     )
 
 
-async def list_document_versions(call: Call[Paged, None]) -> Listing[DocumentVersion]:
+async def list_document_versions(call: RouteCall[Paged, None]) -> Listing[DocumentVersion]:
     """List every version that a document had, the first one first."""
     size, behind = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.documents.versions(call.path["type"], call.path["document"], after=behind, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.version)
 
 
-async def get_document_version(call: Call[NoQuery, None]) -> DocumentVersion:
+async def get_document_version(call: RouteCall[NoQuery, None]) -> DocumentVersion:
     """Look at one version of a document, exactly as it was."""
     number = _number(call.path["version"])
     return await call.calls.documents.version(call.path["type"], call.path["document"], number)
 
 
-async def get_document_page(call: Call[NoQuery, None]) -> Text:
+async def get_document_page(call: RouteCall[NoQuery, None]) -> TextResponse:
     """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
     number = _number(call.path["version"])
     page = await call.calls.documents.page(call.path["type"], call.path["document"], number)
-    return Text(text=page, media_type=_HTML)
+    return TextResponse(text=page, media_type=_HTML)
 
 
-async def diff_document(call: Call[VersionsQuery, None]) -> FieldDifferences:
+async def diff_document(call: RouteCall[DocumentVersionsRequest, None]) -> FieldDifferences:
     """What is different in two versions, field by field; of sensitive fields only that they are."""
     asked = call.query
     found = await call.calls.documents.diff(call.path["type"], call.path["document"], asked.old, asked.new)
     return FieldDifferences(fields=found)
 
 
-async def list_document_mutations(call: Call[Paged, None]) -> Listing[DocumentMutation]:
+async def list_document_mutations(call: RouteCall[Paged, None]) -> Listing[DocumentMutation]:
     """List what was done to a document, in order: by people, and by its workflow."""
     found = await call.calls.documents.mutations(call.path["type"], call.path["document"])
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
-async def list_document_audit(call: Call[Paged, None]) -> Listing[AuditLine]:
+async def list_document_audit(call: RouteCall[Paged, None]) -> Listing[AuditLine]:
     """List who did what to a document, when, from where, why and how, steps of its workflow included."""
     found = await call.calls.documents.audit(call.path["type"], call.path["document"])
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
-async def list_document_rounds(call: Call[Paged, None]) -> Listing[DocumentRound]:
+async def list_document_rounds(call: RouteCall[Paged, None]) -> Listing[DocumentRound]:
     """List the rounds of a document: its ways from a state to its rest."""
     found = await call.calls.documents.rounds(call.path["type"], call.path["document"])
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
-async def list_document_links(call: Call[Paged, None]) -> Listing[DocumentLink]:
+async def list_document_links(call: RouteCall[Paged, None]) -> Listing[DocumentLink]:
     """List the documents and runs that a document has to do with."""
     found = await call.calls.documents.links(call.path["type"], call.path["document"])
     return cursors.named(
@@ -292,16 +292,18 @@ async def list_document_links(call: Call[Paged, None]) -> Listing[DocumentLink]:
     )
 
 
-async def list_document_choices(call: Call[Paged, None]) -> Listing[DocumentChoice]:
+async def list_document_choices(call: RouteCall[Paged, None]) -> Listing[DocumentChoice]:
     """Why a document went the way it did: every step that asked something, with what it read and what came out."""
     found = await call.calls.documents.choices(call.path["type"], call.path["document"])
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
-def _shown(found: DocumentView, *, is_new: bool = False) -> Answer:
+def _shown(found: DocumentView, *, is_new: bool = False) -> RouteResponse:
     place = f"/api/v1/documents/{quote(found.type, safe='')}/{quote(found.id, safe='')}"
     moved = {"location": place} if is_new or found.is_amendment else {}
-    return Answer(value=found, status=201 if is_new else 200, headers={"etag": tag_of(found, found.version), **moved})
+    return RouteResponse(
+        value=found, status=201 if is_new else 200, headers={"etag": tag_of(found, found.version), **moved}
+    )
 
 
 def _number(text: str) -> int:
@@ -316,12 +318,12 @@ _ONE = Subject("documents", "/api/v1/documents/{type}/{document}", "documents:re
 _WRITE = "documents:write"
 
 ROUTES: tuple[Route, ...] = (
-    _TYPE.get("", list_documents, query=DocumentQuery, answer=Listing[DocumentSummary]),
+    _TYPE.get("", list_documents, query=DocumentQueryRequest, answer=Listing[DocumentSummary]),
     _TYPE.post(
         "",
         create_document,
         permission=_WRITE,
-        body=CreateDocument,
+        body=CreateDocumentRequest,
         answer=DocumentView,
         status=201,
         takes_key=True,
@@ -396,7 +398,7 @@ ROUTES: tuple[Route, ...] = (
     _ONE.get("/versions", list_document_versions, query=Paged, answer=Listing[DocumentVersion]),
     _ONE.get("/versions/{version}", get_document_version, answer=DocumentVersion),
     _ONE.get("/versions/{version}/page", get_document_page, answer=str, media_type=_HTML),
-    _ONE.get("/diff", diff_document, query=VersionsQuery, answer=FieldDifferences),
+    _ONE.get("/diff", diff_document, query=DocumentVersionsRequest, answer=FieldDifferences),
     _ONE.get("/mutations", list_document_mutations, query=Paged, answer=Listing[DocumentMutation]),
     _ONE.get("/audit", list_document_audit, query=Paged, answer=Listing[AuditLine]),
     _ONE.get("/rounds", list_document_rounds, query=Paged, answer=Listing[DocumentRound]),

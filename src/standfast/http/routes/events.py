@@ -13,12 +13,12 @@ from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.problems import EdgeError
 from standfast.http.reading import check_depth, decoded
-from standfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, RouteResponse, Subject
 from standfast.http.webhooks import unsigned
 from standfast.kernel.actor import Actor, RequestContext
 
 
-class Publish(Given, frozen=True, kw_only=True):
+class Publish(RequestModel, frozen=True, kw_only=True):
     """Something that happened."""
 
     event: str
@@ -33,7 +33,7 @@ class Publish(Given, frozen=True, kw_only=True):
     """Whether only one of those who wait gets it."""
 
 
-class Published(msgspec.Struct, frozen=True, kw_only=True):
+class PublishedEventAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An event that is stored."""
 
     id: str
@@ -50,7 +50,7 @@ class _Place(msgspec.Struct, frozen=True, array_like=True):
     instance: UUID
 
 
-async def publish_event(call: Call[NoQuery, Publish]) -> Answer:
+async def publish_event(call: RouteCall[NoQuery, Publish]) -> RouteResponse:
     """Tell whoever waits for it that something happened."""
     asked = call.body
     identity = await call.calls.events.publish(
@@ -61,10 +61,10 @@ async def publish_event(call: Call[NoQuery, Publish]) -> Answer:
         ttl=asked.ttl_seconds,
         match_one=asked.match_one,
     )
-    return Answer(value=Published(id=identity), status=201)
+    return RouteResponse(value=PublishedEventAnswer(id=identity), status=201)
 
 
-async def list_events(call: Call[EventQuery, None]) -> Listing[PublishedEvent]:
+async def list_events(call: RouteCall[EventQuery, None]) -> Listing[PublishedEvent]:
     """List the events that are kept, oldest first."""
     size, place = call.page(call.query.limit), cursors.read(call.query.cursor, _Place)
     behind = (
@@ -76,12 +76,12 @@ async def list_events(call: Call[EventQuery, None]) -> Listing[PublishedEvent]:
     return cursors.listing(found, size, lambda each: [each.published_at, each.instance])
 
 
-async def get_event(call: Call[NoQuery, None]) -> PublishedEvent:
+async def get_event(call: RouteCall[NoQuery, None]) -> PublishedEvent:
     """Look at one event, with who took it and what it started."""
     return await call.calls.events.get(call.path["event_id"])
 
 
-async def receive_delivery(call: Call[NoQuery, object]) -> Answer:
+async def receive_delivery(call: RouteCall[NoQuery, object]) -> RouteResponse:
     """Take a delivery of another system, signed by the rules of Standard Webhooks; the same delivery twice is one event."""
     hook = call.server.hooks.get(call.path["hook"])
     try:
@@ -99,7 +99,7 @@ async def receive_delivery(call: Call[NoQuery, object]) -> Answer:
     published = await calls.events.publish(
         declared.event, hook.key_of(delivered), delivered, event_id=f"hook:{declared.name}:{identity}"
     )
-    return Answer(value=Published(id=published), status=202)
+    return RouteResponse(value=PublishedEventAnswer(id=published), status=202)
 
 
 _EVENTS = Subject("events", "/api/v1/events", "execution:read", "own")
@@ -110,7 +110,7 @@ ROUTES: tuple[Route, ...] = (
         publish_event,
         permission="event:publish",
         body=Publish,
-        answer=Published,
+        answer=PublishedEventAnswer,
         status=201,
         takes_key=True,
         example={"event": "payment.received", "key": "order-4711", "payload": {"amount": 1200}},
@@ -122,7 +122,7 @@ ROUTES: tuple[Route, ...] = (
         receive_delivery,
         body=object,
         is_signed=True,
-        answer=Published,
+        answer=PublishedEventAnswer,
         status=202,
         example={"type": "payment.received", "data": {"order_id": "order-4711"}},
     ),

@@ -12,7 +12,7 @@ import msgspec
 from standfast.app.acts import AuditEntry
 from standfast.app.past import PastState
 from standfast.app.pause_views import ResumeOption, ResumeRequest
-from standfast.app.reasons import Why
+from standfast.app.reasons import RunExplanation
 from standfast.app.task_views import HumanTask
 from standfast.app.verification import Verification
 from standfast.app.workflow_views import HistoryEntry, InstanceSummary, Step, WorkflowInstance
@@ -20,7 +20,7 @@ from standfast.errors import DeadlockError, WorkflowFailedError
 from standfast.http import cursors, streams
 from standfast.http.cursors import Listing
 from standfast.http.news import Changed
-from standfast.http.routing import Answer, Call, NoQuery, Paged, Route, Stream, Subject
+from standfast.http.routing import NoQuery, Paged, Route, RouteCall, RouteResponse, Stream, Subject
 from standfast.http.streams import StreamQuery
 from standfast.http.tags import tag_of
 
@@ -42,7 +42,7 @@ class ListQuery(Paged, frozen=True, kw_only=True):
     """Newest first, or oldest first; pages that follow one another are asked for in the same order."""
 
 
-class PausedQuery(Paged, frozen=True, kw_only=True):
+class PausedQueryRequest(Paged, frozen=True, kw_only=True):
     """Which paused runs are wanted."""
 
     definition: str = ""
@@ -129,7 +129,7 @@ class _PausedPlace(msgspec.Struct, frozen=True, array_like=True):
     id: UUID
 
 
-async def list_executions(call: Call[ListQuery, None]) -> Listing[InstanceSummary]:
+async def list_executions(call: RouteCall[ListQuery, None]) -> Listing[InstanceSummary]:
     """List runs, newest first unless `sort` says otherwise."""
     asked = call.query
     page = await call.calls.runs.list(
@@ -148,7 +148,7 @@ async def list_executions(call: Call[ListQuery, None]) -> Listing[InstanceSummar
     return Listing(items=page.items, next=None if page.next is None else cursors.written(page.next))
 
 
-async def list_paused(call: Call[PausedQuery, None]) -> Listing[InstanceSummary]:
+async def list_paused(call: RouteCall[PausedQueryRequest, None]) -> Listing[InstanceSummary]:
     """List runs that are paused or wait for an operator, those that were paused last first."""
     asked, size = call.query, call.page(call.query.limit)
     found = await call.calls.runs.paused(
@@ -163,7 +163,7 @@ async def list_paused(call: Call[PausedQuery, None]) -> Listing[InstanceSummary]
     return cursors.listing(found, size, lambda each: [each.paused_at, each.id])
 
 
-async def list_resumable(call: Call[ResumableQuery, None]) -> Listing[InstanceSummary]:
+async def list_resumable(call: RouteCall[ResumableQuery, None]) -> Listing[InstanceSummary]:
     """List paused runs that are about to go on."""
     asked, size = call.query, call.page(call.query.limit)
     behind = _paused_behind(asked.cursor)
@@ -171,19 +171,19 @@ async def list_resumable(call: Call[ResumableQuery, None]) -> Listing[InstanceSu
     return cursors.listing(found, size, lambda each: [each.paused_at, each.id])
 
 
-async def list_stuck(call: Call[Paged, None]) -> Listing[InstanceSummary]:
+async def list_stuck(call: RouteCall[Paged, None]) -> Listing[InstanceSummary]:
     """List runs that nothing can ever wake; there should never be any."""
     page = await call.calls.runs.stuck(cursor=cursors.read(call.query.cursor, UUID), limit=call.page(call.query.limit))
     return Listing(items=page.items, next=None if page.next is None else cursors.written(page.next))
 
 
-async def get_execution(call: Call[NoQuery, None]) -> Answer:
+async def get_execution(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """Look at one run, with its input, its data and its result."""
     found = await call.run.describe()
-    return Answer(value=found, headers={"etag": tag_of(found, found.version)})
+    return RouteResponse(value=found, headers={"etag": tag_of(found, found.version)})
 
 
-async def get_status(call: Call[NoQuery, None]) -> RunStatus:
+async def get_status(call: RouteCall[NoQuery, None]) -> RunStatus:
     """How a run stands: whether it is paused, why, and where it goes on."""
     found = await call.run.describe()
     return RunStatus(
@@ -202,63 +202,63 @@ async def get_status(call: Call[NoQuery, None]) -> RunStatus:
     )
 
 
-async def list_steps(call: Call[NoQuery, None]) -> list[Step]:
+async def list_steps(call: RouteCall[NoQuery, None]) -> list[Step]:
     """The steps of a run, in the order in which they began."""
     return await call.run.steps()
 
 
-async def get_state_at(call: Call[PointQuery, None]) -> PastState:
+async def get_state_at(call: RouteCall[PointQuery, None]) -> PastState:
     """A run as it was after an event of its history: how it stood, its data, its steps."""
     return await call.calls.runs.state_at(call.run_id, call.query.at)
 
 
-async def get_trace(call: Call[NoQuery, None]) -> list[Step]:
+async def get_trace(call: RouteCall[NoQuery, None]) -> list[Step]:
     """The trace of a run: its steps with what went in and out."""
     return await call.run.steps()
 
 
-async def list_history(call: Call[HistoryQuery, None]) -> list[HistoryEntry]:
+async def list_history(call: RouteCall[HistoryQuery, None]) -> list[HistoryEntry]:
     """The history of a run, in order; the sequence of the last entry is `after` of the next page."""
     return await call.run.history(after=call.query.after, limit=call.page(call.query.limit))
 
 
-async def explain(call: Call[NoQuery, None]) -> Why:
+async def explain(call: RouteCall[NoQuery, None]) -> RunExplanation:
     """Why a run does not move, and what could be done."""
     return await call.run.why()
 
 
-async def list_run_audit(call: Call[Paged, None]) -> Listing[AuditEntry]:
+async def list_run_audit(call: RouteCall[Paged, None]) -> Listing[AuditEntry]:
     """List what callers did to a run, in order: who, on whose behalf, why, and the values before and after."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     return cursors.listing(await call.run.audit(after=last, limit=size + 1), size, lambda each: each.sequence)
 
 
-async def list_run_tasks(call: Call[NoQuery, None]) -> list[HumanTask]:
+async def list_run_tasks(call: RouteCall[NoQuery, None]) -> list[HumanTask]:
     """The questions of a run to people, answered ones included."""
     return await call.run.tasks()
 
 
-async def draw_execution(call: Call[DiagramQuery, None]) -> Drawing:
+async def draw_execution(call: RouteCall[DiagramQuery, None]) -> Drawing:
     """A drawing of a run with its live state."""
     return Drawing(format=call.query.format, source=await call.run.diagram(format=call.query.format))
 
 
-async def verify_execution(call: Call[NoQuery, None]) -> Verification:
+async def verify_execution(call: RouteCall[NoQuery, None]) -> Verification:
     """Fold the history of a run again, and compare it with what is stored."""
     return await call.run.verify()
 
 
-async def list_resume_options(call: Call[NoQuery, None]) -> list[ResumeOption]:
+async def list_resume_options(call: RouteCall[NoQuery, None]) -> list[ResumeOption]:
     """What would bring a run on, and who may do that; empty if nothing would."""
     return await (await call.resumable()).resume_options()
 
 
-async def list_resume_requests(call: Call[NoQuery, None]) -> list[ResumeRequest]:
+async def list_resume_requests(call: RouteCall[NoQuery, None]) -> list[ResumeRequest]:
     """All requests to let a run go on, refused ones included."""
     return await (await call.resumable()).resume_requests()
 
 
-async def await_result(call: Call[WaitQuery, None]) -> Answer:
+async def await_result(call: RouteCall[WaitQuery, None]) -> RouteResponse:
     """What a run came to; `wait` has the request wait for its end. Status 202 if it has not ended by then."""
     found = await call.run.describe()
     seconds = min(call.query.wait, call.server.options.longest_wait.total_seconds())
@@ -275,15 +275,15 @@ async def await_result(call: Call[WaitQuery, None]) -> Answer:
         result=found.result,
         error=found.error,
     )
-    return Answer(value=told, status=200 if found.is_terminal else 202)
+    return RouteResponse(value=told, status=200 if found.is_terminal else 202)
 
 
-async def stream_execution(call: Call[StreamQuery, None]) -> Stream:
+async def stream_execution(call: RouteCall[StreamQuery, None]) -> Stream:
     """The history of a run as it grows, as server-sent events: `entry`, `resync`, and `end` when it has ended."""
     return await streams.streamed(streams.run_events(call))
 
 
-async def stream_executions(call: Call[StreamQuery, None]) -> Stream:
+async def stream_executions(call: RouteCall[StreamQuery, None]) -> Stream:
     """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
     return await streams.streamed(streams.list_events(call))
 
@@ -299,7 +299,7 @@ _SSE = "text/event-stream"
 
 ROUTES: tuple[Route, ...] = (
     _RUNS.get("", list_executions, answer=Listing[InstanceSummary], query=ListQuery, reach="own"),
-    _RUNS.get("/paused", list_paused, reach="own", answer=Listing[InstanceSummary], query=PausedQuery),
+    _RUNS.get("/paused", list_paused, reach="own", answer=Listing[InstanceSummary], query=PausedQueryRequest),
     _RUNS.get("/resumable", list_resumable, reach="own", answer=Listing[InstanceSummary], query=ResumableQuery),
     _RUNS.get("/stuck", list_stuck, reach="own", answer=Listing[InstanceSummary], query=Paged),
     _RUNS.get("/events", stream_executions, reach="own", query=StreamQuery, answer=Changed, media_type=_SSE),
@@ -309,7 +309,7 @@ ROUTES: tuple[Route, ...] = (
     _RUN.get("/state", get_state_at, query=PointQuery, answer=PastState),
     _RUN.get("/trace", get_trace, answer=list[Step]),
     _RUN.get("/history", list_history, answer=list[HistoryEntry], query=HistoryQuery),
-    _RUN.get("/why", explain, answer=Why),
+    _RUN.get("/why", explain, answer=RunExplanation),
     _RUN.get("/audit", list_run_audit, query=Paged, answer=Listing[AuditEntry]),
     _RUN.get("/tasks", list_run_tasks, answer=list[HumanTask]),
     _RUN.get("/diagram", draw_execution, answer=Drawing, query=DiagramQuery),

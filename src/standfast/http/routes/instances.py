@@ -14,10 +14,10 @@ from standfast.app.restoring import MOST_KEYS, SentEffect
 from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.routes.dead_letters import numbered
-from standfast.http.routing import Call, Given, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, Subject
 
 
-class InstanceQuery(Paged, frozen=True, kw_only=True):
+class InstanceQueryRequest(Paged, frozen=True, kw_only=True):
     """Which instances are wanted."""
 
     definition: str = ""
@@ -49,14 +49,14 @@ class InboxQuery(Paged, frozen=True, kw_only=True):
     """The name of a command."""
 
 
-class Received(Given, frozen=True, kw_only=True):
+class Received(RequestModel, frozen=True, kw_only=True):
     """What receivers have seen of us."""
 
     keys: Annotated[list[str], msgspec.Meta(max_length=MOST_KEYS)]
     """Idempotency keys of effects, as receivers have kept them."""
 
 
-async def list_instances(call: Call[InstanceQuery, None]) -> Listing[InstanceInfo]:
+async def list_instances(call: RouteCall[InstanceQueryRequest, None]) -> Listing[InstanceInfo]:
     """List instances of any kind, those of deciders too, newest first."""
     asked, size = call.query, call.page(call.query.limit)
     found = await call.calls.instances.list(
@@ -75,17 +75,17 @@ async def list_instances(call: Call[InstanceQuery, None]) -> Listing[InstanceInf
     return cursors.listing(found, size, lambda each: each.id)
 
 
-async def delete_instance(call: Call[DeleteQuery, None]) -> None:
+async def delete_instance(call: RouteCall[DeleteQuery, None]) -> None:
     """Delete an instance that has ended, whole, with its history."""
     await call.calls.instances.delete(call.run_id, force=call.query.force)
 
 
-async def compare_sent(call: Call[NoQuery, Received]) -> list[SentEffect]:
+async def compare_sent(call: RouteCall[NoQuery, Received]) -> list[SentEffect]:
     """What the database knows of effects that receivers have seen, for whoever has restored it: which will be sent again, and which it has lost."""
     return await call.calls.instances.sent(call.body.keys)
 
 
-async def list_inbox(call: Call[InboxQuery, None]) -> Listing[InboxMessage]:
+async def list_inbox(call: RouteCall[InboxQuery, None]) -> Listing[InboxMessage]:
     """List the commands that were accepted and wait for their turn, in order."""
     asked, size = call.query, call.page(call.query.limit)
     found = await call.calls.inbox.list(
@@ -94,7 +94,7 @@ async def list_inbox(call: Call[InboxQuery, None]) -> Listing[InboxMessage]:
     return cursors.listing(found, size, lambda each: each.id)
 
 
-async def bury_message(call: Call[NoQuery, None]) -> None:
+async def bury_message(call: RouteCall[NoQuery, None]) -> None:
     """Move a command that waits to the dead letters: it can be discarded or requeued there."""
     await call.calls.inbox.bury(numbered(call.path["number"], "message"))
 
@@ -104,7 +104,7 @@ _INBOX = Subject("instances", "/api/v1/inbox", "execution:read", "own")
 _REPAIR = "execution:repair"
 
 ROUTES: tuple[Route, ...] = (
-    _INSTANCES.get("", list_instances, query=InstanceQuery, answer=Listing[InstanceInfo]),
+    _INSTANCES.get("", list_instances, query=InstanceQueryRequest, answer=Listing[InstanceInfo]),
     _INSTANCES.post(
         "/sent-effects",
         compare_sent,

@@ -12,11 +12,11 @@ from standfast.app.acts import AuditEntry
 from standfast.http import cursors
 from standfast.http.credentials import Identity
 from standfast.http.cursors import Listing
-from standfast.http.routing import Answer, Call, Given, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, RouteResponse, Subject
 from standfast.kernel.changes import Change
 
 
-class NewKey(Given, frozen=True, kw_only=True):
+class NewKey(RequestModel, frozen=True, kw_only=True):
     """A key that is to be made."""
 
     name: str
@@ -54,7 +54,7 @@ class AuditQuery(Paged, frozen=True, kw_only=True):
     """Who changed it."""
 
 
-async def create_key(call: Call[NoQuery, NewKey]) -> Answer:
+async def create_key(call: RouteCall[NoQuery, NewKey]) -> RouteResponse:
     """Make an API key. Its secret is in this answer and nowhere else."""
     asked = call.body
     made = await call.calls.keys.create(
@@ -66,36 +66,36 @@ async def create_key(call: Call[NoQuery, NewKey]) -> Answer:
         partition=asked.partition,
         expires_at=asked.expires_at,
     )
-    return Answer(value=made, status=201, headers={"location": f"/api/v1/keys/{made.key.id}"})
+    return RouteResponse(value=made, status=201, headers={"location": f"/api/v1/keys/{made.key.id}"})
 
 
-async def list_keys(call: Call[Paged, None]) -> Listing[ApiKey]:
+async def list_keys(call: RouteCall[Paged, None]) -> Listing[ApiKey]:
     """List the API keys of the tenant, revoked ones included, oldest first."""
     size, last = call.page(call.query.limit), cursors.read(call.query.cursor, str) or ""
     found = await call.calls.keys.list(after=last, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)
 
 
-async def get_key(call: Call[NoQuery, None]) -> ApiKey:
+async def get_key(call: RouteCall[NoQuery, None]) -> ApiKey:
     """Look at one key, without its secret."""
     return await call.calls.keys.get(call.path["key"])
 
 
-async def revoke_key(call: Call[NoQuery, None]) -> ApiKey:
+async def revoke_key(call: RouteCall[NoQuery, None]) -> ApiKey:
     """End a key, for good."""
     found = await call.calls.keys.revoke(call.path["key"])
     call.server.door.forget()
     return found
 
 
-async def list_refusals(call: Call[Paged, None]) -> Listing[RefusedRequest]:
+async def list_refusals(call: RouteCall[Paged, None]) -> Listing[RefusedRequest]:
     """List requests that were refused because of who asked, newest first."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.refusals.list(before=last or None, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)
 
 
-async def list_audit_changes(call: Call[AuditQuery, None]) -> Listing[Change]:
+async def list_audit_changes(call: RouteCall[AuditQuery, None]) -> Listing[Change]:
     """List changes of people, definitions, keys, rules and pauses, newest first: who, on whose behalf, why, and the values before and after."""
     asked, size, last = call.query, call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.audit.changes(
@@ -104,14 +104,14 @@ async def list_audit_changes(call: Call[AuditQuery, None]) -> Listing[Change]:
     return cursors.listing(found, size, lambda each: each.id)
 
 
-async def list_acts(call: Call[Paged, None]) -> Listing[AuditEntry]:
+async def list_acts(call: RouteCall[Paged, None]) -> Listing[AuditEntry]:
     """List what callers did to an instance, in order: a run, a document, a schedule or a batch."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.audit.of(call.run_id, after=last, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.sequence)
 
 
-async def tell_me(call: Call[NoQuery, None]) -> Me:
+async def tell_me(call: RouteCall[NoQuery, None]) -> Me:
     """Who the caller is, and what they may do."""
     return me(call.identity)
 

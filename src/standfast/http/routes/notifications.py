@@ -8,7 +8,7 @@ from standfast.app.workflow_views import Notification
 from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.routes.dead_letters import numbered
-from standfast.http.routing import Call, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, Route, RouteCall, Subject
 
 
 class NotificationQuery(Paged, frozen=True, kw_only=True):
@@ -23,24 +23,24 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
-async def list_notifications(call: Call[NotificationQuery, None]) -> Listing[Notification]:
+async def list_notifications(call: RouteCall[NotificationQuery, None]) -> Listing[Notification]:
     """List what the caller was told, newest first."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.notifications.mine(unread=call.query.unread, after=last or None, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)
 
 
-async def count_unread(call: Call[NoQuery, None]) -> Count:
+async def count_unread(call: RouteCall[NoQuery, None]) -> Count:
     """How much of it was not read."""
     return Count(count=await call.calls.notifications.count_unread())
 
 
-async def mark_read(call: Call[NoQuery, None]) -> None:
+async def mark_read(call: RouteCall[NoQuery, None]) -> None:
     """Have one read."""
     await call.calls.notifications.mark_read(numbered(call.path["number"], "notification"))
 
 
-async def mark_all_read(call: Call[NoQuery, None]) -> Count:
+async def mark_all_read(call: RouteCall[NoQuery, None]) -> Count:
     """Have all of it read; how much had not been."""
     return Count(count=await call.calls.notifications.mark_all_read())
 

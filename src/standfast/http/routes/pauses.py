@@ -6,7 +6,7 @@ from standfast.app.operator_views import PauseInfo
 from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.routes.dead_letters import numbered
-from standfast.http.routing import Answer, Call, Ending, NoQuery, Paged, Reasoned, Route, Subject
+from standfast.http.routing import NoQuery, Paged, Reasoned, Route, RouteCall, RouteResponse, Subject, TimedReason
 from standfast.kernel.records import PauseClock
 
 
@@ -16,7 +16,7 @@ class PauseQuery(Paged, frozen=True, kw_only=True):
     with_ended: bool = False
 
 
-class BeginPause(Ending, frozen=True, kw_only=True):
+class BeginPause(TimedReason, frozen=True, kw_only=True):
     """What is to be held back."""
 
     definition: str | None = None
@@ -26,14 +26,14 @@ class BeginPause(Ending, frozen=True, kw_only=True):
     clock: PauseClock = "run_on"
 
 
-async def list_pauses(call: Call[PauseQuery, None]) -> Listing[PauseInfo]:
+async def list_pauses(call: RouteCall[PauseQuery, None]) -> Listing[PauseInfo]:
     """List what is paused, or was, newest first."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.pauses.list(with_ended=call.query.with_ended, before=last or None, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)
 
 
-async def begin_pause(call: Call[NoQuery, BeginPause]) -> Answer:
+async def begin_pause(call: RouteCall[NoQuery, BeginPause]) -> RouteResponse:
     """Hold back a definition, a version, a step, or the whole tenant."""
     asked = call.body
     found = await call.calls.pauses.pause(
@@ -44,15 +44,15 @@ async def begin_pause(call: Call[NoQuery, BeginPause]) -> Answer:
         clock=asked.clock,
         until=asked.ending,
     )
-    return Answer(value=found, status=201, headers={"location": f"/api/v1/pauses/{found.id}"})
+    return RouteResponse(value=found, status=201, headers={"location": f"/api/v1/pauses/{found.id}"})
 
 
-async def get_pause(call: Call[NoQuery, None]) -> PauseInfo:
+async def get_pause(call: RouteCall[NoQuery, None]) -> PauseInfo:
     """Look at one pause: how much it holds."""
     return await call.calls.pauses.get(numbered(call.path["number"], "pause"))
 
 
-async def end_pause(call: Call[NoQuery, Reasoned]) -> PauseInfo:
+async def end_pause(call: RouteCall[NoQuery, Reasoned]) -> PauseInfo:
     """End a pause."""
     return await call.calls.pauses.resume(numbered(call.path["number"], "pause"), reason=call.body.reason)
 

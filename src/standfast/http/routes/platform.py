@@ -11,7 +11,7 @@ import msgspec
 from standfast.app.operator_views import Backlog, GivenUp, IncidentInfo, MissingHandler, ProjectionInfo, WorkerInfo
 from standfast.errors import StandfastError
 from standfast.http.gauges import MEDIA_TYPE, Labels
-from standfast.http.routing import Call, Given, NoQuery, Route, Subject, Text
+from standfast.http.routing import NoQuery, RequestModel, Route, RouteCall, Subject, TextResponse
 from standfast.runtime.health import Health
 
 
@@ -25,50 +25,50 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
     """How many dead letters there are, by tenant."""
 
 
-class Maintain(Given, frozen=True, kw_only=True):
+class Maintain(RequestModel, frozen=True, kw_only=True):
     """What maintenance holds back, in all processes."""
 
     mode: Literal["none", "pause", "refuse"]
     """Nothing, work, or commands too."""
 
 
-async def list_workers(call: Call[NoQuery, None]) -> list[WorkerInfo]:
+async def list_workers(call: RouteCall[NoQuery, None]) -> list[WorkerInfo]:
     """The workers that are alive, in all processes."""
     return await call.engine.admin.workers()
 
 
-async def list_queues(call: Call[NoQuery, None]) -> Queues:
+async def list_queues(call: RouteCall[NoQuery, None]) -> Queues:
     """How much work waits, by handler and by definition, and how much gave up, by tenant."""
     admin = call.engine.admin
     return Queues(items=await admin.backlog(), inbox_depth=await admin.inbox_depth(), given_up=await admin.given_up())
 
 
-async def list_missing_handlers(call: Call[NoQuery, None]) -> list[MissingHandler]:
+async def list_missing_handlers(call: RouteCall[NoQuery, None]) -> list[MissingHandler]:
     """Handlers that work waits for and no live worker has."""
     return await call.engine.admin.missing_handlers()
 
 
-async def list_incidents(call: Call[NoQuery, None]) -> list[IncidentInfo]:
+async def list_incidents(call: RouteCall[NoQuery, None]) -> list[IncidentInfo]:
     """What does not go on by itself, of all tenants: questions that nobody can decide, calls that may hang, work that no code can read."""
     return await call.engine.admin.incidents()
 
 
-async def list_projections(call: Call[NoQuery, None]) -> list[ProjectionInfo]:
+async def list_projections(call: RouteCall[NoQuery, None]) -> list[ProjectionInfo]:
     """How far each read model has read."""
     return await call.engine.projections.list()
 
 
-async def drop_projection(call: Call[NoQuery, None]) -> None:
+async def drop_projection(call: RouteCall[NoQuery, None]) -> None:
     """Forget how far a read model has read that no process feeds any more; its tables stay."""
     await call.engine.projections.drop(call.path["projection"])
 
 
-async def get_health(call: Call[NoQuery, None]) -> Health:
+async def get_health(call: RouteCall[NoQuery, None]) -> Health:
     """Whether this process does its work, and what keeps it from it."""
     return call.server.engine.health()
 
 
-async def maintain(call: Call[NoQuery, Maintain]) -> None:
+async def maintain(call: RouteCall[NoQuery, Maintain]) -> None:
     """Begin or end maintenance, in all processes."""
     admin = call.engine.admin
     match call.body.mode:
@@ -80,7 +80,7 @@ async def maintain(call: Call[NoQuery, Maintain]) -> None:
             await admin.resume_processing()
 
 
-async def get_metrics(call: Call[NoQuery, None]) -> Text:
+async def get_metrics(call: RouteCall[NoQuery, None]) -> TextResponse:
     """Figures of this process and of the queues, as Prometheus reads them."""
     server = call.server
     health = server.engine.health()
@@ -95,12 +95,12 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
     try:
         # Whoever collects figures waits for some seconds, and a database may hang for hours.
         if not await server.pulse.beats():
-            return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
+            return TextResponse(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
         admin = call.engine.admin
         backlog, depth, given_up = await admin.backlog(), await admin.inbox_depth(), await admin.given_up()
         lag = max((each.lag for each in await call.engine.projections.list()), default=0)
     except StandfastError:  # The figures of this process are worth something while the database is away.
-        return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
+        return TextResponse(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
     for kind in ("effect", "timer", "inbox"):
         waiting = float(sum(each.count for each in backlog if each.kind == kind))
         figures.append(("standfast_backlog", "How much work waits.", (("kind", kind),), waiting))
@@ -110,7 +110,7 @@ async def get_metrics(call: Call[NoQuery, None]) -> Text:
     buried = float(sum(each.count for each in given_up))
     figures.append(("standfast_dead_letters", "Things that gave up and wait for an operator.", (), buried))
     figures.append(("standfast_projection_lag", "Events that the slowest read model has not read.", (), float(lag)))
-    return Text(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
+    return TextResponse(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
 
 
 def _left(kind: str, backlog: Sequence[Backlog]) -> tuple[str, str, Labels, float]:

@@ -13,7 +13,7 @@ from standfast.errors import RejectedError
 from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.problems import EdgeCode, EdgeError
-from standfast.http.routing import Answer, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+from standfast.http.routing import NoQuery, Paged, Reasoned, RequestModel, Route, RouteCall, RouteResponse, Subject
 from standfast.http.tags import tag_of
 
 _BASE = "/ui/workflows"
@@ -21,7 +21,7 @@ _PATIENCE = 5.0
 _CONFLICT = "VERSION_CONFLICT"
 
 
-class Advance(Given, frozen=True, kw_only=True):
+class Advance(RequestModel, frozen=True, kw_only=True):
     """By which event the current step is left."""
 
     event: str
@@ -57,7 +57,7 @@ class ProcessQuery(Paged, frozen=True, kw_only=True):
     """Whether all are counted; otherwise no more than a thousand."""
 
 
-class ExpiredQuery(Paged, frozen=True, kw_only=True):
+class ExpiredQueryRequest(Paged, frozen=True, kw_only=True):
     """Which processes whose time is over are wanted."""
 
     before: datetime | None = None
@@ -94,7 +94,7 @@ class _ExpiredPlace(msgspec.Struct, frozen=True, array_like=True):
     id: UUID
 
 
-async def list_processes(call: Call[ProcessQuery, None]) -> ProcessListing:
+async def list_processes(call: RouteCall[ProcessQuery, None]) -> ProcessListing:
     """List processes of the caller's tenant and partition, newest first."""
     asked = call.query
     page = await call.calls.processes.list(
@@ -112,7 +112,7 @@ async def list_processes(call: Call[ProcessQuery, None]) -> ProcessListing:
     return ProcessListing(items=page.items, total=page.total, is_total_exact=page.is_total_exact, next=further)
 
 
-async def list_expired(call: Call[ExpiredQuery, None]) -> Listing[ExpiredProcess]:
+async def list_expired(call: RouteCall[ExpiredQueryRequest, None]) -> Listing[ExpiredProcess]:
     """List active processes whose time is over, those first for which it has been for the longest."""
     asked, size = call.query, call.page(call.query.limit)
     place = cursors.read(asked.cursor, _ExpiredPlace)
@@ -121,7 +121,7 @@ async def list_expired(call: Call[ExpiredQuery, None]) -> Listing[ExpiredProcess
     return cursors.listing(found, size, lambda each: [each.expires_at, each.id])
 
 
-async def start_process(call: Call[StartQuery, dict[str, object]]) -> Answer:
+async def start_process(call: RouteCall[StartQuery, dict[str, object]]) -> RouteResponse:
     """Start a process; the body is its input. The same `Idempotency-Key` gives the same instance, with status 200."""
     asked = call.query
     found = await call.calls.processes.start(
@@ -135,21 +135,21 @@ async def start_process(call: Call[StartQuery, dict[str, object]]) -> Answer:
     )
     is_new = not call.idempotency_key or await _began_it(call, found.id)
     headers = {"location": f"{_BASE}/{found.id}", "etag": _tag(found.version)}
-    return Answer(value=found, status=201 if is_new else 200, headers=headers)
+    return RouteResponse(value=found, status=201 if is_new else 200, headers=headers)
 
 
-async def get_process(call: Call[NoQuery, None]) -> Answer:
+async def get_process(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
     found = await call.calls.processes.get(call.run_id)
-    return Answer(value=found, headers={"etag": tag_of(found, found.instance.version)})
+    return RouteResponse(value=found, headers={"etag": tag_of(found, found.instance.version)})
 
 
-async def list_trail(call: Call[TrailQuery, None]) -> list[ProcessEvent]:
+async def list_trail(call: RouteCall[TrailQuery, None]) -> list[ProcessEvent]:
     """The trail of a process: what happened to its steps."""
     return await call.calls.processes.events(call.run_id, with_lifecycle=call.query.lifecycle)
 
 
-async def advance_process(call: Call[PatienceQuery, Advance]) -> Answer:
+async def advance_process(call: RouteCall[PatienceQuery, Advance]) -> RouteResponse:
     """Leave the current step by an event; automatic steps that follow are done. `If-Match` makes sure of the version."""
     asked, expected = call.body, call.expected_version
     with _Condition(expected):
@@ -165,7 +165,7 @@ async def advance_process(call: Call[PatienceQuery, Advance]) -> Answer:
     return _changed(found)
 
 
-async def cancel_process(call: Call[NoQuery, Reasoned]) -> Answer:
+async def cancel_process(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
     """End a process; nothing is undone."""
     expected = call.expected_version
     with _Condition(expected):
@@ -173,7 +173,7 @@ async def cancel_process(call: Call[NoQuery, Reasoned]) -> Answer:
     return _changed(found)
 
 
-async def resume_process(call: Call[PatienceQuery, Reasoned]) -> Answer:
+async def resume_process(call: RouteCall[PatienceQuery, Reasoned]) -> RouteResponse:
     """Let a suspended process go on: a step that failed is tried again. To leave a wait, `If-Match` has to make sure of the version."""
     expected = call.expected_version
     with _Condition(expected):
@@ -183,7 +183,7 @@ async def resume_process(call: Call[PatienceQuery, Reasoned]) -> Answer:
     return _changed(found)
 
 
-def _patience(call: Call[PatienceQuery, Any]) -> float:
+def _patience(call: RouteCall[PatienceQuery, Any]) -> float:
     return min(call.query.wait, call.server.options.longest_wait.total_seconds())
 
 
@@ -201,14 +201,14 @@ class _Condition:
             raise EdgeError(EdgeCode.CHANGED_MEANWHILE, str(error).removesuffix(f" [{_CONFLICT}]")) from None
 
 
-async def _began_it(call: Call[StartQuery, dict[str, object]], identity: UUID) -> bool:
+async def _began_it(call: RouteCall[StartQuery, dict[str, object]], identity: UUID) -> bool:
     """Whether it was this request that started an instance, and not one before it with the same key."""
     first = await call.server.engine.aio.as_tenant(call.identity.tenant).run(identity).history(limit=1)
     return first[0].trace == call.trace
 
 
-def _changed(found: ProcessInstance) -> Answer:
-    return Answer(value=found, headers={"etag": _tag(found.version)})
+def _changed(found: ProcessInstance) -> RouteResponse:
+    return RouteResponse(value=found, headers={"etag": _tag(found.version)})
 
 
 def _tag(version: int) -> str:
@@ -223,7 +223,7 @@ ROUTES: tuple[Route, ...] = (
         "/expired",
         list_expired,
         answer=Listing[ExpiredProcess],
-        query=ExpiredQuery,
+        query=ExpiredQueryRequest,
         reach="own",
         permission="execution:read",
     ),

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from standfast.app.reporting import Report
-from standfast.http.routing import Call, Route, Subject
+from standfast.http.routing import Route, RouteCall, Subject
 
 
 class ReportQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -21,7 +21,7 @@ class ReportQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     limit: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 10_000
 
 
-async def report(call: Call[ReportQuery, None]) -> Report:
+async def report(call: RouteCall[ReportQuery, None]) -> Report:
     """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
     asked = call.query
     return await call.calls.reports.of(

@@ -13,14 +13,24 @@ from standfast.errors import RejectedError, StandfastError
 from standfast.http import cursors
 from standfast.http.cursors import Listing
 from standfast.http.problems import EdgeCode, EdgeError
-from standfast.http.routing import Answer, AnyCall, Call, Given, NoQuery, Paged, Reasoned, Route, Subject
+from standfast.http.routing import (
+    AnyCall,
+    NoQuery,
+    Paged,
+    Reasoned,
+    RequestModel,
+    Route,
+    RouteCall,
+    RouteResponse,
+    Subject,
+)
 from standfast.http.tags import tag_of
 
 _CONFLICT = "version_conflict"
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=3_155_760_000)]
 
 
-class PutSchedule(Given, frozen=True, kw_only=True):
+class PutScheduleRequest(RequestModel, frozen=True, kw_only=True):
     """What a schedule says: `cron`, `every_seconds` or `at`, one of the three."""
 
     workflow: str
@@ -48,14 +58,14 @@ class PutSchedule(Given, frozen=True, kw_only=True):
     note: str = ""
 
 
-class Trigger(Given, frozen=True, kw_only=True):
+class TriggerRequest(RequestModel, frozen=True, kw_only=True):
     """How a schedule is to be started now."""
 
     overlap: Overlap | None = None
     """Another policy than that of the schedule."""
 
 
-class Backfill(Given, frozen=True, kw_only=True):
+class BackfillRequest(RequestModel, frozen=True, kw_only=True):
     """A period that is to be made up for."""
 
     start: datetime
@@ -78,13 +88,13 @@ class TimesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
 
 
-class Times(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleTimesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The next times of a schedule."""
 
     times: list[datetime]
 
 
-async def list_schedules(call: Call[ScheduleQuery, None]) -> Listing[Schedule]:
+async def list_schedules(call: RouteCall[ScheduleQuery, None]) -> Listing[Schedule]:
     """List the schedules, the newest first."""
     size = call.page(call.query.limit)
     place = cursors.read(call.query.cursor, UUID)
@@ -93,7 +103,7 @@ async def list_schedules(call: Call[ScheduleQuery, None]) -> Listing[Schedule]:
     return cursors.listing(found, size, lambda each: each.instance)
 
 
-async def put_schedule(call: Call[NoQuery, PutSchedule]) -> Answer:
+async def put_schedule(call: RouteCall[NoQuery, PutScheduleRequest]) -> RouteResponse:
     """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents."""
     asked, name = call.body, call.path["schedule"]
     calls = call.needing(await _start_of_plan(call))
@@ -128,12 +138,12 @@ async def put_schedule(call: Call[NoQuery, PutSchedule]) -> Answer:
     return _shown(found)
 
 
-async def get_schedule(call: Call[NoQuery, None]) -> Answer:
+async def get_schedule(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """Look at one schedule: what it says, its next time, and what it runs."""
     return _shown(await call.calls.schedules.get(call.path["schedule"]))
 
 
-async def delete_schedule(call: Call[NoQuery, None]) -> None:
+async def delete_schedule(call: RouteCall[NoQuery, None]) -> None:
     """Let there be no such schedule any more; its runs go on."""
     try:
         await call.calls.schedules.delete(call.path["schedule"], expected_version=call.expected_version)
@@ -141,17 +151,17 @@ async def delete_schedule(call: Call[NoQuery, None]) -> None:
         raise _changed(error) from None
 
 
-async def pause_schedule(call: Call[NoQuery, Reasoned]) -> Answer:
+async def pause_schedule(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
     """Start nothing more by itself; what passes meanwhile is not made up for."""
     return _shown(await call.calls.schedules.pause(call.path["schedule"], call.body.reason))
 
 
-async def resume_schedule(call: Call[NoQuery, Reasoned]) -> Answer:
+async def resume_schedule(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
     """Go on with the times that are to come."""
     return _shown(await call.calls.schedules.resume(call.path["schedule"], call.body.reason))
 
 
-async def trigger_schedule(call: Call[NoQuery, Trigger]) -> FireInfo:
+async def trigger_schedule(call: RouteCall[NoQuery, TriggerRequest]) -> FireInfo:
     """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents."""
     calls = call.needing(await _start_of_schedule(call))
     return await calls.schedules.trigger(
@@ -159,7 +169,7 @@ async def trigger_schedule(call: Call[NoQuery, Trigger]) -> FireInfo:
     )
 
 
-async def backfill_schedule(call: Call[NoQuery, Backfill]) -> Answer:
+async def backfill_schedule(call: RouteCall[NoQuery, BackfillRequest]) -> RouteResponse:
     """Start the workflow for every time of a period, one after the other or all at once. It takes `execution:start` besides, or `documents:write` if it creates documents."""
     calls = call.needing(await _start_of_schedule(call))
     asked = call.body
@@ -169,12 +179,12 @@ async def backfill_schedule(call: Call[NoQuery, Backfill]) -> Answer:
     return _shown(found)
 
 
-async def stop_backfills(call: Call[NoQuery, None]) -> Answer:
+async def stop_backfills(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """Start nothing more for periods; runs that there are go on."""
     return _shown(await call.calls.schedules.stop_backfills(call.path["schedule"]))
 
 
-async def list_fires(call: Call[Paged, None]) -> Listing[FireInfo]:
+async def list_fires(call: RouteCall[Paged, None]) -> Listing[FireInfo]:
     """List what became of each time, the last one first."""
     size = call.page(call.query.limit)
     found = await call.calls.schedules.fires(
@@ -183,14 +193,14 @@ async def list_fires(call: Call[Paged, None]) -> Listing[FireInfo]:
     return cursors.listing(found, size, lambda each: each.number)
 
 
-async def list_times(call: Call[TimesQuery, None]) -> Times:
+async def list_times(call: RouteCall[TimesQuery, None]) -> ScheduleTimesAnswer:
     """List the next times of a schedule."""
     asked = call.query
     found = await call.calls.schedules.next_times(call.path["schedule"], after=asked.after, limit=asked.limit)
-    return Times(times=found)
+    return ScheduleTimesAnswer(times=found)
 
 
-async def _start_of_plan(call: Call[NoQuery, PutSchedule]) -> str:
+async def _start_of_plan(call: RouteCall[NoQuery, PutScheduleRequest]) -> str:
     """Returns the permission that it takes to start by oneself what a schedule is to start."""
     if call.identity.may(_START):
         return _START
@@ -212,8 +222,8 @@ async def _start_of_schedule(call: AnyCall) -> str:
     return _CREATE if is_document else _START
 
 
-def _shown(found: Schedule) -> Answer:
-    return Answer(value=found, headers={"etag": tag_of(found, found.revision)})
+def _shown(found: Schedule) -> RouteResponse:
+    return RouteResponse(value=found, headers={"etag": tag_of(found, found.revision)})
 
 
 def _changed(error: RejectedError) -> Exception:
@@ -233,7 +243,7 @@ ROUTES: tuple[Route, ...] = (
     _CHANGES.put(
         "",
         put_schedule,
-        body=PutSchedule,
+        body=PutScheduleRequest,
         answer=Schedule,
         takes_condition=True,
         example={
@@ -249,16 +259,16 @@ ROUTES: tuple[Route, ...] = (
         "/pause", pause_schedule, body=Reasoned, answer=Schedule, example={"reason": "the printer is broken"}
     ),
     _CHANGES.post("/resume", resume_schedule, body=Reasoned, answer=Schedule, example={"reason": "it is mended"}),
-    _CHANGES.post("/trigger", trigger_schedule, body=Trigger, answer=FireInfo, takes_key=True, example={}),
+    _CHANGES.post("/trigger", trigger_schedule, body=TriggerRequest, answer=FireInfo, takes_key=True, example={}),
     _CHANGES.post(
         "/backfill",
         backfill_schedule,
-        body=Backfill,
+        body=BackfillRequest,
         answer=Schedule,
         takes_key=True,
         example={"start": "2026-03-01T00:00:00Z", "end": "2026-03-07T00:00:00Z"},
     ),
     _CHANGES.post("/stop-backfills", stop_backfills, answer=Schedule),
     _SCHEDULES.get("/{schedule}/fires", list_fires, query=Paged, answer=Listing[FireInfo]),
-    _SCHEDULES.get("/{schedule}/times", list_times, query=TimesQuery, answer=Times),
+    _SCHEDULES.get("/{schedule}/times", list_times, query=TimesQuery, answer=ScheduleTimesAnswer),
 )

@@ -9,10 +9,10 @@ import msgspec
 
 from standfast.app.calls.seals import Seal
 from standfast.app.sealing import SealCheck, SealedPage
-from standfast.http.routing import Call, Given, NoQuery, Route, Subject
+from standfast.http.routing import NoQuery, RequestModel, Route, RouteCall, Subject
 
 
-class SealHistories(Given, frozen=True, kw_only=True):
+class SealHistories(RequestModel, frozen=True, kw_only=True):
     """Which stretch of the instances is sealed."""
 
     cursor: UUID | None = None
@@ -28,14 +28,14 @@ class SealsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
 
 
-async def seal_histories(call: Call[NoQuery, SealHistories]) -> SealedPage:
+async def seal_histories(call: RouteCall[NoQuery, SealHistories]) -> SealedPage:
     """Seal a stretch of the instances, newest first: each history that has grown since it was sealed last."""
     asked = call.body
     cursor = None if asked.cursor is None else str(asked.cursor)
     return await call.calls.seals.seal(cursor=cursor, limit=call.page(asked.limit))
 
 
-async def verify_seals(call: Call[SealsQuery, None]) -> SealCheck:
+async def verify_seals(call: RouteCall[SealsQuery, None]) -> SealCheck:
     """Look at a stretch of the seals: whether none is missing or was changed, and whether the histories are as they were sealed."""
     return await call.calls.seals.verify(after=call.query.after, limit=call.page(call.query.limit))
 
@@ -47,7 +47,7 @@ class LastSeal(msgspec.Struct, frozen=True, kw_only=True):
     """None if nothing is sealed yet."""
 
 
-async def last_seal(call: Call[NoQuery, None]) -> LastSeal:
+async def last_seal(call: RouteCall[NoQuery, None]) -> LastSeal:
     """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
     return LastSeal(seal=await call.calls.seals.head())
 
@@ -65,7 +65,7 @@ class KeptSeal(msgspec.Struct, frozen=True, kw_only=True):
     holds: bool
 
 
-async def hold_seal(call: Call[SealQuery, None]) -> KeptSeal:
+async def hold_seal(call: RouteCall[SealQuery, None]) -> KeptSeal:
     """Whether a seal is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
     return KeptSeal(holds=await call.calls.seals.holds(call.query.number, call.query.link))
 

@@ -17,7 +17,7 @@ from standfast.http.limits import check_rate
 from standfast.http.options import LoginProvider
 from standfast.http.problems import EdgeCode, EdgeError
 from standfast.http.routes.keys import Me, me
-from standfast.http.routing import Answer, AnyCall, Call, Given, NoQuery, Paged, Route, Subject
+from standfast.http.routing import AnyCall, NoQuery, Paged, RequestModel, Route, RouteCall, RouteResponse, Subject
 from standfast.http.tokens import InvalidTokenError
 
 _log = logging.getLogger("standfast.http.access")
@@ -25,7 +25,7 @@ _LOGIN_LASTS: Final = timedelta(minutes=10)
 _LONGEST_CODE: Final = 2000
 
 
-class KeyLogin(Given, frozen=True, kw_only=True):
+class KeyLogin(RequestModel, frozen=True, kw_only=True):
     """Somebody who comes in with a key."""
 
     key: str
@@ -80,7 +80,7 @@ class SessionsQuery(Paged, frozen=True, kw_only=True):
     actor: str = ""
 
 
-async def tell_ways(call: Call[NoQuery, None]) -> LoginWays:
+async def tell_ways(call: RouteCall[NoQuery, None]) -> LoginWays:
     """How one can come in with a browser: with a key always, and by these providers."""
     root = urlsplit(_base(call)).path  # Where it is mounted.
     ways = [
@@ -90,7 +90,7 @@ async def tell_ways(call: Call[NoQuery, None]) -> LoginWays:
     return LoginWays(providers=ways, is_open=call.server.door.is_open)
 
 
-async def open_session(call: Call[NoQuery, KeyLogin]) -> Answer:
+async def open_session(call: RouteCall[NoQuery, KeyLogin]) -> RouteResponse:
     """Come in with a key: the answer has the browser keep a session, whose secret no script can read."""
     if not cookies.is_near(call.headers):
         raise EdgeError(EdgeCode.CROSS_SITE, "a session is opened by a page of this server")
@@ -102,22 +102,22 @@ async def open_session(call: Call[NoQuery, KeyLogin]) -> Answer:
     return await _opened(call, identity, status=201)
 
 
-async def tell_session(call: Call[NoQuery, None]) -> OwnSession:
+async def tell_session(call: RouteCall[NoQuery, None]) -> OwnSession:
     """Who the caller is, and the token that their pages have to say."""
     return OwnSession(me=me(call.identity), csrf=call.identity.csrf, expires_at=None)
 
 
-async def leave_session(call: Call[NoQuery, None]) -> Answer:
+async def leave_session(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """Leave: the session ends, here and everywhere. For those who came with a key or a token nothing ends."""
     kind, _, identity = call.identity.credential.partition(":")
     if kind == "session":  # It is theirs whichever part of the tenant the page looks at.
         whole = msgspec.structs.replace(call.identity, partition="").context(call.trace)
         await call.engine.acting(whole).sessions.end(identity)
         call.server.door.forget()
-    return Answer(cookies=(cookies.dropped(cookies.SESSION, is_secure=call.is_secure),))
+    return RouteResponse(cookies=(cookies.dropped(cookies.SESSION, is_secure=call.is_secure),))
 
 
-async def begin_login(call: Call[LoginQuery, None]) -> Answer:
+async def begin_login(call: RouteCall[LoginQuery, None]) -> RouteResponse:
     """Send the browser to a provider, who sends it back."""
     provider = _provider(call)
     if not logins.is_own_path(call.query.return_to):
@@ -130,10 +130,10 @@ async def begin_login(call: Call[LoginQuery, None]) -> Answer:
     kept = cookies.kept(
         cookies.LOGIN, logins.written(pending), is_secure=call.is_secure, lasts=_LOGIN_LASTS, is_strict=False
     )  # The provider's page sends the browser back, so a strict cookie would not come along.
-    return Answer(headers={"location": where}, cookies=(kept,))
+    return RouteResponse(headers={"location": where}, cookies=(kept,))
 
 
-async def finish_login(call: Call[ReturnQuery, None]) -> Answer:
+async def finish_login(call: RouteCall[ReturnQuery, None]) -> RouteResponse:
     """Take a browser in that a provider sent back, and send it where it wanted to go."""
     provider, asked = _provider(call), call.query
     pending = logins.read(cookies.shown(call.headers, cookies.LOGIN, is_secure=call.is_secure))
@@ -151,24 +151,24 @@ async def finish_login(call: Call[ReturnQuery, None]) -> Answer:
         raise _refused(call, str(error)) from None
     opened = await _opened(call, call.server.door.claimed(claims))  # Without what the directory may take away again.
     gone = cookies.dropped(cookies.LOGIN, is_secure=call.is_secure, is_strict=False)
-    return Answer(headers={"location": pending.return_to}, cookies=(*opened.cookies, gone))
+    return RouteResponse(headers={"location": pending.return_to}, cookies=(*opened.cookies, gone))
 
 
-async def list_sessions(call: Call[SessionsQuery, None]) -> Listing[Session]:
+async def list_sessions(call: RouteCall[SessionsQuery, None]) -> Listing[Session]:
     """List the sessions of browsers, ended ones included, oldest first."""
     size, last = call.page(call.query.limit), cursors.read(call.query.cursor, str) or ""
     found = await call.calls.sessions.list(actor=call.query.actor, after=last, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)
 
 
-async def end_session(call: Call[NoQuery, None]) -> Session:
+async def end_session(call: RouteCall[NoQuery, None]) -> Session:
     """Send a browser away: its session ends, for good."""
     found = await call.calls.sessions.end(call.path["session"])
     call.server.door.forget()
     return found
 
 
-async def _opened(call: AnyCall, identity: Identity, status: int = 200) -> Answer:
+async def _opened(call: AnyCall, identity: Identity, status: int = 200) -> RouteResponse:
     context = identity.context(call.trace)
     lifetime = call.server.options.session_lifetime
     most = call.server.options.sessions_per_credential
@@ -176,7 +176,7 @@ async def _opened(call: AnyCall, identity: Identity, status: int = 200) -> Answe
     call.server.door.forget()  # The oldest may have been sent away.
     kept = cookies.kept(cookies.SESSION, made.secret, is_secure=call.is_secure, lasts=lifetime)
     shown = OwnSession(me=me(identity), csrf=cookies.csrf_token(made.secret), expires_at=made.session.expires_at)
-    return Answer(value=shown, status=status, cookies=(kept,))
+    return RouteResponse(value=shown, status=status, cookies=(kept,))
 
 
 def _provider(call: AnyCall) -> LoginProvider:

@@ -6,23 +6,23 @@ import asyncio
 
 import msgspec
 
-from standfast.http.routing import Answer, Call, NoQuery, Route, Subject
+from standfast.http.routing import NoQuery, Route, RouteCall, RouteResponse, Subject
 from standfast.http.server import Server
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """How the server stands. Who may know more asks `/api/v1/health`."""
 
     status: str
     """`ok` or `unavailable`."""
 
 
-async def tell_alive(call: Call[NoQuery, None]) -> Answer:
+async def tell_alive(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """Whether this process is to go on; 503 if it should be restarted, which a database that is away is no reason for."""
     return _told(is_well=not call.server.engine.health().needs_restart)
 
 
-async def tell_ready(call: Call[NoQuery, None]) -> Answer:
+async def tell_ready(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """Whether requests should be sent here: the database answers, and commands are taken."""
     return _told(is_well=await is_ready(call.server))
 
@@ -33,20 +33,20 @@ async def is_ready(server: Server) -> bool:
     return health.is_healthy and health.maintenance != "refuse" and await server.pulse.beats()
 
 
-async def get_document(call: Call[NoQuery, None]) -> Answer:
+async def get_document(call: RouteCall[NoQuery, None]) -> RouteResponse:
     """The OpenAPI document of this API."""
     place = str(call.scope.get("root_path") or "/")
-    return Answer(value=msgspec.Raw(await asyncio.to_thread(call.server.document, place)))
+    return RouteResponse(value=msgspec.Raw(await asyncio.to_thread(call.server.document, place)))
 
 
-def _told(*, is_well: bool) -> Answer:
-    return Answer(value=Standing(status="ok" if is_well else "unavailable"), status=200 if is_well else 503)
+def _told(*, is_well: bool) -> RouteResponse:
+    return RouteResponse(value=HealthAnswer(status="ok" if is_well else "unavailable"), status=200 if is_well else 503)
 
 
 _STANDING = Subject("standing", "", "", "public")
 
 ROUTES: tuple[Route, ...] = (
-    _STANDING.get("/healthz", tell_alive, answer=Standing, also=(503,)),
-    _STANDING.get("/readyz", tell_ready, answer=Standing, also=(503,)),
+    _STANDING.get("/healthz", tell_alive, answer=HealthAnswer, also=(503,)),
+    _STANDING.get("/readyz", tell_ready, answer=HealthAnswer, also=(503,)),
     _STANDING.get("/openapi.json", get_document, answer=dict[str, object]),
 )

@@ -6,10 +6,10 @@ from typing import TypedDict
 
 import msgspec
 
-from standfast.http.routing import Given
+from standfast.http.routing import RequestModel
 
 
-class Told(TypedDict):
+class AssumptionArguments(TypedDict):
     """The same, by the names that the engine's calls have for it."""
 
     decisions: dict[str, str | list[str]]
@@ -20,7 +20,7 @@ class Told(TypedDict):
     unanswered: list[str]
 
 
-class Supposed(Given, frozen=True, kw_only=True):
+class Supposed(RequestModel, frozen=True, kw_only=True):
     """What is supposed where it is not for the best: that everybody agrees, and everything awaited comes."""
 
     decisions: dict[str, str | list[str]] = msgspec.field(default_factory=dict)
@@ -36,9 +36,9 @@ class Supposed(Given, frozen=True, kw_only=True):
     unanswered: list[str] = msgspec.field(default_factory=list)
     """Nodes where nobody decides, and events and signals that do not come."""
 
-    def told(self) -> Told:
+    def told(self) -> AssumptionArguments:
         """What the engine is told."""
-        return Told(
+        return AssumptionArguments(
             decisions=self.decisions,
             forms=self.forms,
             answers=self.answers,

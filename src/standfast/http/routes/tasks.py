@@ -12,12 +12,12 @@ from standfast.app.task_views import DecidedTask, HumanTask, TaskCounts, TaskDec
 from standfast.errors import NotFoundError
 from standfast.http import cursors, streams
 from standfast.http.cursors import Listing
-from standfast.http.routing import Call, Given, NoQuery, Paged, Route, Stream, Subject, run_id
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, Stream, Subject, run_id
 
 _DIGITS = len(str(2**31))
 
 
-class TaskQuery(Paged, frozen=True, kw_only=True):
+class TaskQueryRequest(Paged, frozen=True, kw_only=True):
     """Which questions are wanted."""
 
     mine: Literal["true", "false", "roles", "delegated"] = "true"
@@ -29,7 +29,7 @@ class TaskQuery(Paged, frozen=True, kw_only=True):
     overdue: bool = False
 
 
-class OnBehalf(Given, frozen=True, kw_only=True):
+class OnBehalf(RequestModel, frozen=True, kw_only=True):
     """For whom somebody acts."""
 
     on_behalf_of: str = ""
@@ -83,7 +83,7 @@ class Delegate(TakeBack, frozen=True, kw_only=True):
     to: str
 
 
-class Reassign(Given, frozen=True, kw_only=True):
+class Reassign(RequestModel, frozen=True, kw_only=True):
     """Who is asked instead of whom."""
 
     to: str
@@ -91,7 +91,7 @@ class Reassign(Given, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class AddApprover(Given, frozen=True, kw_only=True):
+class AddApproverRequest(RequestModel, frozen=True, kw_only=True):
     """Who is asked as well."""
 
     person: str
@@ -126,7 +126,7 @@ class _DecidedPlace(msgspec.Struct, frozen=True, array_like=True):
     sequence: int
 
 
-async def list_tasks(call: Call[TaskQuery, None]) -> Listing[HumanTask]:
+async def list_tasks(call: RouteCall[TaskQueryRequest, None]) -> Listing[HumanTask]:
     """List questions that wait for an answer, oldest first: those in the caller's inbox, unless it says otherwise."""
     asked, size = call.query, call.page(call.query.limit)
     place = cursors.read(asked.cursor, AskedPlace)
@@ -149,12 +149,12 @@ async def list_tasks(call: Call[TaskQuery, None]) -> Listing[HumanTask]:
     return cursors.listing(found, size, lambda each: [each.asked_at, each.instance, each.step_number])
 
 
-async def count_tasks(call: Call[NoQuery, None]) -> TaskCounts:
+async def count_tasks(call: RouteCall[NoQuery, None]) -> TaskCounts:
     """How many questions wait for the caller."""
     return await call.calls.tasks.counts()
 
 
-async def list_decided(call: Call[Paged, None]) -> Listing[DecidedTask]:
+async def list_decided(call: RouteCall[Paged, None]) -> Listing[DecidedTask]:
     """What the caller has decided, newest first."""
     size, place = call.page(call.query.limit), cursors.read(call.query.cursor, _DecidedPlace)
     behind = (
@@ -173,12 +173,12 @@ async def list_decided(call: Call[Paged, None]) -> Listing[DecidedTask]:
     return cursors.listing(found, size, where)
 
 
-async def get_task(call: Call[NoQuery, None]) -> TaskDetails:
+async def get_task(call: RouteCall[NoQuery, None]) -> TaskDetails:
     """Look at one question with all who are or were asked, their decisions and comments, and its form."""
     return await call.calls.tasks.get(_task(call.path["id"]))
 
 
-async def decide_task(call: Call[NoQuery, Decide]) -> None:
+async def decide_task(call: RouteCall[NoQuery, Decide]) -> None:
     """Answer a question by one of its outcomes."""
     asked = call.body
     await call.calls.tasks.decide(
@@ -191,7 +191,7 @@ async def decide_task(call: Call[NoQuery, Decide]) -> None:
     )
 
 
-async def decide_tasks(call: Call[NoQuery, DecideMany]) -> TaskOutcomes:
+async def decide_tasks(call: RouteCall[NoQuery, DecideMany]) -> TaskOutcomes:
     """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
     asked = call.body
     found = await call.calls.tasks.decide_many(
@@ -203,7 +203,7 @@ async def decide_tasks(call: Call[NoQuery, DecideMany]) -> TaskOutcomes:
     return TaskOutcomes(items=found)
 
 
-async def approve_task(call: Call[NoQuery, Vote]) -> None:
+async def approve_task(call: RouteCall[NoQuery, Vote]) -> None:
     """Answer yes, in whatever word the definition has for it."""
     asked = call.body
     await call.calls.tasks.approve(
@@ -215,7 +215,7 @@ async def approve_task(call: Call[NoQuery, Vote]) -> None:
     )
 
 
-async def reject_task(call: Call[NoQuery, Vote]) -> None:
+async def reject_task(call: RouteCall[NoQuery, Vote]) -> None:
     """Answer no, in whatever word the definition has for it."""
     asked = call.body
     await call.calls.tasks.reject(
@@ -227,7 +227,7 @@ async def reject_task(call: Call[NoQuery, Vote]) -> None:
     )
 
 
-async def abstain(call: Call[NoQuery, Vote]) -> None:
+async def abstain(call: RouteCall[NoQuery, Vote]) -> None:
     """Answer neither yes nor no, where the step allows it."""
     asked = call.body
     await call.calls.tasks.abstain(
@@ -239,23 +239,23 @@ async def abstain(call: Call[NoQuery, Vote]) -> None:
     )
 
 
-async def withdraw_decision(call: Call[NoQuery, TakeBack]) -> None:
+async def withdraw_decision(call: RouteCall[NoQuery, TakeBack]) -> None:
     """Take one's decision back, as long as the question is open."""
     asked = call.body
     await call.calls.tasks.withdraw_decision(_task(call.path["id"]), asked.reason, on_behalf_of=asked.on_behalf_of)
 
 
-async def claim_task(call: Call[NoQuery, OnBehalf]) -> None:
+async def claim_task(call: RouteCall[NoQuery, OnBehalf]) -> None:
     """Take a question for oneself: nobody else can decide it then."""
     await call.calls.tasks.claim(_task(call.path["id"]), on_behalf_of=call.body.on_behalf_of)
 
 
-async def release_task(call: Call[NoQuery, OnBehalf]) -> None:
+async def release_task(call: RouteCall[NoQuery, OnBehalf]) -> None:
     """Give a question back that one has claimed."""
     await call.calls.tasks.release(_task(call.path["id"]), on_behalf_of=call.body.on_behalf_of)
 
 
-async def delegate_task(call: Call[NoQuery, Delegate]) -> None:
+async def delegate_task(call: RouteCall[NoQuery, Delegate]) -> None:
     """Have another user decide in one's place."""
     asked = call.body
     await call.calls.tasks.delegate(
@@ -263,43 +263,43 @@ async def delegate_task(call: Call[NoQuery, Delegate]) -> None:
     )
 
 
-async def reassign_task(call: Call[NoQuery, Reassign]) -> None:
+async def reassign_task(call: RouteCall[NoQuery, Reassign]) -> None:
     """Ask somebody else instead; it takes `task:reassign`."""
     asked = call.body
     await call.calls.tasks.reassign(_task(call.path["id"]), asked.to, who=asked.who, reason=asked.reason)
 
 
-async def add_approver(call: Call[NoQuery, AddApprover]) -> None:
+async def add_approver(call: RouteCall[NoQuery, AddApproverRequest]) -> None:
     """Ask somebody else as well; it takes `task:add_approver`."""
     asked = call.body
     await call.calls.tasks.add_approver(_task(call.path["id"]), asked.person, weight=asked.weight, reason=asked.reason)
 
 
-async def escalate_task(call: Call[NoQuery, Escalate]) -> None:
+async def escalate_task(call: RouteCall[NoQuery, Escalate]) -> None:
     """Have a question escalate now."""
     asked = call.body
     await call.calls.tasks.escalate(_task(call.path["id"]), asked.reason, on_behalf_of=asked.on_behalf_of)
 
 
-async def comment_on_task(call: Call[NoQuery, Say]) -> None:
+async def comment_on_task(call: RouteCall[NoQuery, Say]) -> None:
     """Say something about a question, or answer one that was asked back."""
     asked = call.body
     await call.calls.tasks.comment(_task(call.path["id"]), asked.text, on_behalf_of=asked.on_behalf_of)
 
 
-async def ask_back(call: Call[NoQuery, Say]) -> None:
+async def ask_back(call: RouteCall[NoQuery, Say]) -> None:
     """Ask back before one decides."""
     asked = call.body
     await call.calls.tasks.ask(_task(call.path["id"]), asked.text, on_behalf_of=asked.on_behalf_of)
 
 
-async def withdraw_task(call: Call[NoQuery, TakeBack]) -> None:
+async def withdraw_task(call: RouteCall[NoQuery, TakeBack]) -> None:
     """Take the question itself back: nobody decides any more."""
     asked = call.body
     await call.calls.tasks.withdraw(_task(call.path["id"]), asked.reason, on_behalf_of=asked.on_behalf_of)
 
 
-async def stream_inbox(call: Call[NoQuery, None]) -> Stream:
+async def stream_inbox(call: RouteCall[NoQuery, None]) -> Stream:
     """How many questions wait for the caller, whenever that changes, as server-sent events: `counts`."""
     return await streams.streamed(streams.inbox_events(call))
 
@@ -319,7 +319,7 @@ _TASKS = Subject("tasks", "/api/v1/tasks", "task:use", "run")
 _NO = {"comment": "the amount is wrong"}
 
 ROUTES: tuple[Route, ...] = (
-    _TASKS.get("", list_tasks, reach="own", query=TaskQuery, answer=Listing[HumanTask]),
+    _TASKS.get("", list_tasks, reach="own", query=TaskQueryRequest, answer=Listing[HumanTask]),
     _TASKS.get("/counts", count_tasks, reach="own", answer=TaskCounts),
     _TASKS.get("/decided", list_decided, reach="own", query=Paged, answer=Listing[DecidedTask]),
     _TASKS.get("/events", stream_inbox, reach="own", answer=TaskCounts, media_type="text/event-stream"),
@@ -343,7 +343,7 @@ ROUTES: tuple[Route, ...] = (
     _TASKS.post("/{id}/release", release_task, body=OnBehalf, example={}),
     _TASKS.post("/{id}/delegate", delegate_task, body=Delegate, example={"to": "bob", "reason": "away tomorrow"}),
     _TASKS.post("/{id}/reassign", reassign_task, body=Reassign, example={"to": "role:finance"}),
-    _TASKS.post("/{id}/approvers", add_approver, body=AddApprover, example={"person": "carol"}),
+    _TASKS.post("/{id}/approvers", add_approver, body=AddApproverRequest, example={"person": "carol"}),
     _TASKS.post("/{id}/escalate", escalate_task, body=Escalate, example={"reason": "it is urgent"}),
     _TASKS.post("/{id}/comments", comment_on_task, body=Say, example={"text": "see page 3"}),
     _TASKS.post("/{id}/questions", ask_back, body=Say, example={"text": "which cost centre?"}),

@@ -11,7 +11,7 @@ from standfast.app.blueprint_views import WorkflowSuspension
 from standfast.app.document_views import DocumentMoves
 from standfast.http import cursors
 from standfast.http.cursors import Listing
-from standfast.http.routing import Call, Given, NoQuery, Paged, Route, Subject
+from standfast.http.routing import NoQuery, Paged, RequestModel, Route, RouteCall, Subject
 from standfast.kernel.ids import InstanceId
 
 
@@ -22,7 +22,7 @@ class SuspensionQuery(Paged, frozen=True, kw_only=True):
     """Those of one type of documents."""
 
 
-class Suspend(Given, frozen=True, kw_only=True):
+class Suspend(RequestModel, frozen=True, kw_only=True):
     """A workflow, and why something is done about it."""
 
     workflow: str
@@ -30,7 +30,7 @@ class Suspend(Given, frozen=True, kw_only=True):
     reason: str
 
 
-class Move(Given, frozen=True, kw_only=True):
+class Move(RequestModel, frozen=True, kw_only=True):
     """Which documents are to follow another version."""
 
     workflow: str
@@ -48,23 +48,23 @@ class Move(Given, frozen=True, kw_only=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 100
 
 
-async def suspend_workflow(call: Call[NoQuery, Suspend]) -> WorkflowSuspension:
+async def suspend_workflow(call: RouteCall[NoQuery, Suspend]) -> WorkflowSuspension:
     """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
     return await call.calls.workflows.suspend(call.path["type"], call.body.workflow, call.body.reason)
 
 
-async def lift_suspension(call: Call[NoQuery, Suspend]) -> WorkflowSuspension:
+async def lift_suspension(call: RouteCall[NoQuery, Suspend]) -> WorkflowSuspension:
     """Put a workflow back; the documents go on that were paused with it."""
     return await call.calls.workflows.lift(call.path["type"], call.body.workflow, call.body.reason)
 
 
-async def list_suspensions(call: Call[SuspensionQuery, None]) -> Listing[WorkflowSuspension]:
+async def list_suspensions(call: RouteCall[SuspensionQuery, None]) -> Listing[WorkflowSuspension]:
     """Which workflows were taken out of use and put back, oldest first."""
     found = await call.calls.workflows.suspensions(call.query.type)
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
-async def move_documents(call: Call[NoQuery, Move]) -> DocumentMoves:
+async def move_documents(call: RouteCall[NoQuery, Move]) -> DocumentMoves:
     """Have documents follow another version of their workflow from where they are, or tell which could."""
     asked = call.body
     return await call.calls.workflows.move(

@@ -52,7 +52,7 @@ class BatchDecider(Decider[w.BatchState, w.Command, w.Event, w.Effect]):
     def effect_failed(self, effect: w.Effect, failure: Failure) -> w.Command:
         """Nobody knows what became of these items: they are looked at, as if they had been taken."""
         is_look = isinstance(effect, w.LookAtItems)
-        taken = [w.Outcome(number=each.number, status="accepted", detail=failure.error) for each in effect.items]
+        taken = [w.ItemOutcome(number=each.number, status="accepted", detail=failure.error) for each in effect.items]
         return w.NoteOutcomes(
             id=effect.id, outcomes=[] if is_look else taken, last=effect.items[-1].number, is_look=is_look
         )
@@ -196,7 +196,7 @@ class _Turn:
         else:
             self.go_on()
 
-    def _is_news(self, outcome: w.Outcome) -> bool:
+    def _is_news(self, outcome: w.ItemOutcome) -> bool:
         """A run may have ended before it was told that it was started."""
         item = self._state.items[outcome.number - 1]
         return item.status in w.OPEN and (item.status, item.detail) != (outcome.status, outcome.detail)
@@ -211,7 +211,7 @@ class _Turn:
         detail = "" if is_well else f"it ended as {command.status}{f': {why}' if why else ''}"
         self._emit(
             w.ItemsMoved(
-                outcomes=[w.Outcome(number=item.number, status="done" if is_well else "failed", detail=detail)]
+                outcomes=[w.ItemOutcome(number=item.number, status="done" if is_well else "failed", detail=detail)]
             )
         )
         if self._state.follow_until is not None:
@@ -252,7 +252,7 @@ class _Turn:
             return
         self._emit(w.BatchCancelled(by=self._moment.actor.id, reason=command.reason))
         dropped = [
-            w.Outcome(number=each.number, status="dropped", detail="the batch was cancelled before it was tried")
+            w.ItemOutcome(number=each.number, status="dropped", detail="the batch was cancelled before it was tried")
             for each in self._state.items[self._state.tried :]
             if each.status == "waiting"
         ]

@@ -71,7 +71,7 @@ class Order(_Word, frozen=True, kw_only=True):
     """How long it is looked, after the last one was tried, what those come to that were taken."""
 
 
-class Outcome(_Word, frozen=True, kw_only=True):
+class ItemOutcome(_Word, frozen=True, kw_only=True):
     """What became of an item."""
 
     number: int
@@ -118,7 +118,7 @@ class NoteOutcomes(_Word, frozen=True, kw_only=True):
     """The engine has tried some of them, or has looked; it tells of those of which there is something to tell."""
 
     id: str
-    outcomes: list[Outcome] = []
+    outcomes: list[ItemOutcome] = []
     last: int
     """The number of the last one of them."""
     is_look: bool = False
@@ -164,7 +164,7 @@ class ItemsLookedAt(_Word, frozen=True, kw_only=True):
 class ItemsMoved(_Word, frozen=True, kw_only=True):
     """This became of some of them."""
 
-    outcomes: list[Outcome] = []
+    outcomes: list[ItemOutcome] = []
     is_answer: bool = False
     """Whether nothing is being tried or looked at any more."""
 

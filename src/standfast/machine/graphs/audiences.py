@@ -13,10 +13,10 @@ from msgspec import structs
 
 from standfast.errors import Diagnostic
 from standfast.expressions import Expression
-from standfast.expressions.tree import Constant, Template, Variable, variables
-from standfast.machine.graphs.document import Field
+from standfast.expressions.tree import Constant, TextTemplate, Variable, variables
+from standfast.machine.graphs.document import DocumentField
 from standfast.machine.graphs.document_checks import fields_read, formulas_of, in_order
-from standfast.machine.graphs.graph import Call, Graph, Join, Node, Script, Split
+from standfast.machine.graphs.graph import CallOp, Graph, JoinOp, Node, ScriptOp, SplitOp
 from standfast.machine.graphs.kinds.task import KEPT
 
 MASKED: Final = "***"
@@ -40,7 +40,7 @@ class Guarded(NamedTuple):
     audience: Audience
     masked: Expression
     """The same for everybody else."""
-    field: Field | None = None
+    field: DocumentField | None = None
     """What it reads, if that is a field of which only a part is hidden: the value is masked part by part."""
 
 
@@ -48,7 +48,7 @@ class Held(NamedTuple):
     """What the data of a run holds of hidden fields under one name."""
 
     audience: Audience
-    field: Field | None = None
+    field: DocumentField | None = None
     """What it is, if only a part of it is hidden."""
 
 
@@ -89,7 +89,7 @@ class Audiences:
 
     def handed_on(self, call: Node, formulas: Mapping[str, Expression]) -> Audience:
         """Who may see what a call begins with, which its answer may repeat."""
-        assert isinstance(call.op, Call)
+        assert isinstance(call.op, CallOp)
         return self._all if call.op.input is None else _merged(map(self.of, formulas.values()))
 
     @property
@@ -110,7 +110,7 @@ class Audiences:
             return EVERYBODY
         return held.audience if held.field is None else _merged(_along({rest[0]: held.field}, rest))
 
-    def _field(self, path: tuple[str, ...]) -> Field | None:
+    def _field(self, path: tuple[str, ...]) -> DocumentField | None:
         """The field that a path leads to; None if there is none, or if it is hidden itself or lies in one that is."""
         head, *rest = path
         if head == _ENTITY:
@@ -136,15 +136,15 @@ class Audiences:
         for node in graph.nodes.values():
             some = formulas[node.id]
             match node.op:
-                case Script(into=into):
+                case ScriptOp(into=into):
                     yield into or node.id, self._held(some["expression"])
-                case Split(item=item) if "items" in some:
+                case SplitOp(item=item) if "items" in some:
                     yield item, self._held(some["items"], is_list=True)
-                case Join(
+                case JoinOp(
                     split=split, answer=answer
                 ):  # What the branches bring along, which may be all that they hold.
                     yield from ((name, Held(self._all)) for name in {split, answer or node.id})
-                case Call(into=into):
+                case CallOp(into=into):
                     yield into or node.id, Held(self.handed_on(node, some))
                 case _:
                     yield from (
@@ -164,12 +164,12 @@ class Audiences:
 
     def _guard(self, expression: Expression, audience: Audience) -> Guarded:
         tree = expression.tree
-        if isinstance(tree, Template):
+        if isinstance(tree, TextTemplate):
             parts = tuple(
                 Constant(value=MASKED, at=each.at) if isinstance(each, Variable) and self._path(each.path) else each
                 for each in tree.parts
             )
-            return Guarded(audience, Expression(expression.source, expression.spelling, Template(parts=parts)))
+            return Guarded(audience, Expression(expression.source, expression.spelling, TextTemplate(parts=parts)))
         masked = Expression(expression.source, expression.spelling, Constant(value=MASKED))
         return Guarded(audience, masked, self._field(tree.path) if isinstance(tree, Variable) else None)
 
@@ -179,7 +179,7 @@ def _answers(graph: Graph) -> dict[str, str]:
     found = {}
     for node in graph.nodes.values():
         match node.op:
-            case Script(into=name) | Split(item=name) | Join(answer=name) | Call(into=name) if name:
+            case ScriptOp(into=name) | SplitOp(item=name) | JoinOp(answer=name) | CallOp(into=name) if name:
                 found[node.id] = name
             case _:
                 found[node.id] = node.id
@@ -198,13 +198,13 @@ def exposing(graph: Graph) -> Iterator[Diagnostic]:
     }
     closed = Audiences(structs.replace(graph, document=structs.replace(spec, fields=fields)), formulas)
     for node in graph.nodes.values():
-        if isinstance(node.op, Call) and closed.handed_on(node, formulas[node.id]):
+        if isinstance(node.op, CallOp) and closed.handed_on(node, formulas[node.id]):
             message = f"{node.id!r} hands a hidden or sensitive field to {node.op.definition!r}, which shows it to all who may read that run"
             remedy = "pass `entity.id`, and let a task of the called workflow read what it may"
             yield Diagnostic("private_input", f"{message}; {remedy}", node.id)
 
 
-def _closed(field: Field) -> Field:
+def _closed(field: DocumentField) -> DocumentField:
     """A field, hidden where it is sensitive, with all that it holds."""
     return structs.replace(
         field,
@@ -214,7 +214,7 @@ def _closed(field: Field) -> Field:
     )
 
 
-def with_sources(fields: Mapping[str, Field]) -> dict[str, Field]:
+def with_sources(fields: Mapping[str, DocumentField]) -> dict[str, DocumentField]:
     """The fields of a document, where computed ones are hidden from, and as sensitive as, the fields that they read."""
     found, formulas = dict(fields), formulas_of(fields)
     for name in in_order(formulas):
@@ -228,7 +228,7 @@ def with_sources(fields: Mapping[str, Field]) -> dict[str, Field]:
     return found
 
 
-def readers_of(fields: Mapping[str, Field], names: Iterable[str]) -> set[str]:
+def readers_of(fields: Mapping[str, DocumentField], names: Iterable[str]) -> set[str]:
     """Some fields, with the computed ones that read them, directly or by one another."""
     found, formulas = set(names), formulas_of(fields)
     for name in in_order(formulas):
@@ -241,17 +241,17 @@ def _merged(audiences: Iterable[Audience]) -> Audience:
     return tuple(sorted({roles for each in audiences for roles in each}))
 
 
-def _below(field: Field) -> Audience:
+def _below(field: DocumentField) -> Audience:
     """Who may see a field with all that it holds."""
     return _merged(each.audience for each in _whole(field))
 
 
-def _along(fields: Mapping[str, Field], path: Sequence[str]) -> Iterator[Audience]:
+def _along(fields: Mapping[str, DocumentField], path: Sequence[str]) -> Iterator[Audience]:
     """Who may see what lies on a path, and below its end."""
     return (each.audience for each in _met(fields, path))
 
 
-def _met(fields: Mapping[str, Field], path: Sequence[str]) -> Iterator[Field]:
+def _met(fields: Mapping[str, DocumentField], path: Sequence[str]) -> Iterator[DocumentField]:
     """The fields that lie on a path, and all below its end."""
     if not path:
         for each in fields.values():
@@ -270,20 +270,20 @@ def _met(fields: Mapping[str, Field], path: Sequence[str]) -> Iterator[Field]:
     yield from _met(field.fields, path[1:])
 
 
-def _whole(field: Field) -> Iterator[Field]:
+def _whole(field: DocumentField) -> Iterator[DocumentField]:
     """A field, with all that it holds."""
     yield field
     for each in (*field.fields.values(), *(() if field.items is None else (field.items,))):
         yield from _whole(each)
 
 
-def _inner(field: Field) -> Mapping[str, Field]:
+def _inner(field: DocumentField) -> Mapping[str, DocumentField]:
     return field.fields if field.items is None else _inner(field.items)
 
 
-def _at(fields: Mapping[str, Field], path: list[str]) -> Field | None:
+def _at(fields: Mapping[str, DocumentField], path: list[str]) -> DocumentField | None:
     """The field at the end of a path; None if there is none, or if it or something on the way is hidden."""
-    found: Field | None = None
+    found: DocumentField | None = None
     for name in path:
         found = fields.get(name)
         if found is None or found.audience:

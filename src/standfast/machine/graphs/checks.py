@@ -33,18 +33,18 @@ from standfast.machine.graphs.graph import (
     LOOPING,
     DocumentSpec,
     Edge,
-    Human,
-    Join,
+    EventTrigger,
+    HumanOp,
+    JoinOp,
     Kind,
     Node,
     Policies,
     Rights,
-    Split,
-    Trigger,
+    SplitOp,
 )
 from standfast.machine.graphs.kinds.action import OWN_WORK
 from standfast.machine.graphs.kinds.human import REFUSALS
-from standfast.machine.graphs.scopes import Draft, check_flow
+from standfast.machine.graphs.scopes import GraphDraft, check_flow
 
 NO_RIGHTS = Rights()
 HIGHEST_PRIORITY = 100
@@ -68,11 +68,11 @@ def check_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     edges: Sequence[Edge],
     policies: Policies,
     rights: Rights = NO_RIGHTS,
-    triggers: Sequence[Trigger] = (),
+    triggers: Sequence[EventTrigger] = (),
     document: DocumentSpec | None = None,
 ) -> list[Diagnostic]:
     """Everything that is wrong, in an order that does not depend on the order of nodes and edges."""
-    draft = Draft(nodes, edges, entry, on_deadline=policies.on_deadline)
+    draft = GraphDraft(nodes, edges, entry, on_deadline=policies.on_deadline)
     found = [
         *_workflow(kind, name, version),
         *_rights(rights),
@@ -108,7 +108,7 @@ def _rights(rights: Rights) -> Iterator[Diagnostic]:
         yield from needed_findings("", f"the capability to {what} the workflow", capability)
 
 
-def _trigger(trigger: Trigger) -> Iterator[Diagnostic]:
+def _trigger(trigger: EventTrigger) -> Iterator[Diagnostic]:
     what = f"the trigger {trigger.event!r}"
     yield from name_findings("", "no_event", "the event that starts the workflow", trigger.event)
     for name, stored in {"key": trigger.key, "condition": trigger.when, **(trigger.input or {})}.items():
@@ -152,7 +152,7 @@ def _names(nodes: Sequence[Node]) -> Iterator[Diagnostic]:
             yield Diagnostic("reserved_name", message, name)
 
 
-def _references(draft: Draft) -> Iterator[Diagnostic]:
+def _references(draft: GraphDraft) -> Iterator[Diagnostic]:
     for edge in draft.edges:
         for end in {edge.source, edge.target} - draft.names:
             message = f"{edge.id} names {end!r}, which does not exist; add the step or correct the name"
@@ -184,12 +184,12 @@ def _common(node: Node) -> Iterator[Diagnostic]:
     yield from number_findings(name, "priority", f"the priority of {name!r}", node.priority, high=HIGHEST_PRIORITY)
     if node.timeout_ms is not None and g.TIMEOUT in node.op.exits:
         yield from time_findings(name, "timeout", f"the timeout of {name!r}", node.timeout_ms, low=1)
-        if isinstance(node.op, Human) and node.op.times is not None and type(node.timeout_ms) is int:
+        if isinstance(node.op, HumanOp) and node.op.times is not None and type(node.timeout_ms) is int:
             yield from node.op.times.beyond(name, node.timeout_ms)
     elif node.timeout_ms is not None:
         yield Diagnostic("timeout", f"{name!r} waits for nobody, so it has no use for a timeout; remove it", name)
     yield from needed_findings(name, f"the capability of {name!r}", node.capability)
-    if node.compensation is not None and not (isinstance(node.op, g.Action) and node.compensation in OWN_WORK):
+    if node.compensation is not None and not (isinstance(node.op, g.ActionOp) and node.compensation in OWN_WORK):
         yield from work_findings(name, f"the compensation of {name!r}", node.compensation, least_calls=0)
     if node.compensation_priority is not None:
         what = f"the priority of the compensation of {name!r}"
@@ -201,7 +201,7 @@ def _common(node: Node) -> Iterator[Diagnostic]:
 # -- edges
 
 
-def _edges(draft: Draft) -> Iterator[Diagnostic]:
+def _edges(draft: GraphDraft) -> Iterator[Diagnostic]:
     counts = Counter(edge.id for edge in draft.edges)
     for edge in draft.edges:
         if counts[edge.id] > 1:
@@ -211,7 +211,7 @@ def _edges(draft: Draft) -> Iterator[Diagnostic]:
         yield from list(_edge(draft, edge)) or _unstorable(edge, edge.id, edge.source)
 
 
-def _edge(draft: Draft, edge: Edge) -> Iterator[Diagnostic]:
+def _edge(draft: GraphDraft, edge: Edge) -> Iterator[Diagnostic]:
     place, what = edge.source, f"the priority of {edge.id}"
     yield from number_findings(place, "edge_priority", what, edge.priority, low=-LARGEST_INTEGER)
     if edge.when is not None:
@@ -223,7 +223,7 @@ def _edge(draft: Draft, edge: Edge) -> Iterator[Diagnostic]:
     source = draft.nodes.get(place)
     if source is None:
         return
-    if isinstance(source.op, Split) and edge.on == g.BRANCH:
+    if isinstance(source.op, SplitOp) and edge.on == g.BRANCH:
         if edge.assign or edge.capability:
             message = f"{edge.id} is a branch, which is taken as it is; assign and demand in a step of the branch"
             yield Diagnostic("branch_condition", message, place)
@@ -233,7 +233,7 @@ def _edge(draft: Draft, edge: Edge) -> Iterator[Diagnostic]:
     yield from _outcome(draft, source, edge)
 
 
-def _outcome(draft: Draft, node: Node, edge: Edge) -> Iterator[Diagnostic]:
+def _outcome(draft: GraphDraft, node: Node, edge: Edge) -> Iterator[Diagnostic]:
     """Ways that no token will ever take."""
     known = node.op.exits
     possible = known if node.timeout_ms is not None or draft.on_deadline else known - {g.TIMEOUT}
@@ -247,7 +247,7 @@ def _outcome(draft: Draft, node: Node, edge: Edge) -> Iterator[Diagnostic]:
     yield Diagnostic("outcome", f"{node.id!r} ({kind}) is never left by {edge.on!r}; {remedy}", node.id)
 
 
-def _missing_ways(draft: Draft) -> Iterator[Diagnostic]:
+def _missing_ways(draft: GraphDraft) -> Iterator[Diagnostic]:
     """Answers that nothing follows from."""
     led = {(edge.source, edge.on) for edge in draft.edges}
     for node in draft.nodes.values():
@@ -259,11 +259,11 @@ def _missing_ways(draft: Draft) -> Iterator[Diagnostic]:
                 yield Diagnostic("no_way", message, node.id)
 
 
-def _distinct(draft: Draft) -> Iterator[Diagnostic]:
+def _distinct(draft: GraphDraft) -> Iterator[Diagnostic]:
     """Deciders are told apart from those of other questions."""
     for node in draft.nodes.values():
-        for other in node.op.distinct_from if isinstance(node.op, Human) else ():
-            if other not in draft.nodes or not isinstance(draft.nodes[other].op, Human):
+        for other in node.op.distinct_from if isinstance(node.op, HumanOp) else ():
+            if other not in draft.nodes or not isinstance(draft.nodes[other].op, HumanOp):
                 message = f"{node.id!r} is to be distinct from {other!r}, which is no human step; name human steps of this workflow"
                 yield Diagnostic("distinct_from", message, node.id)
 
@@ -271,8 +271,8 @@ def _distinct(draft: Draft) -> Iterator[Diagnostic]:
 # -- forks and their joins
 
 
-def _forks(draft: Draft) -> Iterator[Diagnostic]:
-    if draft.on_deadline and any(isinstance(node.op, Split) for node in draft.nodes.values()):
+def _forks(draft: GraphDraft) -> Iterator[Diagnostic]:
+    if draft.on_deadline and any(isinstance(node.op, SplitOp) for node in draft.nodes.values()):
         message = (
             "the workflow has forks, so nobody can say which branch goes on when its time is over; drop `on_deadline`"
         )
@@ -280,15 +280,15 @@ def _forks(draft: Draft) -> Iterator[Diagnostic]:
     branches = Counter(edge.source for edge in draft.edges if edge.on == g.BRANCH)
     joins: defaultdict[str, list[str]] = defaultdict(list)
     for node in draft.nodes.values():
-        if isinstance(node.op, Join):
+        if isinstance(node.op, JoinOp):
             joins[node.op.split].append(node.id)
             yield from _join(draft, node.id, node.op, branches[node.op.split])
     for node in draft.nodes.values():
-        if isinstance(node.op, Split):
+        if isinstance(node.op, SplitOp):
             yield from _fork(node.id, node.op, branches[node.id], joins[node.id])
 
 
-def _fork(name: str, op: Split, branches: int, joins: list[str]) -> Iterator[Diagnostic]:
+def _fork(name: str, op: SplitOp, branches: int, joins: list[str]) -> Iterator[Diagnostic]:
     if not branches:
         yield Diagnostic("no_branches", f"{name!r} has no branches; give it at least one", name)
     if branches > 1 and op.items is not None:
@@ -299,7 +299,7 @@ def _fork(name: str, op: Split, branches: int, joins: list[str]) -> Iterator[Dia
         yield Diagnostic("two_joins", message, name)
 
 
-def _join(draft: Draft, name: str, op: Join, branches: int) -> Iterator[Diagnostic]:
+def _join(draft: GraphDraft, name: str, op: JoinOp, branches: int) -> Iterator[Diagnostic]:
     split = draft.split_of(op)
     if split is None:
         if op.split in draft.nodes or op.split not in draft.names:
@@ -307,7 +307,7 @@ def _join(draft: Draft, name: str, op: Join, branches: int) -> Iterator[Diagnost
             yield Diagnostic("join_without_split", message, name)
     elif op.strategy == "count":
         of = draft.nodes[split].op
-        high = branches if isinstance(of, Split) and of.items is None else LARGEST_INTEGER
+        high = branches if isinstance(of, SplitOp) and of.items is None else LARGEST_INTEGER
         what = f"the number of branches that {name!r} needs"
         yield from number_findings(name, "join_count", what, op.count, low=1, high=max(1, high))
 

@@ -13,7 +13,17 @@ from standfast.kernel.defaults import with_default_texts
 from standfast.kernel.pairs import RepeatedNameError, check_names
 from standfast.kernel.settling import settled
 from standfast.machine.graphs.checks import NO_RIGHTS, check_graph
-from standfast.machine.graphs.graph import IR_VERSION, DocumentSpec, Edge, Graph, Kind, Node, Policies, Rights, Trigger
+from standfast.machine.graphs.graph import (
+    IR_VERSION,
+    DocumentSpec,
+    Edge,
+    EventTrigger,
+    Graph,
+    Kind,
+    Node,
+    Policies,
+    Rights,
+)
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 
@@ -28,7 +38,7 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     edges: Sequence[Edge],
     policies: Policies,
     rights: Rights = NO_RIGHTS,
-    triggers: Sequence[Trigger] = (),
+    triggers: Sequence[EventTrigger] = (),
     document: DocumentSpec | None = None,
     title: str = "",
 ) -> Graph:
@@ -157,7 +167,7 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
     kind: Kind = "saga"
     policies: Policies = Policies()
     rights: Rights = Rights()
-    triggers: tuple[Trigger, ...] = ()
+    triggers: tuple[EventTrigger, ...] = ()
     document: DocumentSpec | None = None
     title: str = ""
     ir_version: int = IR_VERSION

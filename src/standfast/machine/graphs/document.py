@@ -25,7 +25,7 @@ OnDrift = Literal["amend", "fail"]
 Begins = Literal["asked", "by_itself"]
 
 
-class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class DocumentField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One field of a document."""
 
     type: FieldType
@@ -33,9 +33,9 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     """Whether a document cannot be created, or come out of an edit, without a value."""
     values: tuple[str, ...] = ()
     """What an enum may be."""
-    items: Field | None = None
+    items: DocumentField | None = None
     """What each entry of a list is; None means anything plain."""
-    fields: dict[str, Field] = {}
+    fields: dict[str, DocumentField] = {}
     """What an object holds."""
     of: str = ""
     """The type of the documents that a reference leads to."""
@@ -62,7 +62,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         return (self.visible_to, *self.sources) if self.visible_to else self.sources
 
 
-class Transition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class DocumentTransition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A lifecycle transition, which a gate performs and people ask for by its name."""
 
     name: str
@@ -123,14 +123,14 @@ class DocumentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The documents that a graph manages."""
 
     entity_type: str
-    fields: dict[str, Field]
+    fields: dict[str, DocumentField]
     initial: str
     """The status of a document that was created just now."""
     states: dict[str, Window]
     """Every status, and how a document may be edited that has it."""
     terminal: tuple[str, ...] = ()
     """Statuses that end the life of a document."""
-    transitions: tuple[Transition, ...] = ()
+    transitions: tuple[DocumentTransition, ...] = ()
     actions: tuple[DocumentAction, ...] = ()
     """`create` and `update` are there also where none is declared."""
     regions: tuple[Region, ...] = ()

@@ -12,10 +12,10 @@ from standfast.machine.graphs.document import (
     FIELD_TYPES,
     WINDOWS,
     DocumentAction,
+    DocumentField,
     DocumentSpec,
-    Field,
+    DocumentTransition,
     Region,
-    Transition,
 )
 from standfast.machine.graphs.findings import (
     expression_findings,
@@ -25,18 +25,29 @@ from standfast.machine.graphs.findings import (
     word_findings,
 )
 from standfast.machine.graphs.forms import form_findings
-from standfast.machine.graphs.graph import Action, Gate, Human, Kind, PolicyGate, Proxy, Rest, Rule, Start, State
-from standfast.machine.graphs.scopes import Draft
+from standfast.machine.graphs.graph import (
+    ActionOp,
+    GateOp,
+    HumanOp,
+    Kind,
+    PolicyGateOp,
+    ProxyOp,
+    RestOp,
+    RuleOp,
+    StartOp,
+    StateOp,
+)
+from standfast.machine.graphs.scopes import GraphDraft
 
 ENVELOPE: Kind = "envelope"
-_OF_DOCUMENTS = (Start, State, Rest, Gate, PolicyGate, Proxy, Action, Rule)
+_OF_DOCUMENTS = (StartOp, StateOp, RestOp, GateOp, PolicyGateOp, ProxyOp, ActionOp, RuleOp)
 BUILT_IN = ("create", "update")
 """What can be done to every document, with or without a word in its contract."""
 DEEPEST_FIELDS = 8
 WORDS = {"amendment": ("new_row", "in_place"), "on_drift": ("amend", "fail")}
 
 
-def check_document(draft: Draft, kind: Kind, spec: DocumentSpec | None) -> Iterator[Diagnostic]:
+def check_document(draft: GraphDraft, kind: Kind, spec: DocumentSpec | None) -> Iterator[Diagnostic]:
     """Everything that is wrong with the document of a graph, and with nodes that need one."""
     if spec is None:
         if kind == ENVELOPE:
@@ -44,7 +55,7 @@ def check_document(draft: Draft, kind: Kind, spec: DocumentSpec | None) -> Itera
                 "no_document", "an envelope manages documents, and this one says nothing of them; give a document"
             )
         for node in draft.nodes.values():
-            if isinstance(node.op, _OF_DOCUMENTS) or (isinstance(node.op, Human) and node.op.pins):
+            if isinstance(node.op, _OF_DOCUMENTS) or (isinstance(node.op, HumanOp) and node.op.pins):
                 message = f"{node.id!r} is about a document, and the graph has none; give a document, or drop the step"
                 yield Diagnostic("no_document", message, node.id)
         return
@@ -84,7 +95,7 @@ def _spec(spec: DocumentSpec) -> Iterator[Diagnostic]:
     yield from _circular(spec)
 
 
-def formulas_of(fields: Mapping[str, Field]) -> dict[str, list[Expression]]:
+def formulas_of(fields: Mapping[str, DocumentField]) -> dict[str, list[Expression]]:
     """The expressions that each computed field follows from."""
     return {
         name: [Expression.from_data(each) for each in (field.formula, field.times) if each is not None]
@@ -119,7 +130,7 @@ def _read(formula: object) -> Expression | None:
     return None if formula is None else Expression.from_data(formula)
 
 
-def _field(what: str, place: str, field: Field, depth: int = 1) -> Iterator[Diagnostic]:
+def _field(what: str, place: str, field: DocumentField, depth: int = 1) -> Iterator[Diagnostic]:
     yield from name_findings(place, "field", "the name of a field", place)
     yield from word_findings(place, "field", f"the type of {what}", field.type, words=FIELD_TYPES)
     if field.type == "enum" and not field.values:
@@ -140,7 +151,7 @@ def _field(what: str, place: str, field: Field, depth: int = 1) -> Iterator[Diag
         yield from _field(f"{name!r} of {what}", f"{place}.{name}", inner, depth + 1)
 
 
-def _transition(spec: DocumentSpec, transition: Transition) -> Iterator[Diagnostic]:
+def _transition(spec: DocumentSpec, transition: DocumentTransition) -> Iterator[Diagnostic]:
     what = f"the transition {transition.name!r}"
     yield from name_findings("", "transition", "the name of a transition", transition.name)
     for status in sorted({*transition.sources, transition.target} - spec.states.keys()):
@@ -174,10 +185,10 @@ def _policies(spec: DocumentSpec) -> Iterator[Diagnostic]:
             yield from expression_findings(policy.name, f"the condition of {what}", policy.when)
 
 
-def _nodes(draft: Draft, spec: DocumentSpec) -> Iterator[Diagnostic]:
+def _nodes(draft: GraphDraft, spec: DocumentSpec) -> Iterator[Diagnostic]:
     """Nodes that name what the document does not have, and statuses and transitions without their node."""
-    states = Counter(node.op.status for node in draft.nodes.values() if isinstance(node.op, State))
-    gates = Counter(node.op.transition for node in draft.nodes.values() if isinstance(node.op, Gate))
+    states = Counter(node.op.status for node in draft.nodes.values() if isinstance(node.op, StateOp))
+    gates = Counter(node.op.transition for node in draft.nodes.values() if isinstance(node.op, GateOp))
     for what, named, known in (
         ("status", states, list(spec.states)),
         ("transition", gates, [each.name for each in spec.transitions]),
@@ -190,10 +201,10 @@ def _nodes(draft: Draft, spec: DocumentSpec) -> Iterator[Diagnostic]:
             yield Diagnostic("envelope", f"a node names the {what} {name!r}, which the document does not have", name)
     for node in draft.nodes.values():
         yield from _window(node.id, spec)
-        if isinstance(node.op, Action | PolicyGate) and not node.op.of and node.op.action not in actions_of(spec):
+        if isinstance(node.op, ActionOp | PolicyGateOp) and not node.op.of and node.op.action not in actions_of(spec):
             message = f"{node.id!r} names the action {node.op.action!r}; there are {listed(actions_of(spec))}"
             yield Diagnostic("document_action", message, node.id)
-        if isinstance(node.op, Human):
+        if isinstance(node.op, HumanOp):
             for name in sorted(set(node.op.covers) - spec.fields.keys()):
                 message = (
                     f"{node.id!r} covers {name!r}, which the document does not have; there are {listed(spec.fields)}"
@@ -210,7 +221,7 @@ def _window(node: str, spec: DocumentSpec) -> Iterator[Diagnostic]:
         yield from word_findings(node, "window", f"the window of {node!r}", spec.windows[node], words=WINDOWS)
 
 
-def _region(draft: Draft, region: Region) -> Iterator[Diagnostic]:
+def _region(draft: GraphDraft, region: Region) -> Iterator[Diagnostic]:
     yield from name_findings("", "slot", "the name of a slot", region.id)
     yield from word_findings(region.id, "window", f"the window of {region.id!r}", region.window, words=WINDOWS)
     what = f"what a rejection does to {region.id!r}"

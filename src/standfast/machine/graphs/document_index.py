@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from standfast.expressions import Expression
-from standfast.machine.graphs.document import WINDOWS, DocumentPolicy, DocumentSpec, Region, Transition, Window
+from standfast.machine.graphs.document import WINDOWS, DocumentPolicy, DocumentSpec, DocumentTransition, Region, Window
 from standfast.machine.graphs.document_checks import actions_of, fields_read, formulas_of, in_order
 from standfast.machine.graphs.forms import Form
-from standfast.machine.graphs.graph import Graph, PolicyGate, Proxy, State
+from standfast.machine.graphs.graph import Graph, PolicyGateOp, ProxyOp, StateOp
 from standfast.machine.graphs.reads import Reads, reads_of
 
 MOST_RULES = 1000
@@ -75,11 +75,13 @@ class DocumentIndex:
         self.free = self.system | _computed_from(self.system, self.computed)
         """The fields that an approval of the whole document does not cover: the workflow's own, and what is computed from nothing else."""
         nodes = graph.nodes.values()
-        self.state_of = {node.op.status: node.id for node in nodes if isinstance(node.op, State)}
+        self.state_of = {node.op.status: node.id for node in nodes if isinstance(node.op, StateOp)}
         """The node where a document stays that has a status."""
-        self._proxies = {(node.op.slot, node.op.side): node.id for node in nodes if isinstance(node.op, Proxy)}
+        self._proxies = {(node.op.slot, node.op.side): node.id for node in nodes if isinstance(node.op, ProxyOp)}
         self.gated = frozenset(
-            node.op.action for node in nodes if isinstance(node.op, PolicyGate) and node.op.of in {"", spec.entity_type}
+            node.op.action
+            for node in nodes
+            if isinstance(node.op, PolicyGateOp) and node.op.of in {"", spec.entity_type}
         )
         """The actions that a policy gate stands before."""
         self._payloads = {name: Form(each.payload) for name, each in self.actions.items() if each.payload is not None}
@@ -108,7 +110,7 @@ class DocumentIndex:
         """What has to be given for an action, if it says so."""
         return self._payloads.get(action)
 
-    def by_itself(self, status: str) -> Transition | None:
+    def by_itself(self, status: str) -> DocumentTransition | None:
         """The transition that begins as soon as a document rests with a status."""
         return next((t for t in self.spec.transitions if t.begins == "by_itself" and status in t.sources), None)
 

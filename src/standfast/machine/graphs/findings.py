@@ -9,7 +9,7 @@ from standfast.expressions import Expression
 from standfast.expressions.characters import JOINERS, describe, is_hidden
 from standfast.kernel import vocabulary
 from standfast.kernel.canonical import LARGEST_INTEGER
-from standfast.machine.graphs.work import Work
+from standfast.machine.graphs.work import HandlerCall
 
 LONGEST_NAME = 200
 MOST_BYTES = vocabulary.LONGEST_NAME
@@ -94,7 +94,7 @@ def expression_findings(position: str, what: str, stored: object) -> Iterator[Di
         yield Diagnostic("expression", f"{what} cannot be read: {error}; store a parsed expression's data", position)
 
 
-def work_findings(name: str, what: str, work: Work, *, least_calls: int) -> Iterator[Diagnostic]:
+def work_findings(name: str, what: str, work: HandlerCall, *, least_calls: int) -> Iterator[Diagnostic]:
     """A call of a handler."""
     retry = work.retry
     yield from name_findings(name, "no_handler", f"the handler of {what}", work.handler)

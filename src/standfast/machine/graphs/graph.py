@@ -13,29 +13,29 @@ import msgspec
 from standfast.kernel.actor import Needed
 from standfast.machine.graphs.document import DocumentSpec
 from standfast.machine.graphs.kinds import (
-    Action,
-    Call,
-    Condition,
-    End,
-    Gate,
-    Human,
-    Join,
-    NoReturn,
-    Notice,
+    ActionOp,
+    CallOp,
+    ConditionOp,
+    EndOp,
+    GateOp,
+    HumanOp,
+    JoinOp,
+    NoReturnOp,
+    NotificationOp,
     Op,
-    PolicyGate,
-    Proxy,
-    Rest,
-    Rule,
-    SavePoint,
-    Script,
-    Split,
-    Start,
-    State,
-    Task,
-    WaitEvent,
-    WaitEvents,
-    WaitTimer,
+    PolicyGateOp,
+    ProxyOp,
+    RestOp,
+    RuleOp,
+    SavePointOp,
+    ScriptOp,
+    SplitOp,
+    StartOp,
+    StateOp,
+    TaskOp,
+    WaitEventOp,
+    WaitEventsOp,
+    WaitTimerOp,
 )
 from standfast.machine.graphs.kinds.condition import FALSE, TRUE
 from standfast.machine.graphs.kinds.events import Awaited, Need
@@ -46,8 +46,8 @@ from standfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, P
 from standfast.machine.graphs.kinds.rule import BLOCKED, DocumentRule
 from standfast.machine.graphs.kinds.split import BRANCH, OnEmpty
 from standfast.machine.graphs.kinds.state import AMEND, AMENDED
-from standfast.machine.graphs.times import Rung, Times
-from standfast.machine.graphs.work import Retry, Work
+from standfast.machine.graphs.times import Rung, TaskTimes
+from standfast.machine.graphs.work import HandlerCall, RetryRule
 
 __all__ = [
     "ABSTAINED",
@@ -70,50 +70,50 @@ __all__ = [
     "TIMEOUT",
     "TRUE",
     "WITHDRAWN",
-    "Action",
+    "ActionOp",
     "Awaited",
-    "Call",
-    "Condition",
+    "CallOp",
+    "ConditionOp",
     "DocumentRule",
     "DocumentSpec",
     "Edge",
-    "End",
+    "EndOp",
+    "EventTrigger",
     "Execution",
-    "Gate",
+    "GateOp",
     "Graph",
-    "Human",
-    "Join",
+    "HandlerCall",
+    "HumanOp",
+    "JoinOp",
     "Kind",
     "Losers",
     "Need",
-    "NoReturn",
+    "NoReturnOp",
     "Node",
-    "Notice",
+    "NotificationOp",
     "OnEmpty",
     "OnReject",
     "Op",
     "Plain",
     "Policies",
-    "PolicyGate",
-    "Proxy",
-    "Rest",
-    "Retry",
+    "PolicyGateOp",
+    "ProxyOp",
+    "RestOp",
+    "RetryRule",
     "Rights",
-    "Rule",
+    "RuleOp",
     "Rung",
-    "SavePoint",
-    "Script",
-    "Split",
-    "Start",
-    "State",
+    "SavePointOp",
+    "ScriptOp",
+    "SplitOp",
+    "StartOp",
+    "StateOp",
     "Stored",
-    "Task",
-    "Times",
-    "Trigger",
-    "WaitEvent",
-    "WaitEvents",
-    "WaitTimer",
-    "Work",
+    "TaskOp",
+    "TaskTimes",
+    "WaitEventOp",
+    "WaitEventsOp",
+    "WaitTimerOp",
 ]
 
 IR_VERSION = 1
@@ -132,7 +132,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     id: str
     op: Op
-    compensation: Work | None = None
+    compensation: HandlerCall | None = None
     """Undoes what the node did."""
     compensation_name: str = ""
     compensation_priority: int | None = None
@@ -213,7 +213,7 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     """Whether a tenant may publish a definition of its own under the name, if all tenants share this one. It must ask for the same capabilities."""
 
 
-class Trigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class EventTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A published event that starts a run. Its expressions read what the event brings, and the key that it was published for."""
 
     event: str
@@ -236,7 +236,7 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     edges: tuple[Edge, ...]
     policies: Policies = Policies()
     rights: Rights = Rights()
-    triggers: tuple[Trigger, ...] = ()
+    triggers: tuple[EventTrigger, ...] = ()
     """What starts runs, besides those who ask for one."""
     document: DocumentSpec | None = None
     """The documents that it manages, of which every run is one."""
@@ -262,5 +262,8 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     def channels(self) -> frozenset[str]:
         """Names of the channels that people are told by."""
         return frozenset(
-            each for node in self.nodes.values() if isinstance(node.op, Human | Notice) for each in node.op.channels
+            each
+            for node in self.nodes.values()
+            if isinstance(node.op, HumanOp | NotificationOp)
+            for each in node.op.channels
         )

@@ -15,18 +15,18 @@ from standfast.machine.graphs.forms import Form
 from standfast.machine.graphs.graph import (
     ANY_OUTCOME,
     LOOPING,
-    Call,
+    CallOp,
     Edge,
     Graph,
-    Human,
-    Join,
+    HumanOp,
+    JoinOp,
     Node,
-    PolicyGate,
-    Script,
-    Split,
-    Task,
-    WaitEvent,
-    WaitTimer,
+    PolicyGateOp,
+    ScriptOp,
+    SplitOp,
+    TaskOp,
+    WaitEventOp,
+    WaitTimerOp,
 )
 from standfast.machine.graphs.kinds.action import PAYLOAD
 from standfast.machine.graphs.kinds.events import KEY, MATCH
@@ -80,7 +80,7 @@ class GraphIndex:
         for edge in sorted(graph.edges, key=lambda edge: (edge.priority, edge.id)):
             ways[edge.source, edge.on].append(edge)
         self._ways = {key: tuple(edges) for key, edges in ways.items()}
-        self._joins = {node.op.split: node for node in graph.nodes.values() if isinstance(node.op, Join)}
+        self._joins = {node.op.split: node for node in graph.nodes.values() if isinstance(node.op, JoinOp)}
         self._formulas = {
             node.id: {name: Expression.from_data(stored) for name, _, stored in node.op.formulas(node.id)}
             for node in graph.nodes.values()
@@ -107,7 +107,7 @@ class GraphIndex:
         regions = () if graph.document is None else graph.document.regions
         given_back = {each.id for each in regions if each.on_reject == "compensate"}
         self.remembers = may_undo or any(
-            node.compensation or (isinstance(node.op, Call) and node.region in given_back)
+            node.compensation or (isinstance(node.op, CallOp) and node.region in given_back)
             for node in graph.nodes.values()
         )
         """Whether a rollback goes back over what was done: a workflow that may go in circles, or for years, and undoes nothing just ends."""
@@ -117,31 +117,31 @@ class GraphIndex:
         self._named = frozenset(
             node.id
             for node in graph.nodes.values()
-            if node.op.is_named and not (isinstance(node.op, Human) and node.op.lays_over)
+            if node.op.is_named and not (isinstance(node.op, HumanOp) and node.op.lays_over)
         )
         self._answers = {
             node.id: node.op.split if node.op.split in self._lists else node.op.answer or node.id
             for node in graph.nodes.values()
-            if isinstance(node.op, Join)
+            if isinstance(node.op, JoinOp)
         }
         self._answers |= {
             node.id: node.op.into
             for node in graph.nodes.values()
-            if isinstance(node.op, Script | Call) and node.op.into
+            if isinstance(node.op, ScriptOp | CallOp) and node.op.into
         }
 
     def _look_at_starters(self, graph: Graph) -> None:
         self.demands = {name: found for name, node in graph.nodes.items() if (found := _demanded(node))}
         """What the starter of a run needs for a node to be entered, by node; most need nothing."""
-        self.asks_starter = bool(self.demands) or any(isinstance(node.op, Call) for node in graph.nodes.values())
+        self.asks_starter = bool(self.demands) or any(isinstance(node.op, CallOp) for node in graph.nodes.values())
         """Whether a run has to know what its starter may do."""
 
     def _look_at_tasks(self, graph: Graph) -> None:
-        tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Task)}
+        tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, TaskOp)}
         self.given = {
             name: self._beginning(name, GIVEN)
             for name, node in graph.nodes.items()
-            if isinstance(node.op, Task | Call) and node.op.input is not None
+            if isinstance(node.op, TaskOp | CallOp) and node.op.input is not None
         }
         """What the handlers of tasks are given, and other workflows begin with; those that get all of the data are not in it."""
         self.works = {name: work for name, node in graph.nodes.items() if (work := node.op.call) is not None}
@@ -151,11 +151,11 @@ class GraphIndex:
         """Whether any task keeps less of its handler's answer than all of it."""
 
     def _look_at_people(self, graph: Graph) -> None:
-        people = [node.op for node in graph.nodes.values() if isinstance(node.op, Human)]
+        people = [node.op for node in graph.nodes.values() if isinstance(node.op, HumanOp)]
         self.tells_deciders_apart = any(op.distinct_approvers or op.distinct_from for op in people)
         """Whether somebody may not decide because of what they decided before, so that this has to be remembered."""
         self._apart = _kept_apart(graph) if self.tells_deciders_apart else {}
-        starts = any(isinstance(node.op, Call) for node in graph.nodes.values())
+        starts = any(isinstance(node.op, CallOp) for node in graph.nodes.values())
         self.keeps_own_out = starts or any(not op.self_approval for op in people)
         """Whether a run, or one that it starts, may keep those from deciding whose matter it is."""
         self.asks_people = starts or any(op.all_asks or op.chain for op in people)
@@ -164,7 +164,7 @@ class GraphIndex:
     def _look_at_ways(self, graph: Graph) -> None:
         signals: defaultdict[str, list[str]] = defaultdict(list)
         for node in graph.nodes.values():
-            if isinstance(node.op, WaitEvent):
+            if isinstance(node.op, WaitEventOp):
                 signals[node.op.signal].append(node.id)
         self._signals = {name: tuple(nodes) for name, nodes in signals.items()}
         self._guards = {edge.id: Expression.from_data(edge.when) for edge in graph.edges if edge.when is not None}
@@ -192,10 +192,10 @@ class GraphIndex:
         found = {}
         for name, node in graph.nodes.items():
             op, expressions = node.op, [*self._formulas[name].values(), *around[name]]
-            if isinstance(op, PolicyGate):
+            if isinstance(op, PolicyGateOp):
                 policies = documents.policies(op.action)
                 expressions += [documents.rule(each.when) for each in policies if each.when is not None]
-            timed = op.times if isinstance(op, Human) else op if isinstance(op, WaitTimer) else None
+            timed = op.times if isinstance(op, HumanOp) else op if isinstance(op, WaitTimerOp) else None
             reads = reads_of(expressions, org=timed is not None and bool(timed.calendar))
             if reads is not None:
                 found[name] = reads
@@ -256,7 +256,7 @@ class GraphIndex:
     def item_name(self, node: str) -> str:
         """The name under which a branch of a split over items finds its item."""
         op = self.graph.nodes[node].op
-        assert isinstance(op, Split)
+        assert isinstance(op, SplitOp)
         return op.item
 
     def template(self, node: str) -> Expression | None:
@@ -290,7 +290,7 @@ class GraphIndex:
     def form(self, node: str) -> Form | None:
         """The form of a question, if it has one; made ready when the first answer comes."""
         op = self.graph.nodes[node].op
-        if node not in self._forms and isinstance(op, Human) and op.form is not None:
+        if node not in self._forms and isinstance(op, HumanOp) and op.form is not None:
             self._forms[node] = Form(op.form)
         return self._forms.get(node)
 
@@ -325,7 +325,7 @@ _NOBODY: frozenset[str] = frozenset()
 
 def _kept_apart(graph: Graph) -> dict[str, frozenset[str]]:
     """The human steps that are to be decided by different people, each with the others of its pairs."""
-    people = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, Human)}
+    people = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, HumanOp)}
     found: defaultdict[str, set[str]] = defaultdict(set)
     for name, op in people.items():
         others = {*op.distinct_from} & people.keys()

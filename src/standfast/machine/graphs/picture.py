@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from standfast.diagrams.languages import digraph, dot_arrow, dot_box, in_mermaid, written
-from standfast.machine.graphs.graph import BRANCH, OK, Edge, Graph, Node, Op, Task
-from standfast.machine.graphs.kinds.kind import Shape, source
+from standfast.machine.graphs.graph import BRANCH, OK, Edge, Graph, Node, Op, TaskOp
+from standfast.machine.graphs.kinds.kind import NodeShape, source
 
 
 class NodeLife(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +68,7 @@ class _Box(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     """Its name in the picture; made here, so that no name from outside is ever taken for a word of the language."""
-    shape: Shape
+    shape: NodeShape
     lines: tuple[str, ...]
     look: str = ""
     """The status that colours it; empty without live state."""
@@ -259,12 +259,12 @@ def _all_boxes(picture: _Picture) -> Iterator[_Box]:
 def _box(node: Node, key: str, live: Live | None) -> _Box:
     undoing = None
     if node.compensation is not None:
-        undoing = _titled(node.compensation_name or f"undo {node.id}", "", live, key=f"{key}u", shape=Task.shape)
+        undoing = _titled(node.compensation_name or f"undo {node.id}", "", live, key=f"{key}u", shape=TaskOp.shape)
     box = _titled(node.id, node.op.detail, live, key=key, shape=node.op.shape)
     return msgspec.structs.replace(box, undoing=undoing)
 
 
-def _titled(title: str, detail: str, live: Live | None, *, key: str, shape: Shape) -> _Box:
+def _titled(title: str, detail: str, live: Live | None, *, key: str, shape: NodeShape) -> _Box:
     life = None if live is None else live.get(title, NodeLife())
     lines = tuple(line for line in (title, detail, _told(life)) if line.strip())
     return _Box(key=key, shape=shape, lines=lines or (" ",), look=_look(life))

@@ -17,12 +17,12 @@ from standfast.machine.graphs.graph import (
     ERROR,
     TIMEOUT,
     WITHDRAWN,
-    Call,
+    CallOp,
     Edge,
-    End,
+    EndOp,
     Graph,
-    Human,
-    Join,
+    HumanOp,
+    JoinOp,
     Node,
 )
 
@@ -70,7 +70,7 @@ def _steps(shared: Graph, own: Graph) -> _Told:
         if _RETRY in one.metadata and _RETRY in other.metadata:
             guards = (str(each.metadata[_RETRY]) for each in (one, other))
             yield from _capability(name, f"to retry {name!r}", *guards)
-        if isinstance(one.op, Human) and isinstance(other.op, Human):
+        if isinstance(one.op, HumanOp) and isinstance(other.op, HumanOp):
             yield from _four_eyes(name, one.op, other.op)
 
 
@@ -80,7 +80,7 @@ def _capability(place: str, where: str, wanted: Needed, given: Needed) -> _Told:
         yield place, f"asks for {needed_words(lacking)} {where}; ask for it here too"
 
 
-def _four_eyes(name: str, one: Human, other: Human) -> _Told:
+def _four_eyes(name: str, one: HumanOp, other: HumanOp) -> _Told:
     if other.self_approval and not one.self_approval:
         yield name, f"has `self_approval: false` in {name!r}; keep that"
     if not {*one.distinct_from} <= {*other.distinct_from} or other.distinct_approvers < one.distinct_approvers:
@@ -145,11 +145,11 @@ def _effects(graph: Graph) -> dict[tuple[str, str], Walls]:
         done = [(name, repr(name))]
         if node.op.call is not None:
             done.append((node.op.call.handler, f"the handler {node.op.call.handler!r}"))
-        if isinstance(node.op, Call):
+        if isinstance(node.op, CallOp):
             done.append((node.op.definition, f"the workflow {node.op.definition!r}"))
-        if isinstance(node.op, End) and node.op.status == "completed":
+        if isinstance(node.op, EndOp) and node.op.status == "completed":
             done.append((node.op.outcome, f"the end {node.op.outcome!r}" if node.op.outcome else "its end"))
-        if not isinstance(node.op, End) and name not in led:
+        if not isinstance(node.op, EndOp) and name not in led:
             done.append(("", "its end"))
             walls |= _asked(node, "")
         for each in done:
@@ -177,7 +177,7 @@ def _before(graph: Graph) -> dict[str, Walls]:
 def _entered(graph: Graph, found: dict[str, Walls], name: str, ways: Sequence[Edge]) -> Walls:
     passed = [found[way.source] | _asked(graph.nodes[way.source], way.on) | _words([way.capability]) for way in ways]
     op = graph.nodes[name].op
-    if isinstance(op, Join) and op.strategy == "all":
+    if isinstance(op, JoinOp) and op.strategy == "all":
         return frozenset().union(*passed)
     at_once = [_NONE] if name in {graph.entry, graph.policies.on_deadline} else []
     return frozenset.intersection(*passed, *at_once)
@@ -190,7 +190,7 @@ def _asked(node: Node, on: str) -> Walls:
     walls = set(_words(needed_names(node.capability)))
     if node.op.call is not None:
         walls |= _words(needed_names(node.op.call.capability))
-    if isinstance(node.op, Human):
+    if isinstance(node.op, HumanOp):
         walls |= set() if node.op.self_approval else {_SELF}
         walls |= {_DISTINCT} if node.op.distinct_from or node.op.distinct_approvers else set()
     return frozenset(walls)

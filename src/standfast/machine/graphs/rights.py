@@ -9,16 +9,24 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from standfast.machine.graphs.document import WINDOWS, DocumentAction, DocumentSpec, Field, Region, Transition, Window
+from standfast.machine.graphs.document import (
+    WINDOWS,
+    DocumentAction,
+    DocumentField,
+    DocumentSpec,
+    DocumentTransition,
+    Region,
+    Window,
+)
 from standfast.machine.graphs.document_checks import actions_of
-from standfast.machine.graphs.graph import REJECT, TIMEOUT, Gate, Graph, Proxy, Rest, State
+from standfast.machine.graphs.graph import REJECT, TIMEOUT, GateOp, Graph, ProxyOp, RestOp, StateOp
 from standfast.machine.graphs.index import led_to
 
 _NOWHERE = ""
 """Where a new document comes from."""
 
 
-class Fewer(NamedTuple):
+class LostRights(NamedTuple):
     """Something that takes less in the second graph than in the first."""
 
     name: str
@@ -80,7 +88,7 @@ class _Way(NamedTuple):
 
 def fewer_rights(
     before: Graph, after: Graph, slots: Collection[str], *, called: Callable[[str], str] = str
-) -> Iterator[Fewer]:
+) -> Iterator[LostRights]:
     """What callers may do to a document of the second graph that they may not do in the first one.
 
     No way of the second one leads around one of these slots of the first one. What lies in the slots themselves is not compared.
@@ -91,17 +99,17 @@ def fewer_rights(
     for way in _statuses(before, after, slots):
         if way.asks.by or way.name not in lesser:
             told = f"{way.words} leads to {way.target!r}, for which more is asked"
-            yield Fewer(way.name or way.target, told, "ask for the same on every way to it")
+            yield LostRights(way.name or way.target, told, "ask for the same on every way to it")
     yield from _actions(old, new)
     yield from _windows(before, after, called)
     yield from _regions(old.regions, new.regions)
     yield from _completed(before, after)
     yield from _fields(old.fields, new.fields, "")
     if old.on_drift == "fail" != new.on_drift:
-        yield Fewer("on_drift", "a change in a stable slot is a mistake", "keep `on_drift: fail`")
+        yield LostRights("on_drift", "a change in a stable slot is a mistake", "keep `on_drift: fail`")
     if new.self_approval and not old.self_approval:
         told = "authors must not approve their own documents"
-        yield Fewer("self_approval", told, "leave `self_approval` out")
+        yield LostRights("self_approval", told, "leave `self_approval` out")
 
 
 def _spec(graph: Graph) -> DocumentSpec:
@@ -112,7 +120,7 @@ def _spec(graph: Graph) -> DocumentSpec:
 # -- ways into a status
 
 
-def _transitions(before: DocumentSpec, after: DocumentSpec) -> Iterator[Fewer]:
+def _transitions(before: DocumentSpec, after: DocumentSpec) -> Iterator[LostRights]:
     """Transitions of the same name, wherever they lead."""
     known = {each.name: each for each in before.transitions}
     for each in after.transitions:
@@ -122,19 +130,19 @@ def _transitions(before: DocumentSpec, after: DocumentSpec) -> Iterator[Fewer]:
             )
 
 
-def _less(what: str, name: str, one: _Asks, other: _Asks) -> Iterator[Fewer]:
+def _less(what: str, name: str, one: _Asks, other: _Asks) -> Iterator[LostRights]:
     if one.is_own and not other.is_own:
         told = f"only those who created the document or asked for its transition may ask for {name!r}"
-        yield Fewer(name, told, "keep `kind: recall`")
+        yield LostRights(name, told, "keep `kind: recall`")
     elif not other._replace(policies=one.policies).is_no_less_than(one):
-        yield Fewer(name, f"{what} takes {one.capability!r}", "ask for that `permission` here too")
+        yield LostRights(name, f"{what} takes {one.capability!r}", "ask for that `permission` here too")
     elif not other.is_no_less_than(one):
-        yield Fewer(name, f"policies say who may do {name!r}", "take them over for it, and no others")
+        yield LostRights(name, f"policies say who may do {name!r}", "take them over for it, and no others")
 
 
-def _asked(spec: DocumentSpec, of: Transition | DocumentAction) -> _Asks:
+def _asked(spec: DocumentSpec, of: DocumentTransition | DocumentAction) -> _Asks:
     about = [each for each in spec.policies if of.name in each.actions]
-    is_own = isinstance(of, Transition) and of.kind == "recall"
+    is_own = isinstance(of, DocumentTransition) and of.kind == "recall"
     policies = frozenset((tuple(sorted(each.roles)), str(each.when)) for each in about)
     return _Asks(of.capability, policies, is_own=is_own)
 
@@ -227,8 +235,8 @@ def _before(graph: Graph, slots: Iterable[Region], status: str, transition: str)
     return frozenset(
         name
         for name, entry, exit_ in ends
-        if isinstance(entry, State)
-        and isinstance(exit_, Gate)
+        if isinstance(entry, StateOp)
+        and isinstance(exit_, GateOp)
         and (entry.status, exit_.transition) == (status, transition)
     )
 
@@ -239,13 +247,13 @@ def _ways_of_edges(graph: Graph, spec: DocumentSpec, guarding: Iterable[Region])
     transitions = {each.name: each for each in spec.transitions}
     for edge in graph.edges:
         source, to = graph.nodes[edge.source], graph.nodes[edge.target].op
-        if edge.on == REJECT and isinstance(source.op, Gate) and isinstance(to, State):
+        if edge.on == REJECT and isinstance(source.op, GateOp) and isinstance(to, StateOp):
             name = source.op.transition
             for status in transitions[name].sources:
                 yield _Way(status, to.status, _Asks(by="rejection"), name)
-        elif edge.on == TIMEOUT and isinstance(source.op, State):
-            gate = graph.nodes[exits[to.slot]].op if isinstance(to, Proxy) else to
-            if isinstance(gate, Gate):
+        elif edge.on == TIMEOUT and isinstance(source.op, StateOp):
+            gate = graph.nodes[exits[to.slot]].op if isinstance(to, ProxyOp) else to
+            if isinstance(gate, GateOp):
                 slot = _before(graph, guarding, source.op.status, gate.transition)
                 asks = _Asks(by="timeout", after_ms=source.timeout_ms or 0, slots=slot)
                 yield _Way(source.op.status, transitions[gate.transition].target, asks, gate.transition)
@@ -254,7 +262,7 @@ def _ways_of_edges(graph: Graph, spec: DocumentSpec, guarding: Iterable[Region])
 # -- what is done to a document
 
 
-def _actions(before: DocumentSpec, after: DocumentSpec) -> Iterator[Fewer]:
+def _actions(before: DocumentSpec, after: DocumentSpec) -> Iterator[LostRights]:
     """One that does what none does in the first graph takes what editing takes there. An amendment is an edit where no action is declared for it."""
     known, own = actions_of(before), actions_of(after)
     for name in sorted({*known, *own}):
@@ -268,9 +276,9 @@ def _actions(before: DocumentSpec, after: DocumentSpec) -> Iterator[Fewer]:
             yield from _less(f"the action {name!r}", name, _asked(before, known[base]), _asked(after, other))
         if does_more and not _does_no_more(other, edit):
             told = f"no action changes all that {name!r} changes here"
-            yield Fewer(name, told, "take over its `payload`, `handler` and `creates`, or leave it out")
+            yield LostRights(name, told, "take over its `payload`, `handler` and `creates`, or leave it out")
         if other.workflow_allowed and not one.workflow_allowed:
-            yield Fewer(name, f"the workflow may not do {name!r}", "leave `workflow_allowed` out")
+            yield LostRights(name, f"the workflow may not do {name!r}", "leave `workflow_allowed` out")
 
 
 def _does_no_more(action: DocumentAction, than: DocumentAction) -> bool:
@@ -280,69 +288,71 @@ def _does_no_more(action: DocumentAction, than: DocumentAction) -> bool:
     return action.creates == than.creates and (is_any or is_same)
 
 
-def _windows(before: Graph, after: Graph, called: Callable[[str], str]) -> Iterator[Fewer]:
+def _windows(before: Graph, after: Graph, called: Callable[[str], str]) -> Iterator[LostRights]:
     """Those of statuses, gates and steps."""
     old, new, remedy = _spec(before), _spec(after), "make its `window` at least as strict"
     for status, window in old.states.items():
         if _is_looser(new.states.get(status, window), window):
-            yield Fewer(status, f"documents that are {status!r} are {window}", remedy)
+            yield LostRights(status, f"documents that are {status!r} are {window}", remedy)
     for name, window in old.windows.items():
-        is_step = not isinstance(before.nodes[name].op, State | Proxy)
+        is_step = not isinstance(before.nodes[name].op, StateOp | ProxyOp)
         if is_step and _is_looser(new.windows.get(called(name), window), window):
-            yield Fewer(name, f"documents at {name!r} are {window}", remedy)
+            yield LostRights(name, f"documents at {name!r} are {window}", remedy)
 
 
 def _is_looser(window: Window, than: Window) -> bool:
     return WINDOWS.index(window) < WINDOWS.index(than)
 
 
-def _regions(before: Iterable[Region], after: Iterable[Region]) -> Iterator[Fewer]:
+def _regions(before: Iterable[Region], after: Iterable[Region]) -> Iterator[LostRights]:
     """What an edit, or a rejection, does in the slots of both."""
     known = {each.id: each for each in after}
     for one in before:
         other = known.get(one.id, one)
         if _is_looser(other.window, one.window):
-            yield Fewer(one.id, f"the slot {one.id!r} is {one.window}", "make its `window` at least as strict")
+            yield LostRights(one.id, f"the slot {one.id!r} is {one.window}", "make its `window` at least as strict")
         for told, is_kept in (
             ("stable: true", other.stable or not one.stable),
             ("on_edit: restart", other.on_edit == "restart" or one.on_edit == "keep"),
             ("on_reject: compensate", other.on_reject == "compensate" or one.on_reject == "keep"),
         ):
             if not is_kept:
-                yield Fewer(one.id, f"the slot {one.id!r} has `{told}`", "keep that")
+                yield LostRights(one.id, f"the slot {one.id!r} has `{told}`", "keep that")
 
 
-def _completed(before: Graph, after: Graph) -> Iterator[Fewer]:
+def _completed(before: Graph, after: Graph) -> Iterator[LostRights]:
     """Statuses that end a round only in the second graph: an amendment is in force there before it was so in the first one."""
     for status in sorted(_completing(after) - _completing(before) - {*_spec(after).terminal}):
-        yield Fewer(status, f"no round of work is over at {status!r}", "give it `completes: false`")
+        yield LostRights(status, f"no round of work is over at {status!r}", "give it `completes: false`")
 
 
 def _completing(graph: Graph) -> set[str]:
-    ends = [graph.nodes[each.source].op for each in graph.edges if isinstance(graph.nodes[each.target].op, Rest)]
-    return {each.status for each in ends if isinstance(each, State)}
+    ends = [graph.nodes[each.source].op for each in graph.edges if isinstance(graph.nodes[each.target].op, RestOp)]
+    return {each.status for each in ends if isinstance(each, StateOp)}
 
 
-def _fields(before: Mapping[str, Field], after: Mapping[str, Field], within: str) -> Iterator[Fewer]:
+def _fields(
+    before: Mapping[str, DocumentField], after: Mapping[str, DocumentField], within: str
+) -> Iterator[LostRights]:
     for name, one in before.items():
         other, place = after.get(name), f"{within}{name}"
         if other is None:
             continue
         if one.sensitive and not other.sensitive:
-            yield Fewer(place, f"the field {place!r} is `sensitive`", "keep that")
+            yield LostRights(place, f"the field {place!r} is `sensitive`", "keep that")
         if one.visible_to and not (other.visible_to and set(other.visible_to) <= set(one.visible_to)):
             told = f"the field {place!r} is visible to {', '.join(one.visible_to)}"
-            yield Fewer(place, told, "keep `visible_to`")
+            yield LostRights(place, told, "keep `visible_to`")
         if one.system != other.system:
             told = f"the field {place!r} is {'' if one.system else 'not '}among the `system_fields`"
-            yield Fewer(place, told, "keep that")
+            yield LostRights(place, told, "keep that")
         if formula_of(one) != formula_of(other):
-            yield Fewer(place, f"the field {place!r} is computed in another way, or not at all", "keep that")
+            yield LostRights(place, f"the field {place!r} is computed in another way, or not at all", "keep that")
         yield from _fields(one.fields, other.fields, f"{place}.")
         if one.items is not None and other.items is not None:
             yield from _fields({"items": one.items}, {"items": other.items}, f"{place}.")
 
 
-def formula_of(field: Field | None) -> tuple[object, ...]:
+def formula_of(field: DocumentField | None) -> tuple[object, ...]:
     """How a field is computed, so that it can be compared; empty if it is not."""
     return () if field is None or field.formula is None else (repr(field.formula), repr(field.times), field.per)

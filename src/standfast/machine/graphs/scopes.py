@@ -10,7 +10,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from standfast.errors import Diagnostic
-from standfast.machine.graphs.graph import BRANCH, Edge, End, Graph, Join, Node, Split
+from standfast.machine.graphs.graph import BRANCH, Edge, EndOp, Graph, JoinOp, Node, SplitOp
 
 LONGEST_CIRCLE = 8
 """How many steps of a circle a message lists."""
@@ -23,7 +23,7 @@ Out = defaultdict[str, list[Edge]]
 """The edges that lead on from each node."""
 
 
-class Draft:
+class GraphDraft:
     """Nodes and edges that may be wrong, indexed once."""
 
     def __init__(self, nodes: Sequence[Node], edges: Sequence[Edge], entry: str, *, on_deadline: str = "") -> None:
@@ -39,13 +39,13 @@ class Draft:
         self.beginnings = [entry, on_deadline] if on_deadline else [entry]
         """Where a run begins, and where it goes to when its time is over."""
 
-    def split_of(self, op: Join) -> str | None:
+    def split_of(self, op: JoinOp) -> str | None:
         """The split whose branches meet at a join; None if what it names is no split."""
         node = self.nodes.get(op.split)
-        return op.split if node is not None and isinstance(node.op, Split) else None
+        return op.split if node is not None and isinstance(node.op, SplitOp) else None
 
 
-def check_flow(draft: Draft, *, may_loop: bool) -> Iterator[Diagnostic]:
+def check_flow(draft: GraphDraft, *, may_loop: bool) -> Iterator[Diagnostic]:
     """Everything that is wrong with the ways of tokens."""
     scopes, crossings = _scopes(draft)
     yield from crossings
@@ -58,14 +58,14 @@ def check_flow(draft: Draft, *, may_loop: bool) -> Iterator[Diagnostic]:
 
 def outside_of_branches(graph: Graph) -> frozenset[str]:
     """The nodes of a sound graph that belong to no branch."""
-    scopes, _ = _scopes(Draft(list(graph.nodes.values()), graph.edges, graph.entry))
+    scopes, _ = _scopes(GraphDraft(list(graph.nodes.values()), graph.edges, graph.entry))
     return frozenset(name for name, scope in scopes.items() if scope is None)
 
 
 # -- branches
 
 
-def _scopes(draft: Draft) -> tuple[Scopes, list[Diagnostic]]:
+def _scopes(draft: GraphDraft) -> tuple[Scopes, list[Diagnostic]]:
     """The scope of each node, and the ways that break the order of scopes.
 
     A token knows only the split that made it. So one that comes to a join must come from this join's split, and a node cannot
@@ -81,16 +81,16 @@ def _scopes(draft: Draft) -> tuple[Scopes, list[Diagnostic]]:
     while arrivals:
         name, scope, source = arrivals.popleft()
         op = draft.nodes[name].op
-        split = draft.split_of(op) if isinstance(op, Join) else None
+        split = draft.split_of(op) if isinstance(op, JoinOp) else None
         if split is not None and scope != split:
             found.append(_not_of_split(name, split, _way(source, scope)))
         elif name not in scopes:
             scopes[name], before[name] = scope, source
             behind = scope if split is None else scopes[split]
             for edge in out[name]:
-                is_branch = isinstance(op, Split) and edge.on == BRANCH
+                is_branch = isinstance(op, SplitOp) and edge.on == BRANCH
                 arrivals.append((edge.target, name if is_branch else behind, name))
-        elif scope != scopes[name] and not isinstance(op, End):
+        elif scope != scopes[name] and not isinstance(op, EndOp):
             found.append(_mixed(name, _way(before[name], scopes[name]), _way(source, scope)))
     return scopes, found
 
@@ -111,18 +111,18 @@ def _way(source: str, scope: str | None) -> str:
     return f"{start} ({place})"
 
 
-def _items(draft: Draft, scopes: Mapping[str, str | None]) -> Iterator[Diagnostic]:
+def _items(draft: GraphDraft, scopes: Mapping[str, str | None]) -> Iterator[Diagnostic]:
     """Items that would hide something else of the same name, in a walk from the outer lists to the inner ones."""
     inner: defaultdict[str | None, list[str]] = defaultdict(list)
     for name, scope in scopes.items():
-        if isinstance(draft.nodes[name].op, Split):
+        if isinstance(draft.nodes[name].op, SplitOp):
             inner[scope].append(name)
     above: Counter[str] = Counter()
     pending = [(name, True) for name in inner[None]]
     while pending:
         name, is_entered = pending.pop()
         op = draft.nodes[name].op
-        assert isinstance(op, Split)
+        assert isinstance(op, SplitOp)
         if is_entered:
             pending.append((name, False))
             pending += [(each, True) for each in inner[name]]
@@ -135,11 +135,11 @@ def _items(draft: Draft, scopes: Mapping[str, str | None]) -> Iterator[Diagnosti
         above[op.item] += 1 if is_entered else -1
 
 
-def _nested(draft: Draft, scopes: Mapping[str, str | None]) -> Iterator[Diagnostic]:
+def _nested(draft: GraphDraft, scopes: Mapping[str, str | None]) -> Iterator[Diagnostic]:
     """Forks so deep inside of others that nobody has written them; every level makes the names of tokens longer."""
     depths: dict[str | None, int] = {None: 0}
     for name, scope in scopes.items():  # A fork is met before what lies in its branches.
-        if isinstance(draft.nodes[name].op, Split):
+        if isinstance(draft.nodes[name].op, SplitOp):
             depths[name] = depths[scope] + 1
             if depths[name] == DEEPEST_FORKS + 1:
                 remedy = "call another workflow for the inner ones"
@@ -149,7 +149,7 @@ def _nested(draft: Draft, scopes: Mapping[str, str | None]) -> Iterator[Diagnost
 # -- ways
 
 
-def _reachable(draft: Draft) -> Iterator[Diagnostic]:
+def _reachable(draft: GraphDraft) -> Iterator[Diagnostic]:
     if draft.entry not in draft.names or any(edge.target not in draft.names for edge in draft.edges):
         return  # A wrong name cuts off all that lies behind it; to list that would hide the cause.
     out = _out(draft.edges)
@@ -163,7 +163,7 @@ def _reachable(draft: Draft) -> Iterator[Diagnostic]:
         yield Diagnostic("unreachable", f"no way leads to {name!r}; connect it or remove it", name)
 
 
-def _cycles(draft: Draft) -> Iterator[Diagnostic]:
+def _cycles(draft: GraphDraft) -> Iterator[Diagnostic]:
     """One finding for each knot of steps that lead back to themselves, with a shortest circle of it."""
     for names in circles([edge for edge in draft.sure if not edge.rework]):
         steps = [repr(name) for name in names]

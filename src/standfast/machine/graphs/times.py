@@ -47,7 +47,7 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
             yield from time_findings(node, "escalate", what, self.timeout_ms, low=1)
 
 
-class Times(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class TaskTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """When what happens to a question that nobody has answered; all of it counts from when it was asked."""
 
     due_ms: int | None = None

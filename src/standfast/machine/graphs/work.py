@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class RetryRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """How often work is called, and how long to wait in between."""
 
     max_calls: int = 3
@@ -21,12 +21,12 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     """Whether the definition says nothing of it: then the engine's setting `retry` counts, and not these values."""
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class HandlerCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A call of a handler."""
 
     handler: str
     """Name under which a worker has it."""
-    retry: Retry = Retry()
+    retry: RetryRule = RetryRule()
     once: bool = False
     """At most once: never called again, not even after a crash."""
     transactional: bool = False

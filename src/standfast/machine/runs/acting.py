@@ -10,7 +10,7 @@ from standfast.kernel.actor import SYSTEM, Actor, late_text
 from standfast.kernel.facts import SERVICES_FACT, PersonFact, RightsFact, person_fact, rights_fact
 from standfast.machine.runs.document import Intent
 from standfast.machine.runs.events import TransitionRequested
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of
 
 AS_SYSTEM = "system"
@@ -28,7 +28,7 @@ class Present(NamedTuple):
     """The version of the directory by which this was judged; 0 if it was not asked."""
 
 
-def acting(turn: Turn, run_as: str) -> Actor:
+def acting(turn: DecisionBuilder, run_as: str) -> Actor:
     """As whom a step acts: whoever asked for the transition, the engine, or a service account, whose step its publishers have allowed."""
     if run_as == AS_SYSTEM:
         return SYSTEM
@@ -38,7 +38,7 @@ def acting(turn: Turn, run_as: str) -> Actor:
     return turn.moment.actor if intent is None else intent.actor
 
 
-def principal(turn: Turn, run_as: str) -> str:
+def principal(turn: DecisionBuilder, run_as: str) -> str:
     """On whose behalf a step acts: a lent name does so for whoever asked for the transition, and for whom they did."""
     cause = acting(turn, "")
     if cause.on_behalf_of or not run_as:
@@ -46,7 +46,7 @@ def principal(turn: Turn, run_as: str) -> str:
     return "" if cause.kind == "system" else cause.id
 
 
-def present(turn: Turn, run_as: str) -> Present:
+def present(turn: DecisionBuilder, run_as: str) -> Present:
     """Returns as whom a step acts, with the rights of this commit. Rights that were lost since the transition was asked for do not count."""
     actor, intent = acting(turn, run_as), document_of(turn.state).intent
     if actor.kind == "system":
@@ -66,7 +66,7 @@ def present(turn: Turn, run_as: str) -> Present:
     return Present(now, is_elsewhere=found.is_elsewhere, version=fact.version)
 
 
-def _is_here(turn: Turn, intent: Intent, asked: Actor) -> bool:
+def _is_here(turn: DecisionBuilder, intent: Intent, asked: Actor) -> bool:
     """Whether whoever asked for the transition asks for it by this very command: their rights are those of this commit."""
     actor = turn.moment.actor
     if actor.id != intent.by or actor.kind != intent.kind:
@@ -75,7 +75,7 @@ def _is_here(turn: Turn, intent: Intent, asked: Actor) -> bool:
     return asked == bare
 
 
-def _by_name(turn: Turn, actor: Actor) -> Present:
+def _by_name(turn: DecisionBuilder, actor: Actor) -> Present:
     """Somebody whose request was not kept: their rights are those of then, unless they are deactivated."""
     fact = turn.fact(person_fact(actor.id))
     assert isinstance(fact.value, PersonFact)
@@ -83,7 +83,7 @@ def _by_name(turn: Turn, actor: Actor) -> Present:
     return Present(actor, told, is_elsewhere=fact.value.is_elsewhere, version=fact.version)
 
 
-def _account(turn: Turn, actor: Actor) -> Present:
+def _account(turn: DecisionBuilder, actor: Actor) -> Present:
     """A service account acts unless it is deactivated, or the directory has service accounts and does not have this one."""
     fact = turn.fact(person_fact(actor.id))
     assert isinstance(fact.value, PersonFact)
@@ -97,7 +97,7 @@ def _account(turn: Turn, actor: Actor) -> Present:
     return Present(actor, version=fact.version)
 
 
-def take_over(turn: Turn) -> None:
+def take_over(turn: DecisionBuilder) -> None:
     """Have the way of the document gone in the name of whoever acts now: they may do what was denied to whoever asked for it."""
     intent, actor = document_of(turn.state).intent, turn.moment.actor
     turn.emit(

@@ -6,21 +6,21 @@ from typing import Final
 
 from standfast.errors import ExpressionError
 from standfast.expressions import Expression
-from standfast.expressions.reasons import Reason
-from standfast.machine.graphs.graph import Action, Node
+from standfast.expressions.reasons import ExpressionErrorCode
+from standfast.machine.graphs.graph import ActionOp, Node
 from standfast.machine.graphs.kinds.action import TARGET
 from standfast.machine.runs.acting import acting, principal
-from standfast.machine.runs.namespaces import Asked, namespaces_of
+from standfast.machine.runs.namespaces import ScopeQuery, namespaces_of
 from standfast.machine.runs.plain import plain
 from standfast.machine.runs.state import Data, Executed
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of
 
 ID: Final = "id"
 """Where a step that was done to another document has told which one."""
 
 
-def target_of(turn: Turn, asked: Data, node: str) -> str:
+def target_of(turn: DecisionBuilder, asked: Data, node: str) -> str:
     """The id of the other document that an action is done to; empty if it makes one. ExpressionError if it cannot be told."""
     expression = turn.routes.formula(node, TARGET)
     if expression is None:
@@ -33,12 +33,12 @@ def target_of(turn: Turn, asked: Data, node: str) -> str:
 
 def _not_an_id(expression: Expression, given: object) -> ExpressionError:
     told = f"the target is the id of a document, a text, and not {given!r:.200}"
-    return ExpressionError(told, reason=Reason.MISSING_VALUE, source=expression.source)
+    return ExpressionError(told, reason=ExpressionErrorCode.MISSING_VALUE, source=expression.source)
 
 
-def action_input(turn: Turn, asked: Data, node: Node) -> Data:
+def action_input(turn: DecisionBuilder, asked: Data, node: Node) -> Data:
     """What an action is carried out with; what cannot be told any more is null."""
-    assert isinstance(node.op, Action)
+    assert isinstance(node.op, ActionOp)
     payload = {name: plain(_value(each, asked)) for name, each in turn.routes.payload(node.id).items()}
     if not node.op.of:
         document = document_of(turn.state)
@@ -50,10 +50,10 @@ def action_input(turn: Turn, asked: Data, node: Node) -> Data:
     return _elsewhere(turn, node, node.op.action, target=target, payload=payload)
 
 
-def undo_input(turn: Turn, node: Node, executed: Executed) -> Data:
+def undo_input(turn: DecisionBuilder, node: Node, executed: Executed) -> Data:
     """What an action is taken back with: the same again, for the action that takes it back."""
-    assert isinstance(node.op, Action)
-    asked = Asked(turn.moment, turn.state, node.id, executed.input or {})
+    assert isinstance(node.op, ActionOp)
+    asked = ScopeQuery(turn.moment, turn.state, node.id, executed.input or {})
     given = action_input(turn, namespaces_of(turn.routes.graph.kind).values(asked), node)
     if not node.op.of:
         return given
@@ -63,8 +63,8 @@ def undo_input(turn: Turn, node: Node, executed: Executed) -> Data:
     return _elsewhere(turn, node, node.op.undo, target=str(done.get(ID, "")), payload=payload)
 
 
-def _elsewhere(turn: Turn, node: Node, action: str, *, target: str, payload: Data) -> Data:
-    assert isinstance(node.op, Action)
+def _elsewhere(turn: DecisionBuilder, node: Node, action: str, *, target: str, payload: Data) -> Data:
+    assert isinstance(node.op, ActionOp)
     actor, document = acting(turn, node.run_as), document_of(turn.state)
     taken_back: Data = {"undo": node.op.undo} if node.op.undo and action == node.op.action else {}
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import commands as c
 from standfast.machine.runs import repair_commands as r
@@ -16,9 +16,9 @@ from standfast.machine.runs.candidates import question_of
 from standfast.machine.runs.events import ActNoted
 from standfast.machine.runs.patches import fingerprint
 from standfast.machine.runs.question import shown
-from standfast.machine.runs.state import Data, State
+from standfast.machine.runs.state import Data, RunState
 from standfast.machine.runs.status import status_of
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 NOTED: Final[dict[type[object], str]] = {
     c.PauseWorkflow: "pause",
@@ -44,7 +44,7 @@ NOTED: Final[dict[type[object], str]] = {
 """What is noted of a document, by the command. The others leave a line of their own: decisions, changes, transitions, and what ends a branch or takes a question back."""
 
 
-def is_noted(turn: Turn, command: c.Command) -> bool:
+def is_noted(turn: DecisionBuilder, command: c.Command) -> bool:
     """Tell whether a command acts on a document and leaves no other line in its audit.
 
     The engine's own commands are not noted. A call that names no actor is, if it gives a reason.
@@ -61,7 +61,7 @@ class Facing(NamedTuple):
     facts: Data
 
 
-def note(turn: Turn, command: c.Command, faced: Facing) -> None:
+def note(turn: DecisionBuilder, command: c.Command, faced: Facing) -> None:
     """Note what somebody did, and what is different since."""
     before = faced.facts
     actor, after = turn.moment.actor, facts_of(turn.routes, turn.state, step_of(command), _names(command))
@@ -80,7 +80,7 @@ def note(turn: Turn, command: c.Command, faced: Facing) -> None:
     )
 
 
-def faced_by(turn: Turn, command: c.Command) -> Facing:
+def faced_by(turn: DecisionBuilder, command: c.Command) -> Facing:
     """What a command is about, and what is so of it."""
     state, number = turn.state, step_of(command)
     step = state.open.get(number) or state.dead.get(number) or state.frozen.get(number)
@@ -97,7 +97,7 @@ def _names(command: object) -> list[str]:
     return sorted(command.patch) if isinstance(command, r.ChangeData) else []
 
 
-def facts_of(routes: GraphIndex, state: State, number: int = 0, names: list[str] | None = None) -> Data:
+def facts_of(routes: GraphIndex, state: RunState, number: int = 0, names: list[str] | None = None) -> Data:
     """What an auditor would ask of a run: how it stands, and, of a step, whether it is open, who is asked, and who has taken it."""
     status = status_of(routes, state)
     found: Data = {
@@ -113,7 +113,7 @@ def facts_of(routes: GraphIndex, state: State, number: int = 0, names: list[str]
     found["step"] = "ended" if step is None else "open" if number in state.open else "given up"
     if step is not None and step.effect is not None:
         found["call"] = step.effect
-    if step is None or step.of is not None or not isinstance(routes.node(step.node).op, Human):
+    if step is None or step.of is not None or not isinstance(routes.node(step.node).op, HumanOp):
         return found
     question = question_of(routes, state, step)
     found["asked"] = [shown(seat.person) for _, seat in question.asked if seat.is_free]

@@ -21,10 +21,10 @@ from standfast.machine.runs.pauses import REPEATED, is_halted, is_repeated
 from standfast.machine.runs.refusals import Refusal, already_terminal, refused
 from standfast.machine.runs.repair_commands import ForkWorkflow, Repair
 from standfast.machine.runs.rollback import is_awaited, stopped, work_of
-from standfast.machine.runs.state import Data, State
+from standfast.machine.runs.state import Data, RunState
 from standfast.machine.runs.tasks import ADD_APPROVER, ESCALATE, REASSIGN, TASK_COMMANDS, WITHDRAW
 from standfast.machine.runs.transitions import ended
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.votes import repeated_outcome
 
 REPAIRS: tuple[type[Repair], ...] = get_args(Repair)
@@ -57,7 +57,7 @@ OPERATIONS = (
 """What people ask for: they are told that the run has ended. The others are late answers of the run's own work."""
 
 
-def refusal_of(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer | None:
+def refusal_of(routes: GraphIndex, state: RunState, command: c.Command, moment: Moment) -> Answer | None:
     """The answer to a command that the run does not go on from."""
     if isinstance(command, _STARTS):
         barred = start_refusal(routes.graph, moment.actor)
@@ -77,7 +77,7 @@ def refusal_of(routes: GraphIndex, state: State, command: c.Command, moment: Mom
     return _after_end(routes, state, command, moment)
 
 
-def _to_question(state: State, command: c.AnswerStep | c.TaskCommand, moment: Moment) -> Answer | None:
+def _to_question(state: RunState, command: c.AnswerStep | c.TaskCommand, moment: Moment) -> Answer | None:
     """The answer to what is done to a question that is answered. Whoever has no part in it learns nothing of it."""
     if not _is_concerned(state, command.step, moment.actor):
         told = f"{moment.actor.id!r} may not do this to step {command.step}: that is for those who are asked there"
@@ -87,7 +87,7 @@ def _to_question(state: State, command: c.AnswerStep | c.TaskCommand, moment: Mo
     return None
 
 
-def _is_concerned(state: State, number: int, actor: Actor) -> bool:
+def _is_concerned(state: RunState, number: int, actor: Actor) -> bool:
     """Whether an actor may learn how a question stands. Of one that is open the question itself says who may do what."""
     if (
         number in state.open
@@ -107,27 +107,27 @@ def _is_concerned(state: State, number: int, actor: Actor) -> bool:
     return any(map(partial(was_asked, actor), asked))
 
 
-def _after_end(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer:
+def _after_end(routes: GraphIndex, state: RunState, command: c.Command, moment: Moment) -> Answer:
     """The answer to a command that comes when the run has ended."""
     if isinstance(command, c.CompleteStep | c.FailStep | c.TakeEvents):
-        return _late_end(Turn(routes, state, moment, kind_of), command)
+        return _late_end(DecisionBuilder(routes, state, moment, kind_of), command)
     if isinstance(command, c.CancelWorkflow | c.AbortWorkflow) and command.by_parent:
         return LATE
     return already_terminal(state.status) if isinstance(command, OPERATIONS) else LATE
 
 
-def _unseen(state: State, moment: Moment) -> Rejection:
+def _unseen(state: RunState, moment: Moment) -> Rejection:
     """Why nothing can be asked of a run that is not there, or by somebody who has seen another state of it than this one."""
     if state.status == "new":
         return refused(Refusal.NOT_STARTED, "there is no such workflow")
     return refused(Refusal.OUTDATED, f"it has {moment.version} events by now; look at it again, and say so")
 
 
-def _without_document(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Rejection | None:
+def _without_document(routes: GraphIndex, state: RunState, command: c.Command, moment: Moment) -> Rejection | None:
     """Why nothing can be asked of a document that is not there, or whose life is over."""
     if state.document is None:
         return refused(Refusal.NO_DOCUMENT, f"{routes.graph.name!r} manages no documents; ask this of a document")
-    return ended(Turn(routes, state, moment, kind_of), command) if state.is_terminal else None
+    return ended(DecisionBuilder(routes, state, moment, kind_of), command) if state.is_terminal else None
 
 
 def _started_before(moment: Moment) -> Rejection:
@@ -136,7 +136,7 @@ def _started_before(moment: Moment) -> Rejection:
     return refused(Refusal.ALREADY_STARTED, told)
 
 
-def _frees(state: State, command: c.Command) -> bool:
+def _frees(state: RunState, command: c.Command) -> bool:
     """Whether a run goes on that has halted because something could not be undone: a child is, or an operator goes on without it."""
     if isinstance(command, c.ResumeWorkflow):
         return is_halted(state)
@@ -146,7 +146,7 @@ def _frees(state: State, command: c.Command) -> bool:
     return executed is not None and bool(executed.not_undone)
 
 
-def _late_end(turn: Turn, command: c.CompleteStep | c.FailStep | c.TakeEvents) -> Answer:
+def _late_end(turn: DecisionBuilder, command: c.CompleteStep | c.FailStep | c.TakeEvents) -> Answer:
     """A call that was under way when the run ended has come back: it counts, and nothing follows from it. Events go to others."""
     if isinstance(command, c.TakeEvents):
         return decline(turn, command)
@@ -164,7 +164,7 @@ def _late_end(turn: Turn, command: c.CompleteStep | c.FailStep | c.TakeEvents) -
     return turn.decision()
 
 
-def _answered_before(state: State, command: c.AnswerStep, moment: Moment) -> Answer:
+def _answered_before(state: RunState, command: c.AnswerStep, moment: Moment) -> Answer:
     """What a second answer to the same question comes to: the same one by the same actor is no news, and the first one stands."""
     known = state.decided[command.step]
     given = (repeated_outcome(known, command), moment.actor.id, command.data, command.document_version)

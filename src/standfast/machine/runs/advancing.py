@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from standfast.kernel.decision import Answer, Rejection
 from standfast.kernel.moment import Moment
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.asking import NO_APPROVER
 from standfast.machine.runs.commands import AdvanceProcess, AnswerStep
@@ -14,22 +14,22 @@ from standfast.machine.runs.entitlement import decider_refusal
 from standfast.machine.runs.nodes import kind_of
 from standfast.machine.runs.refusals import Refusal, refused
 from standfast.machine.runs.repair import AGAIN, may_be_repeated
-from standfast.machine.runs.state import State, Step
+from standfast.machine.runs.state import RunState, StepState
 from standfast.machine.runs.status import status_of
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
-Answering = Callable[[Turn, AnswerStep], Answer | None]
+Answering = Callable[[DecisionBuilder, AnswerStep], Answer | None]
 """What becomes of an answer to a step."""
 
 
-def inactive(routes: GraphIndex, state: State, command: AdvanceProcess, moment: Moment) -> Rejection | None:
+def inactive(routes: GraphIndex, state: RunState, command: AdvanceProcess, moment: Moment) -> Rejection | None:
     """Why a run cannot be advanced at all: the caller sees no process there, or it is not active."""
     if routes.graph.kind != "process" or command.partition not in {None, moment.partition}:
         return refused(Refusal.NOT_STARTED, "there is no such process")
     status = status_of(routes, state)
     if status.word == "running":
         return None
-    if status.word == "paused" and is_undecided(state) and _can_decide(Turn(routes, state, moment, kind_of)):
+    if status.word == "paused" and is_undecided(state) and _can_decide(DecisionBuilder(routes, state, moment, kind_of)):
         return None
     if status.word == "paused":
         return refused(Refusal.NOT_ACTIVE, "the instance is suspended; resume it first")
@@ -37,24 +37,24 @@ def inactive(routes: GraphIndex, state: State, command: AdvanceProcess, moment: 
     return refused(Refusal.NOT_ACTIVE, f"the instance is {word}; it has ended")
 
 
-def is_undecided(state: State) -> bool:
+def is_undecided(state: RunState) -> bool:
     """Whether a run is suspended for one thing alone: when it was looked, nobody could decide its question. Whoever can by now decides it."""
     return state.status == "paused" and state.pause is None and state.reason == NO_APPROVER
 
 
-def _can_decide(turn: Turn) -> bool:
+def _can_decide(turn: DecisionBuilder) -> bool:
     step = next(iter(turn.state.open.values()), None)
-    is_asking = step is not None and isinstance(turn.routes.node(step.node).op, Human)
+    is_asking = step is not None and isinstance(turn.routes.node(step.node).op, HumanOp)
     return step is not None and is_asking and decider_refusal(turn, step) is None
 
 
-def advance(turn: Turn, command: AdvanceProcess, *, answer: Answering) -> Answer | None:
+def advance(turn: DecisionBuilder, command: AdvanceProcess, *, answer: Answering) -> Answer | None:
     """Refused in this order: the actor is not asked, it was changed since, no transition leads on; and then as any answer is.
 
     Whoever is not asked learns nothing of versions.
     """
     step = next(iter(turn.state.open.values()), None)
-    is_asking = step is not None and isinstance(turn.routes.node(step.node).op, Human)
+    is_asking = step is not None and isinstance(turn.routes.node(step.node).op, HumanOp)
     if command.expected is not None:
         barred = _outdated(turn, command.expected, step if is_asking else None)
         if barred is not None:
@@ -66,7 +66,7 @@ def advance(turn: Turn, command: AdvanceProcess, *, answer: Answering) -> Answer
     return answer(turn, given)
 
 
-def _outdated(turn: Turn, expected: int, asking: Step | None) -> Rejection | None:
+def _outdated(turn: DecisionBuilder, expected: int, asking: StepState | None) -> Rejection | None:
     barred = None if asking is None else decider_refusal(turn, asking)
     if barred is not None or expected == turn.moment.commits:
         return barred
@@ -74,6 +74,6 @@ def _outdated(turn: Turn, expected: int, asking: Step | None) -> Rejection | Non
     return refused(Refusal.VERSION_CONFLICT, told)
 
 
-def _may_repeat(turn: Turn, step: Step, event: str) -> bool:
+def _may_repeat(turn: DecisionBuilder, step: StepState, event: str) -> bool:
     """Whether an event has the call of a step made again."""
     return event == AGAIN and step.effect is not None and may_be_repeated(turn.routes, turn.routes.node(step.node))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from standfast.machine.graphs.asks import VOTES, Agree, Vote
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.runs.question import Question
 
 Verdict = Literal["for", "against"]
@@ -44,18 +44,18 @@ def reason_against(votes: Sequence[tuple[int, Vote | None]]) -> str:
     return ALL_ABSTAINED if given == {"abstained"} else OUT_OF_REACH
 
 
-def votes_of(op: Human, question: Question) -> Iterator[tuple[int, Vote | None]]:
+def votes_of(op: HumanOp, question: Question) -> Iterator[tuple[int, Vote | None]]:
     """What those who are asked have said so far, with their weights."""
     for _, seat in question.counted:
         yield seat.person.weight, None if seat.given is None else vote_of(op, seat.given.outcome)
 
 
-def vote_of(op: Human, outcome: str) -> Vote | None:
+def vote_of(op: HumanOp, outcome: str) -> Vote | None:
     """What an outcome counts as; None if it ends the question by itself."""
     return next((vote for vote in VOTES if op.outcome_for(vote) == outcome), None)
 
 
-def is_within_reach(op: Human, question: Question) -> bool:
+def is_within_reach(op: HumanOp, question: Question) -> bool:
     """Whether those can agree who are asked and can decide. Where all have to who could decide when they were asked, a place that is lost has to be taken."""
     if not question.lost:
         return not is_beyond_reach(op, question)
@@ -68,6 +68,6 @@ def is_within_reach(op: Human, question: Question) -> bool:
     return is_extra or (question.agree != "all" and verdict(votes, question.agree, question.least) != "against")
 
 
-def is_beyond_reach(op: Human, question: Question) -> bool:
+def is_beyond_reach(op: HumanOp, question: Question) -> bool:
     """Whether those who are asked cannot agree any more, whatever they say."""
     return verdict([*votes_of(op, question)], question.agree, question.least) == "against"

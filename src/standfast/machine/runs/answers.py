@@ -9,7 +9,7 @@ import msgspec
 
 from standfast.kernel.decision import Rejection
 from standfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
-from standfast.machine.graphs.graph import Human, WaitEvent, WaitEvents
+from standfast.machine.graphs.graph import HumanOp, WaitEventOp, WaitEventsOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.events import StepAnswered
 from standfast.machine.runs.question import by_approver
@@ -77,20 +77,20 @@ def decision_of(event: StepAnswered) -> Data:
 def answer_found(routes: GraphIndex, node: str, event: StepAnswered) -> Data:
     """What the answer to a question does to the data: all that was answered, or what was given with it and who gave it."""
     op = routes.node(node).op
-    if not isinstance(op, Human) or not op.lays_over:
+    if not isinstance(op, HumanOp) or not op.lays_over:
         return decision_of(event)
     if event.decisions:
         return _of_several(op, node, event)
     return _signed(op, event.outcome, event.actor, event.data)
 
 
-def _signed(op: Human, outcome: str, actor: object, data: object) -> Data:
+def _signed(op: HumanOp, outcome: str, actor: object, data: object) -> Data:
     """What was given with an answer, and who gave it."""
     name = op.signs.get(outcome)
     return {**({name: actor} if name else {}), **(data if isinstance(data, dict) else {})}
 
 
-def _of_several(op: Human, node: str, event: StepAnswered) -> Data:
+def _of_several(op: HumanOp, node: str, event: StepAnswered) -> Data:
     """The last answer of the outcome that won, if there is one, and what all of them gave."""
     won = next((each for each in reversed(event.decisions) if each["status"] == event.outcome), None)
     found = {} if won is None else _signed(op, event.outcome, won["decided_by"], won["data"])
@@ -115,7 +115,7 @@ def _laid_over(routes: GraphIndex, data: Data, node: str, output: Data) -> Data:
     """What an answer lays over the data: an event that a process waited for sets no name that only the engine sets."""
     if routes.graph.kind != "process":
         return output
-    if isinstance(routes.node(node).op, WaitEvent | WaitEvents):
+    if isinstance(routes.node(node).op, WaitEventOp | WaitEventsOp):
         return {name: value for name, value in output.items() if not name.startswith(HIDDEN)}
     kept, given = data.get(ANSWERS), output.get(ANSWERS)
     return {**output, ANSWERS: {**kept, **given}} if isinstance(kept, dict) and isinstance(given, dict) else output
@@ -124,7 +124,7 @@ def _laid_over(routes: GraphIndex, data: Data, node: str, output: Data) -> Data:
 def judged(routes: GraphIndex, data: Data, node: str, output: object) -> Data:
     """The data by which the ways on from a node are judged. Nobody can open one by what they lay over it with their own answer."""
     op = routes.node(node).op
-    return data if isinstance(op, Human) and op.lays_over else merged(routes, data, node, output)
+    return data if isinstance(op, HumanOp) and op.lays_over else merged(routes, data, node, output)
 
 
 def without(data: Data, place: Sequence[str]) -> Data:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from standfast.machine.graphs.graph import WaitEvents
+from standfast.machine.graphs.graph import WaitEventsOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import events as e
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 
-def _received(routes: GraphIndex, state: State, event: e.EventReceived) -> None:
+def _received(routes: GraphIndex, state: RunState, event: e.EventReceived) -> None:
     step = state.open[event.step]
     op = routes.node(step.node).op
-    assert isinstance(op, WaitEvents)
+    assert isinstance(op, WaitEventsOp)
     state.chain = 0
     step.came = {**(step.came or {}), op.events[event.place].title: event.payload}
     if routes.reads_event:
@@ -24,7 +24,7 @@ def _received(routes: GraphIndex, state: State, event: e.EventReceived) -> None:
         state.taken[event.id] = event.expires_at
 
 
-def _noted(_routes: GraphIndex, _state: State, _event: e.EventDeclined | e.EventsSought) -> None:
+def _noted(_routes: GraphIndex, _state: RunState, _event: e.EventDeclined | e.EventsSought) -> None:
     """Nothing changes by it."""
 
 

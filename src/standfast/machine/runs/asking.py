@@ -9,7 +9,7 @@ from standfast.errors import ExpressionError
 from standfast.expressions import Expression
 from standfast.kernel.decision import Answer, Ignored
 from standfast.machine.graphs.asks import CHAIN, ROLE, RULE, USER, Ask, agreement_in_words
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.graphs.reads import reads_of
 from standfast.machine.runs.agreement import verdict, vote_of
 from standfast.machine.runs.candidates import barred_names, question_of
@@ -20,8 +20,8 @@ from standfast.machine.runs.events import ChainFound, PauseReason, PeopleAsked, 
 from standfast.machine.runs.namespaces import ENTITY
 from standfast.machine.runs.notices import tell_of_task
 from standfast.machine.runs.question import MISSING, Question, Seat, is_name, person_named, person_of, places_of, shown
-from standfast.machine.runs.state import Data, Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import Data, StepState
+from standfast.machine.runs.turn import DecisionBuilder
 
 NO_APPROVER: PauseReason = "no_approver"
 MOST_PEOPLE = 1000
@@ -31,7 +31,7 @@ _LATE = Ignored(reason="nobody waits for these people any more")
 _CAPABLE = Ignored(reason="those who are asked can decide, as far as is known")
 
 
-def ask(turn: Turn, step: Step) -> None:
+def ask(turn: DecisionBuilder, step: StepState) -> None:
     """Put an open question to those whom it is for now: its own people, or those of the stage that its chain is at."""
     op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
     if question.stages:
@@ -42,7 +42,7 @@ def ask(turn: Turn, step: Step) -> None:
         _ask(turn, step, op.all_asks)
 
 
-def leave_out(turn: Turn, step: Step) -> None:
+def leave_out(turn: DecisionBuilder, step: StepState) -> None:
     """Those whom the definition names are asked already: leave out who decided another step that is kept apart from this one."""
     if not turn.routes.apart(step.node):
         return
@@ -56,21 +56,21 @@ def leave_out(turn: Turn, step: Step) -> None:
         turn.pause(NO_APPROVER, trouble)
 
 
-def look_up(turn: Turn, step: Step) -> None:
+def look_up(turn: DecisionBuilder, step: StepState) -> None:
     """Find out whether those can decide whom the definition names. They are asked all the same, and may be faster."""
     asks = list(_op(turn, step).all_asks)
     if asks:
         _send_out(turn, step, asks)
 
 
-def people_found(turn: Turn, command: PeopleFound) -> Answer | None:
+def people_found(turn: DecisionBuilder, command: PeopleFound) -> Answer | None:
     """The engine has come back with those who are to be asked, or with the stages of a chain."""
     step, question = turn.state.open.get(command.step), turn.state.questions.get(command.step)
     if step is None or (question is not None and question.trouble):
         return _LATE
     if question is None or not question.is_looking:
         op = turn.routes.node(step.node).op
-        was_sought = turn.state.looks_up and isinstance(op, Human) and op.is_settled
+        was_sought = turn.state.looks_up and isinstance(op, HumanOp) and op.is_settled
         return _look_at(turn, step, command) if was_sought else _LATE
     op = _op(turn, step)
     if command.stages and not question.stages:
@@ -84,13 +84,13 @@ def people_found(turn: Turn, command: PeopleFound) -> Answer | None:
     return None
 
 
-def _op(turn: Turn, step: Step) -> Human:
+def _op(turn: DecisionBuilder, step: StepState) -> HumanOp:
     op = turn.routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     return op
 
 
-def _ask(turn: Turn, step: Step, asks: Sequence[Ask]) -> None:
+def _ask(turn: DecisionBuilder, step: StepState, asks: Sequence[Ask]) -> None:
     found: list[Ask] = []
     people: list[Person] = []
     why: list[Data] = []
@@ -119,7 +119,7 @@ def _ask(turn: Turn, step: Step, asks: Sequence[Ask]) -> None:
         _seek(turn, step, found, why)
 
 
-def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> tuple[list[Person] | None, int]:
+def _ruled(turn: DecisionBuilder, step: StepState, ask_: Ask, place: int) -> tuple[list[Person] | None, int]:
     """Those whom a rule yields, and how many blanks besides. None if it yields something else too: whoever has to agree besides is not known then."""
     question = turn.state.questions.get(step.number)
     known = None if question is not None and question.stages else turn.routes.rule(step.node, place)
@@ -133,18 +133,18 @@ def _ruled(turn: Turn, step: Step, ask_: Ask, place: int) -> tuple[list[Person] 
     return (people if is_clear else None), len(given) - len(names)
 
 
-def _seek(turn: Turn, step: Step, asks: list[Ask], why: Sequence[Data] = ()) -> None:
+def _seek(turn: DecisionBuilder, step: StepState, asks: list[Ask], why: Sequence[Data] = ()) -> None:
     turn.emit(PeopleSought(step=step.number, asks=asks, why=list(why)))
     _send_out(turn, step, asks)
 
 
-def _known(turn: Turn, step: Step) -> Data:
+def _known(turn: DecisionBuilder, step: StepState) -> Data:
     """What resolvers are told: the data of the step, and the document if the run is one."""
     data, document = turn.state.tokens[step.token].data, turn.state.document
     return data if document is None else {**data, ENTITY: document.names()}
 
 
-def _send_out(turn: Turn, step: Step, asks: list[Ask]) -> None:
+def _send_out(turn: DecisionBuilder, step: StepState, asks: list[Ask]) -> None:
     is_settled = all(each.is_direct for each in asks)
     errand = FindPeople(
         step=step.number,
@@ -158,7 +158,7 @@ def _send_out(turn: Turn, step: Step, asks: list[Ask]) -> None:
     turn.send_out(errand)
 
 
-def _look_at(turn: Turn, step: Step, command: PeopleFound) -> Answer | None:
+def _look_at(turn: DecisionBuilder, step: StepState, command: PeopleFound) -> Answer | None:
     """It was looked up whether those can decide who are asked already. If they cannot, the run waits for somebody who can."""
     op, question = _op(turn, step), question_of(turn.routes, turn.state, step)
     able = {(each.kind, each.name) for each in command.people} | {("user", each.for_) for each in command.people}
@@ -176,7 +176,7 @@ def _look_at(turn: Turn, step: Step, command: PeopleFound) -> Answer | None:
     return None
 
 
-def can_do_without(op: Human, question: Question, lost: Sequence[Person]) -> bool:
+def can_do_without(op: HumanOp, question: Question, lost: Sequence[Person]) -> bool:
     """Whether the others can agree without those who cannot decide any more.
 
     `all` are all who could decide when they were asked: `ask` has left out whom four eyes keep out. Whoever is lost since is still one of them, and
@@ -190,7 +190,7 @@ def can_do_without(op: Human, question: Question, lost: Sequence[Person]) -> boo
     return question.agree != "all" and verdict(votes, question.agree, question.least) != "against"
 
 
-def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, error: str = "") -> None:
+def _put(turn: DecisionBuilder, step: StepState, people: Sequence[Person], why: list[Data], *, error: str = "") -> None:
     """Ask these people, as far as they may decide; if they cannot, the run waits for somebody who mends that."""
     question = question_of(turn.routes, turn.state, step)
     asked, crowded = places_of(question, people)
@@ -215,7 +215,13 @@ def _put(turn: Turn, step: Step, people: Sequence[Person], why: list[Data], *, e
 
 
 def _trouble(
-    turn: Turn, step: Step, asked: Sequence[Person], left_out: Sequence[int], *, lacking: Sequence[str], notes: str
+    turn: DecisionBuilder,
+    step: StepState,
+    asked: Sequence[Person],
+    left_out: Sequence[int],
+    *,
+    lacking: Sequence[str],
+    notes: str,
 ) -> str:
     """Why these people cannot decide a question; empty if they can."""
     op, question = _op(turn, step), question_of(turn.routes, turn.state, step)

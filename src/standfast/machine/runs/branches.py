@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from standfast.machine.graphs.graph import NoReturn
+from standfast.machine.graphs.graph import NoReturnOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.patches import fingerprint
-from standfast.machine.runs.state import ROOT, Dropped, Executed, State, Token
+from standfast.machine.runs.state import ROOT, Dropped, Executed, RunState, Token
 
 
 def lies_below(token: str, other: str) -> bool:
@@ -42,7 +42,7 @@ def is_kept(token: str, bounds: list[tuple[str, bool]]) -> bool:
     return any(lies_below(token, bound) or (reaches_up and lies_below(bound, token)) for bound, reaches_up in bounds)
 
 
-def undoable(routes: GraphIndex, state: State, dropped: Dropped) -> list[int]:
+def undoable(routes: GraphIndex, state: RunState, dropped: Dropped) -> list[int]:
     """The steps of dropped branches that may have to be undone, in the order in which they ended."""
     found: list[int] = []
     bounds: set[str] = set()
@@ -53,7 +53,7 @@ def undoable(routes: GraphIndex, state: State, dropped: Dropped) -> list[int]:
         if each.number not in dropped.steps and not branch_of(each.token, dropped.tokens):
             continue
         node = routes.node(each.node)
-        if isinstance(node.op, NoReturn):
+        if isinstance(node.op, NoReturnOp):
             bounds.add(each.token)
             above.update(_lineage(each.token))
         elif node.compensation is not None or each.child:
@@ -81,7 +81,7 @@ def needs_undoing(routes: GraphIndex, executed: Executed) -> bool:
     return has_work and not executed.is_settled and is_concerned(routes, executed)
 
 
-def shorten(routes: GraphIndex, state: State, dropped: Dropped) -> None:
+def shorten(routes: GraphIndex, state: RunState, dropped: Dropped) -> None:
     """Take the last steps of dropped branches from the list that need no undoing, so that nobody looks at them again."""
     while dropped.chain:
         number = next(reversed(dropped.chain))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from standfast.kernel.decision import Rejection
-from standfast.machine.graphs.graph import Join
+from standfast.machine.graphs.graph import JoinOp
 from standfast.machine.runs.branches import branch_of
 from standfast.machine.runs.candidates import ending_refusal, questions_among
 from standfast.machine.runs.descendants import past_branch_refusal, past_refusal
@@ -16,13 +16,15 @@ from standfast.machine.runs.losers import drop
 from standfast.machine.runs.protection import ahead, is_protected, protected
 from standfast.machine.runs.refusals import Refusal, refused
 from standfast.machine.runs.repair_commands import CancelBranch
-from standfast.machine.runs.state import Scope, State, Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import BranchScope, RunState, StepState
+from standfast.machine.runs.turn import DecisionBuilder
 
 _CANCELLED = "an operator cancelled the branch"
 
 
-def cancel_branch(turn: Turn, command: CancelBranch, *, go_on: Callable[[Turn], None] | None) -> Rejection | None:
+def cancel_branch(
+    turn: DecisionBuilder, command: CancelBranch, *, go_on: Callable[[DecisionBuilder], None] | None
+) -> Rejection | None:
     """End a branch with everything below it; `go_on` has the run go on, if it waits because a step gave up."""
     state, name = turn.state, command.token
     token = state.token(name)
@@ -54,13 +56,13 @@ def cancel_branch(turn: Turn, command: CancelBranch, *, go_on: Callable[[Turn], 
     if gave_up and go_on is not None and not state.dead:
         go_on(turn)
     join = turn.routes.join_of(scope.node)
-    if join is not None and isinstance(join.op, Join) and join.op.losers != "stop":
+    if join is not None and isinstance(join.op, JoinOp) and join.op.losers != "stop":
         drop(turn, [name], _CANCELLED)
     look_at_branches(turn, scope.step)
     return None
 
 
-def _refusal(turn: Turn, scope: Scope, name: str) -> Rejection | None:
+def _refusal(turn: DecisionBuilder, scope: BranchScope, name: str) -> Rejection | None:
     """Why a branch cannot be cancelled, although it is one."""
     state = turn.state
     if state.pause is not None:
@@ -85,11 +87,11 @@ def _refusal(turn: Turn, scope: Scope, name: str) -> Rejection | None:
     return barred
 
 
-def _open_on(state: State, within: frozenset[str]) -> list[Step]:
+def _open_on(state: RunState, within: frozenset[str]) -> list[StepState]:
     """The steps that are open on a branch."""
     return [step for step in state.open.values() if branch_of(step.token, within)]
 
 
-def _others(state: State) -> str:
+def _others(state: RunState) -> str:
     live = [name for scope in state.scopes.values() for name in scope.live if name not in scope.arrived]
     return f"these branches are under way: {', '.join(map(repr, live))}" if live else "no branch is under way"

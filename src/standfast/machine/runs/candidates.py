@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from standfast.kernel.actor import Actor, Needed
 from standfast.kernel.decision import Rejection
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.graphs.index import GraphIndex
-from standfast.machine.runs.question import Given, Question, Seat, begun, shown
+from standfast.machine.runs.question import Question, Seat, TaskVote, begun, shown
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.state import State, Step
+from standfast.machine.runs.state import RunState, StepState
 
 _EVERYTHING = "*"
 _ROLE, _MAY = "role:", "may:"
@@ -18,13 +18,13 @@ _AND = "\n"
 """Between capabilities that are needed together; no name of one has it."""
 
 
-def question_of(routes: GraphIndex, state: State, step: Step) -> Question:
+def question_of(routes: GraphIndex, state: RunState, step: StepState) -> Question:
     """An open question as it stands, to look at; one that nothing has happened to is as its definition has it."""
     known = state.questions.get(step.number) or routes.questions.get(step.node)
     if isinstance(known, Question):
         return known
     op = routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     question = routes.questions[step.node] = begun(op)
     return question
 
@@ -65,23 +65,23 @@ def candidates_of(question: Question, actor: Actor) -> list[tuple[int, Seat]]:
     return own + by_role
 
 
-def decision_by(question: Question, actor: Actor) -> Given | None:
+def decision_by(question: Question, actor: Actor) -> TaskVote | None:
     """What an actor, or whoever he acts for, has decided among those who are asked now."""
     who = person(actor)
     return next((seat.given for _, seat in question.asked if seat.decider == who), None)
 
 
-def last_decision(question: Question, actor: Actor) -> Given | None:
+def last_decision(question: Question, actor: Actor) -> TaskVote | None:
     """What an actor has decided last, be it in a stage that is over."""
     return next((each for each in reversed(question.given) if each.actor == actor.id), None)
 
 
-def is_open_to_all(op: Human, question: Question) -> bool:
+def is_open_to_all(op: HumanOp, question: Question) -> bool:
     """Whether anybody may answer who has the capability of the node."""
     return not op.all_asks and not op.chain and all(seat.is_extra for seat in question.seats)
 
 
-def asked_in(op: Human, capability: Needed, question: Question) -> list[str]:
+def asked_in(op: HumanOp, capability: Needed, question: Question) -> list[str]:
     """All who have a part in a question, to be remembered: names, `role:<name>`, and `may:<capability>` where anybody may answer who has one, or all of several."""
     seats = question.seats
     names = [name for seat in seats for name in (shown(seat.person), seat.person.for_, *seat.hands) if name]
@@ -100,10 +100,10 @@ def was_asked(actor: Actor, asked: str) -> bool:
     return asked in {actor.id, person(actor)}
 
 
-def candidate_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor) -> Rejection | None:
+def candidate_refusal(routes: GraphIndex, state: RunState, step: StepState, actor: Actor) -> Rejection | None:
     """Why an actor is none of those who can decide a question now."""
     op = routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     question = question_of(routes, state, step)
     if may_all(actor) or is_open_to_all(op, question):
         return None
@@ -132,7 +132,7 @@ def claim_refusal(question: Question, node: str, actor: Actor) -> Rejection | No
 
 
 def separation_refusal(
-    routes: GraphIndex, state: State, step: Step, actor: Actor, *, seat: Seat | None = None
+    routes: GraphIndex, state: RunState, step: StepState, actor: Actor, *, seat: Seat | None = None
 ) -> Rejection | None:
     """Why an actor may not decide although asked: a right to everything does not make one person two. The engine is nobody.
 
@@ -141,7 +141,7 @@ def separation_refusal(
     if actor.kind == "system":
         return None
     op = routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     if not op.delegable and actor.on_behalf_of:
         return not_delegable(step.node)
     return name_refusal(routes, state, step, {actor.id, person(actor), *givers_of(seat)})
@@ -152,15 +152,15 @@ def givers_of(seat: Seat | None) -> set[str]:
     return set() if seat is None else {seat.person.for_, *seat.hands, *seat.lent.values()} - {""}
 
 
-def ending_refusal(routes: GraphIndex, state: State, steps: Iterable[Step], actor: Actor) -> Rejection | None:
+def ending_refusal(routes: GraphIndex, state: RunState, steps: Iterable[StepState], actor: Actor) -> Rejection | None:
     """Why an actor may not end these steps: one of them is a question that they may not decide, and to end it is to decide it."""
     refusals = (separation_refusal(routes, state, step, actor) for step in questions_among(routes, steps))
     return next(filter(None, refusals), None)
 
 
-def questions_among(routes: GraphIndex, steps: Iterable[Step]) -> list[Step]:
+def questions_among(routes: GraphIndex, steps: Iterable[StepState]) -> list[StepState]:
     """The questions to people among some open steps."""
-    return [step for step in steps if step.of is None and isinstance(routes.node(step.node).op, Human)]
+    return [step for step in steps if step.of is None and isinstance(routes.node(step.node).op, HumanOp)]
 
 
 def not_delegable(node: str) -> Rejection:
@@ -171,10 +171,10 @@ def not_delegable(node: str) -> Rejection:
     )
 
 
-def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[str]) -> Rejection | None:
+def name_refusal(routes: GraphIndex, state: RunState, step: StepState, names: Iterable[str]) -> Rejection | None:
     """Why these people, who are one, may not decide a question."""
     op = routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     own = set() if op.self_approval else whose_matter(state, op.covers)
     for name in sorted(names):
         if name in own:
@@ -188,7 +188,7 @@ def name_refusal(routes: GraphIndex, state: State, step: Step, names: Iterable[s
     return None
 
 
-def barred_names(routes: GraphIndex, state: State, step: Step) -> list[str]:
+def barred_names(routes: GraphIndex, state: RunState, step: StepState) -> list[str]:
     """Those who may not decide a question, whatever their roles are."""
     question = state.questions.get(step.number)
     given = () if question is None else question.given
@@ -200,7 +200,7 @@ def barred_names(routes: GraphIndex, state: State, step: Step) -> list[str]:
     return [name for name in sorted(known) if name_refusal(routes, state, step, {name}) is not None]
 
 
-def whose_matter(state: State, covers: Sequence[str] = ()) -> set[str]:
+def whose_matter(state: RunState, covers: Sequence[str] = ()) -> set[str]:
     """Whose matter a run is, so that they do not decide it: who wants it, and whoever else has brought it about.
 
     These have started it for another, forked it, had its schedule fire, or given it other data, or they have done so to the run that it is a
@@ -210,26 +210,26 @@ def whose_matter(state: State, covers: Sequence[str] = ()) -> set[str]:
     return {state.requester, *state.involved, *written} - {""}
 
 
-def involved_in(state: State) -> list[str]:
+def involved_in(state: RunState) -> list[str]:
     """Whose matter a run is besides that of who wants it: theirs are also the runs that it starts."""
     return [*state.involved, *sorted(whose_matter(state) - {state.requester, *state.involved})]
 
 
-def _part_of(state: State, name: str) -> str:
+def _part_of(state: RunState, name: str) -> str:
     """What somebody has to do with a run whose matter it is."""
     if state.document is not None:
         return "wrote this document or asked for its transition,"
     return "started this workflow" if name == state.requester else "has brought this workflow about, or its data,"
 
 
-def _decided_before(routes: GraphIndex, state: State, step: Step, name: str) -> str:
+def _decided_before(routes: GraphIndex, state: RunState, step: StepState, name: str) -> str:
     """The step that somebody has decided who is to be another one than the decider of this one; empty if there is none.
 
     Whichever of the two is decided first, the other one is for somebody else. What somebody has decided among several counts at once, and for
     nobody else among them.
     """
     op = routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     others = routes.apart(step.node)
     question = state.questions.get(step.number)
     if question is not None and any(name in _names(each) for each in _votes(op, question)):
@@ -248,14 +248,14 @@ def _decided_before(routes: GraphIndex, state: State, step: Step, name: str) -> 
     return ""
 
 
-def _votes(op: Human, question: Question) -> list[Given]:
+def _votes(op: HumanOp, question: Question) -> list[TaskVote]:
     """The decisions of which each has to be another one's: those of the stage that is asked, or of all stages."""
     if op.distinct_approvers:
         return question.given
     return [seat.given for _, seat in question.asked if seat.given]
 
 
-def _names(given: Given) -> set[str]:
+def _names(given: TaskVote) -> set[str]:
     return {given.actor, given.on_behalf_of}
 
 
@@ -263,7 +263,7 @@ def _has_role(seat: Seat, actor: Actor) -> bool:
     return seat.person.kind == "role" and actor.is_one_of(frozenset((seat.person.name,)))
 
 
-def _decided_by_other(question: Question, step: Step, actor: Actor) -> Rejection | None:
+def _decided_by_other(question: Question, step: StepState, actor: Actor) -> Rejection | None:
     """A colleague was faster."""
     for _, seat in question.asked:
         if seat.given is not None and _has_role(seat, actor):

@@ -13,7 +13,7 @@ from standfast.machine.graphs.asks import Stage, Vote
 from standfast.machine.runs.document_commands import CreateDocument, DocumentCommand
 from standfast.machine.runs.errands import Errand, Person
 from standfast.machine.runs.events.pause import Trigger
-from standfast.machine.runs.published import Published
+from standfast.machine.runs.published import PublishedMessage
 from standfast.machine.runs.repair_commands import Repair
 
 Data = dict[str, object]
@@ -324,7 +324,7 @@ class TakeEvents(_Command, frozen=True, kw_only=True):
     """Published events that a step may wait for; none at all if it should look for others than those it knew of."""
 
     step: int
-    events: list[Published] = []
+    events: list[PublishedMessage] = []
 
 
 @message(name="RemindTask")

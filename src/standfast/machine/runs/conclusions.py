@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from standfast.kernel.actor import SYSTEM
-from standfast.machine.graphs.graph import WITHDRAWN, Human
+from standfast.machine.graphs.graph import WITHDRAWN, HumanOp
 from standfast.machine.runs.answers import ANSWERS, judged
 from standfast.machine.runs.ending import abort
 from standfast.machine.runs.events import DataAssigned, DecisionWithdrawn, StepCompleted
 from standfast.machine.runs.failures import give_up
 from standfast.machine.runs.leaving import May, finish, way_out
 from standfast.machine.runs.slots import can_leave_slot, reject_slot
-from standfast.machine.runs.state import Data, Step, Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import Data, StepState, Token
+from standfast.machine.runs.turn import DecisionBuilder
 
 
-def keep_answers(turn: Turn, step: Step) -> None:
+def keep_answers(turn: DecisionBuilder, step: StepState) -> None:
     """Keep what approvers of a process have given, where their step ends otherwise than by what they say."""
     op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
-    if not isinstance(op, Human) or not op.lays_over or question is None or not question.answers:
+    if not isinstance(op, HumanOp) or not op.lays_over or question is None or not question.answers:
         return
     kept = turn.state.tokens[step.token].data.get(ANSWERS)
     answers = {**(kept if isinstance(kept, dict) else {}), step.node: question.answers}
     turn.emit(DataAssigned(token=step.token, data={ANSWERS: answers}))
 
 
-def forget_answers(turn: Turn, token: Token, node: str) -> None:
+def forget_answers(turn: DecisionBuilder, token: Token, node: str) -> None:
     """A question of a process is asked anew: what approvers gave in a round before is read by no later step."""
     kept = token.data.get(ANSWERS)
     if turn.routes.graph.kind == "process" and isinstance(kept, dict) and node in kept:
@@ -32,24 +32,24 @@ def forget_answers(turn: Turn, token: Token, node: str) -> None:
         turn.emit(DataAssigned(token=token.id, data={ANSWERS: rest}))
 
 
-def void_answers(turn: Turn, step: Step, why: str) -> None:
+def void_answers(turn: DecisionBuilder, step: StepState, why: str) -> None:
     """The answers to an open question of a process count no more; the trail tells that, and nothing is kept of them."""
     op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
-    if not isinstance(op, Human) or not op.lays_over or question is None:
+    if not isinstance(op, HumanOp) or not op.lays_over or question is None:
         return
     for place, seat in enumerate(question.seats, 1):
         if seat.given is not None:
             turn.emit(DecisionWithdrawn(step=step.number, seat=place, actor=SYSTEM.id, reason=why))
 
 
-def conclude(turn: Turn, step: Step, outcome: str, answer: Data, *, may: May | None = None) -> None:
+def conclude(turn: DecisionBuilder, step: StepState, outcome: str, answer: Data, *, may: May | None = None) -> None:
     """Go on by an outcome. A rejection that no edge leads on from leaves the slot that it lies in, ends the run, or is a failure of the step.
 
     A question that was taken back is rejected where no edge leads on from that. `may` says which guards may be passed, where that is not for the
     actor of the moment to say.
     """
     op = turn.routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     token = turn.state.tokens[step.token]
     data = judged(turn.routes, token.data, step.node, answer)
     turn.cancel_step_timer(step)

@@ -8,14 +8,14 @@ from standfast.machine.runs.ending import stop_step, unended
 from standfast.machine.runs.events import TimedOut, TimerHeld
 from standfast.machine.runs.leaving import way_out
 from standfast.machine.runs.rollback import cancel
-from standfast.machine.runs.state import Step
+from standfast.machine.runs.state import StepState
 from standfast.machine.runs.timers import DEADLINE
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 PASSED = "the deadline has passed"
 
 
-def pass_deadline(turn: Turn) -> None:
+def pass_deadline(turn: DecisionBuilder) -> None:
     """The time is over. A run that waits for an operator is left alone for as long as it does: that wait has a limit of its own."""
     target = turn.routes.policies.on_deadline
     if not target:
@@ -27,7 +27,7 @@ def pass_deadline(turn: Turn) -> None:
             _expire(turn, step, target)
 
 
-def _expire(turn: Turn, step: Step, target: str) -> None:
+def _expire(turn: DecisionBuilder, step: StepState, target: str) -> None:
     """The only token leaves its step: by `timeout` if an edge leads on from it, to the node of the deadline otherwise."""
     token = turn.state.tokens[step.token]
     if way_out(turn, token, step.node, TIMEOUT) is not None:

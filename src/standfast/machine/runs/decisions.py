@@ -14,7 +14,7 @@ from standfast.kernel.decision import Answer, Ignored, Message
 from standfast.kernel.facts import archived_fact
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
-from standfast.machine.graphs.graph import Action, Gate, PolicyGate
+from standfast.machine.graphs.graph import ActionOp, GateOp, PolicyGateOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import commands as c
 from standfast.machine.runs.acts import faced_by, is_noted, note
@@ -85,13 +85,13 @@ from standfast.machine.runs.rollback import (
 )
 from standfast.machine.runs.slots import release
 from standfast.machine.runs.starters import lack_of
-from standfast.machine.runs.state import ROOT, Executed, State, Step
+from standfast.machine.runs.state import ROOT, Executed, RunState, StepState
 from standfast.machine.runs.switching import switch
 from standfast.machine.runs.task_times import escalate, remind
 from standfast.machine.runs.tasks import TASK_COMMANDS, task_command
 from standfast.machine.runs.timers import DEADLINE, GRACE, START, step_timer
 from standfast.machine.runs.transitions import create, request, supersede
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.votes import answer_in_words, outcome_of
 from standfast.machine.runs.waking import stations, tell_of_waking
 
@@ -100,12 +100,12 @@ _MAY_BAR = (c.AnswerStep, SkipStep, CancelBranch, Mutate)
 _KNOWN = Ignored(reason="the history says so already")
 
 
-def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment) -> Answer:
+def decide(routes: GraphIndex, state: RunState, command: c.Command, moment: Moment) -> Answer:
     """The answer to a command. The state is changed as far as the answer is a decision."""
     refusal = refusal_of(routes, state, command, moment)
     if refusal is not None:
         return refusal
-    turn = Turn(routes, state, moment, kind_of)
+    turn = DecisionBuilder(routes, state, moment, kind_of)
     known = None if state.status == "new" else len(state.involved)
     authors = set() if state.document is None else state.document.authors()
     before = faced_by(turn, command) if routes.documents is not None and is_noted(turn, command) else None
@@ -133,7 +133,7 @@ def decide(routes: GraphIndex, state: State, command: c.Command, moment: Moment)
     return turn.decision() if turn.has_happened else LATE
 
 
-def _let_go_on(turn: Turn) -> None:
+def _let_go_on(turn: DecisionBuilder) -> None:
     """A document that waited at the end of a slot goes on once nothing else of it is under way; so far as that leads."""
     while release(turn):
         turn.run()
@@ -141,7 +141,7 @@ def _let_go_on(turn: Turn) -> None:
             undo_dropped(turn)
 
 
-def _complete(turn: Turn) -> None:
+def _complete(turn: DecisionBuilder) -> None:
     """A run without tokens is over, once what it did in vain is undone."""
     state = turn.state
     if not state.may_begin or state.tokens or state.parked or state.open:
@@ -153,7 +153,7 @@ def _complete(turn: Turn) -> None:
         turn.pause(NOT_UNDONE, f"{node!r}, of a branch that was not needed, could not be undone")
 
 
-def _tell_parent(turn: Turn) -> None:
+def _tell_parent(turn: DecisionBuilder) -> None:
     state, routes = turn.state, turn.routes
     is_done = state.status == "completed"
     to_undo = is_done and any(needs_undoing(routes, each) for each in state.executed.values())
@@ -178,7 +178,7 @@ def _tell_parent(turn: Turn) -> None:
 # -- the start
 
 
-def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
+def _start(turn: DecisionBuilder, command: c.StartWorkflow) -> Answer | None:
     if turn.routes.documents is not None:
         told = f"{turn.routes.graph.name!r} manages documents: create one, and it begins by itself"
         return refused(Refusal.NO_DOCUMENT, told)
@@ -219,7 +219,7 @@ def _start(turn: Turn, command: c.StartWorkflow) -> Answer | None:
     return None
 
 
-def _barred(turn: Turn, command: c.StartWorkflow) -> tuple[Refusal, str] | None:
+def _barred(turn: DecisionBuilder, command: c.StartWorkflow) -> tuple[Refusal, str] | None:
     """Why the run that starts this one may not: the definition is archived, or its starter lacks a right. Nothing is done then, and the caller is told."""
     if not command.parent:
         return None
@@ -245,21 +245,21 @@ def _involved(actor: Actor, command: c.StartWorkflow) -> list[str]:
     return [name for name in dict.fromkeys(names) if name != _requester(actor, command)]
 
 
-def _begin(turn: Turn, _command: c.BeginWorkflow) -> Answer | None:
+def _begin(turn: DecisionBuilder, _command: c.BeginWorkflow) -> Answer | None:
     if turn.moment.fired_timer != START:
         return LATE
     _enter(turn)
     return None
 
 
-def _enter(turn: Turn) -> None:
+def _enter(turn: DecisionBuilder) -> None:
     turn.move(ROOT, turn.routes.graph.entry)
 
 
 # -- what comes back from handlers, timers, people and the world
 
 
-def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
+def _complete_step(turn: DecisionBuilder, command: c.CompleteStep) -> Answer | None:
     if is_awaited(turn, command.step):
         if turn.state.document is not None and work_of(turn, command.step).transactional:
             told = f"step {command.step} was stopped, because its slot was left; nothing of what it wrote counts"
@@ -269,7 +269,7 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
     step = _called(turn, command.step)
     if step is None:
         return LATE
-    if isinstance(turn.routes.node(step.node).op, Action):
+    if isinstance(turn.routes.node(step.node).op, ActionOp):
         return (completed if step.of is None else taken_back)(turn, step, command.output)
     if step.of is not None:
         undone(turn, step)
@@ -279,7 +279,7 @@ def _complete_step(turn: Turn, command: c.CompleteStep) -> Answer | None:
     return None
 
 
-def _keep_answer(turn: Turn, step: Step, answer: object) -> None:
+def _keep_answer(turn: DecisionBuilder, step: StepState, answer: object) -> None:
     """End a step with what its task keeps of the answer. A task that cannot tell what it keeps has failed: no later step is given a null instead."""
     if turn.routes.maps_answers:
         try:
@@ -290,7 +290,7 @@ def _keep_answer(turn: Turn, step: Step, answer: object) -> None:
     take_answer(turn, step, answer)
 
 
-def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
+def _fail_step(turn: DecisionBuilder, command: c.FailStep) -> Answer | None:
     if is_awaited(turn, command.step):
         stopped(turn, command.step, came_back=command.was_called)
         return None
@@ -304,7 +304,7 @@ def _fail_step(turn: Turn, command: c.FailStep) -> Answer | None:
     return None
 
 
-def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
+def _return_step(turn: DecisionBuilder, command: c.ReturnStep) -> Answer | None:
     if is_awaited(turn, command.step):
         stopped(turn, command.step, came_back=False)
         return None
@@ -315,7 +315,7 @@ def _return_step(turn: Turn, command: c.ReturnStep) -> Answer | None:
     return None
 
 
-def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
+def _answer(turn: DecisionBuilder, command: c.AnswerStep) -> Answer | None:
     """Refused in this order: nobody is asked, the actor may not answer, it is too late, there is no such answer, it does not fit or leads nowhere."""
     step = turn.state.open.get(command.step)
     node = None if step is None or step.of is not None else turn.routes.node(step.node)
@@ -341,7 +341,7 @@ def _answer(turn: Turn, command: c.AnswerStep) -> Answer | None:
 def _mending(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
     """The same, and if nothing holds the run up any more it goes on: somebody was found to decide a question, or a document is rejected, and all else in its slot has ended."""
 
-    def decide(turn: Turn, command: c.Command) -> Answer | None:
+    def decide(turn: DecisionBuilder, command: c.Command) -> Answer | None:
         answer, state = act(turn, command), turn.state
         if answer is None and state.status == "paused" and state.pause is None and _is_free(state):
             go_on(turn)
@@ -350,7 +350,7 @@ def _mending(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
     return decide
 
 
-def _is_free(state: State) -> bool:
+def _is_free(state: RunState) -> bool:
     if state.document is not None and state.document.refused is not None:
         return True
     return state.reason == NO_APPROVER and not any(each.trouble for each in state.questions.values())
@@ -359,7 +359,7 @@ def _is_free(state: State) -> bool:
 def _waking(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
     """The same, and if a run of rules goes on by it that waited, and so counted as paused, the history says that it was resumed."""
 
-    def decide(turn: Turn, command: c.Command) -> Answer | None:
+    def decide(turn: DecisionBuilder, command: c.Command) -> Answer | None:
         waited = stations(turn)
         answer = act(turn, command)
         if waited and answer is None:
@@ -369,13 +369,13 @@ def _waking(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
     return decide
 
 
-def _called(turn: Turn, number: int) -> Step | None:
+def _called(turn: DecisionBuilder, number: int) -> StepState | None:
     """The open step with this number, if it has a call under way."""
     step = turn.state.open.get(number)
     return step if step is not None and step.effect is not None else None
 
 
-def _time_out(turn: Turn, command: c.TimeOut) -> Answer | None:
+def _time_out(turn: DecisionBuilder, command: c.TimeOut) -> Answer | None:
     step = turn.state.open.get(command.step)
     if step is None or turn.moment.fired_timer != step_timer(command.step):
         return LATE
@@ -383,26 +383,26 @@ def _time_out(turn: Turn, command: c.TimeOut) -> Answer | None:
     return None
 
 
-def _pass_deadline(turn: Turn, _command: c.PassDeadline) -> Answer | None:
+def _pass_deadline(turn: DecisionBuilder, _command: c.PassDeadline) -> Answer | None:
     if turn.moment.fired_timer != DEADLINE:
         return LATE
     pass_deadline(turn)
     return None
 
 
-def _end_grace(turn: Turn, _command: c.EndGrace) -> Answer | None:
+def _end_grace(turn: DecisionBuilder, _command: c.EndGrace) -> Answer | None:
     if turn.moment.fired_timer != GRACE:
         return LATE
     end_grace(turn)
     return None
 
 
-def _involve(turn: Turn, command: c.InvolvePeople) -> Answer | None:
+def _involve(turn: DecisionBuilder, command: c.InvolvePeople) -> Answer | None:
     involve(turn, command.names)
     return None
 
 
-def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
+def _end_child(turn: DecisionBuilder, command: c.EndChild) -> Answer | None:
     executed = turn.state.executed.get(command.step)
     if executed is not None and executed.child and command.step in turn.state.stopping:
         return None if child_stopped(turn, executed, command) else LATE
@@ -422,7 +422,7 @@ def _end_child(turn: Turn, command: c.EndChild) -> Answer | None:
     return None
 
 
-def _child_undone(turn: Turn, caller: Executed | Step) -> None:
+def _child_undone(turn: DecisionBuilder, caller: Executed | StepState) -> None:
     """A child is undone that could not be: whoever has halted because of it goes on."""
     state = turn.state
     halted = state.rollback or state.dropped
@@ -440,21 +440,21 @@ def _child_undone(turn: Turn, caller: Executed | Step) -> None:
         undo(turn, caller)
 
 
-def _note_undone(turn: Turn, caller: Executed | Step) -> None:
+def _note_undone(turn: DecisionBuilder, caller: Executed | StepState) -> None:
     turn.emit(ChildUndone(step=caller.number))
     if caller.is_undoable or turn.routes.node(caller.node).compensation is not None:
         turn.emit(ChildEnded(step=caller.number, is_settled=True))
 
 
-def _people_found(turn: Turn, command: c.PeopleFound) -> Answer | None:
+def _people_found(turn: DecisionBuilder, command: c.PeopleFound) -> Answer | None:
     step = turn.state.open.get(command.step)
-    if step is None or not isinstance(turn.routes.node(step.node).op, Gate | PolicyGate):
+    if step is None or not isinstance(turn.routes.node(step.node).op, GateOp | PolicyGateOp):
         return people_found(turn, command)
     actor_found(turn, step, command)
     return None
 
 
-def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
+def _note_missing(turn: DecisionBuilder, command: c.NoteMissingHandler) -> Answer | None:
     step = _called(turn, command.step)
     if step is None:
         return LATE
@@ -467,7 +467,7 @@ def _note_missing(turn: Turn, command: c.NoteMissingHandler) -> Answer | None:
 # -- what people ask for
 
 
-def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
+def _cancel_workflow(turn: DecisionBuilder, command: c.CancelWorkflow) -> Answer | None:
     if turn.state.document is not None:
         return ended_by_life(turn.state.document)
     barred = stop_refusal(turn.routes.graph, turn.moment.actor) or end_child_refusal(turn)
@@ -485,13 +485,13 @@ def _cancel_workflow(turn: Turn, command: c.CancelWorkflow) -> Answer | None:
     return refused(Refusal.ROLLBACK_IN_PROGRESS, f"a {word} is in progress already")
 
 
-def _in_words(turn: Turn, reason: str) -> str:
+def _in_words(turn: DecisionBuilder, reason: str) -> str:
     """Who stops the run, and why, as the runs below are told; empty for the engine itself."""
     actor = turn.moment.actor
     return "" if actor.kind == "system" else f"{actor.id!r}: {reason}" if reason else repr(actor.id)
 
 
-def _undo_workflow(turn: Turn, command: c.UndoWorkflow) -> Answer | None:
+def _undo_workflow(turn: DecisionBuilder, command: c.UndoWorkflow) -> Answer | None:
     """Undo what was done, also after a good end: that is for the run alone that this one is a part of."""
     state, actor = turn.state, turn.moment.actor
     if actor.kind != "system" or (state.parent, state.parent_step) != (command.parent, command.step):
@@ -508,7 +508,7 @@ def _undo_workflow(turn: Turn, command: c.UndoWorkflow) -> Answer | None:
     return None
 
 
-def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
+def _abort_workflow(turn: DecisionBuilder, command: c.AbortWorkflow) -> Answer | None:
     if turn.state.document is not None:
         return ended_by_life(turn.state.document)
     barred = stop_refusal(turn.routes.graph, turn.moment.actor) or end_child_refusal(turn)
@@ -519,7 +519,7 @@ def _abort_workflow(turn: Turn, command: c.AbortWorkflow) -> Answer | None:
     return barred
 
 
-def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
+def _requeue(turn: DecisionBuilder, command: c.RequeueStep) -> Answer | None:
     barred = requeue_refusal(turn.routes.graph, turn.moment.actor, is_changed=command.input is not None)
     if barred is not None:
         return barred
@@ -529,7 +529,7 @@ def _requeue(turn: Turn, command: c.RequeueStep) -> Answer | None:
     return requeue(turn, step, command.input, command.reason, go_on=go_on)
 
 
-def _retry_compensation(turn: Turn, command: c.RetryCompensation) -> Answer | None:
+def _retry_compensation(turn: DecisionBuilder, command: c.RetryCompensation) -> Answer | None:
     barred = repair_refusal(turn.moment.actor)
     if barred is not None:
         return barred

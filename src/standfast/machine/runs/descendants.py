@@ -12,19 +12,19 @@ from standfast.kernel.decision import Rejection
 from standfast.kernel.facts import FactKey, above_fact, asked_fact, asks_fact
 from standfast.kernel.vocabulary import SYSTEM_PREFIX
 from standfast.machine.graphs.graph import (
-    Action,
-    Call,
-    End,
+    ActionOp,
+    CallOp,
+    EndOp,
     Graph,
-    Human,
+    HumanOp,
     Node,
-    NoReturn,
-    Notice,
-    SavePoint,
-    Task,
-    WaitEvent,
-    WaitEvents,
-    WaitTimer,
+    NoReturnOp,
+    NotificationOp,
+    SavePointOp,
+    TaskOp,
+    WaitEventOp,
+    WaitEventsOp,
+    WaitTimerOp,
 )
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.branches import branch_of
@@ -33,10 +33,10 @@ from standfast.machine.runs.law import OVERRIDE, override_refusal
 from standfast.machine.runs.passed import Called, under_way
 from standfast.machine.runs.protection import ahead
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.state import State, Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import RunState, StepState
+from standfast.machine.runs.turn import DecisionBuilder
 
-_PLAIN = (Action, Call, End, NoReturn, Notice, SavePoint, Task, WaitTimer)
+_PLAIN = (ActionOp, CallOp, EndOp, NoReturnOp, NotificationOp, SavePointOp, TaskOp, WaitTimerOp)
 """Kinds of nodes that do something. All others decide something: how the run goes on, with what, or when."""
 
 
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
     questions: tuple[str, ...] = ()
     """Names of nodes at which people are asked, or will be."""
-    started: tuple[Step, ...] = ()
+    started: tuple[StepState, ...] = ()
     """Calls that have begun and have not come back."""
     calls: tuple[Called, ...] = ()
     """Calls that may still be made."""
@@ -56,15 +56,15 @@ def asked_in(graph: Graph) -> Asked:
     return _among(graph.nodes.values())
 
 
-def asked_now(routes: GraphIndex, state: State) -> Asked:
+def asked_now(routes: GraphIndex, state: RunState) -> Asked:
     """Returns whom a run asks at this moment: a question that was answered is not open, although its step may wait for an operator."""
     steps = [step for step in state.open.values() if step.of is None]
     return Asked(
-        tuple(step.node for step in steps if isinstance(routes.node(step.node).op, Human)), _calling(routes, steps)
+        tuple(step.node for step in steps if isinstance(routes.node(step.node).op, HumanOp)), _calling(routes, steps)
     )
 
 
-def asked_from(routes: GraphIndex, state: State, *, within: Collection[str] = (), until: str = "") -> Asked:
+def asked_from(routes: GraphIndex, state: RunState, *, within: Collection[str] = (), until: str = "") -> Asked:
     """Returns whom a run asks, or may ask before it ends: with `within` on these branches alone, before they come to a node."""
     branches = frozenset(within)
     steps = [s for s in under_way(state) if s.of is None and (not branches or branch_of(s.token, branches))]
@@ -81,14 +81,14 @@ def asked_from(routes: GraphIndex, state: State, *, within: Collection[str] = ()
     )
 
 
-def _calling(routes: GraphIndex, steps: Iterable[Step]) -> tuple[Step, ...]:
-    return tuple(step for step in steps if step.child and isinstance(routes.node(step.node).op, Call))
+def _calling(routes: GraphIndex, steps: Iterable[StepState]) -> tuple[StepState, ...]:
+    return tuple(step for step in steps if step.child and isinstance(routes.node(step.node).op, CallOp))
 
 
 def _among(nodes: Iterable[Node]) -> Asked:
     known = list(nodes)
-    calls = dict.fromkeys(Called(each.op.definition, each.op.version) for each in known if isinstance(each.op, Call))
-    return Asked(tuple(each.id for each in known if isinstance(each.op, Human)), calls=tuple(calls))
+    calls = dict.fromkeys(Called(each.op.definition, each.op.version) for each in known if isinstance(each.op, CallOp))
+    return Asked(tuple(each.id for each in known if isinstance(each.op, HumanOp)), calls=tuple(calls))
 
 
 def say_in(graph: Graph) -> str:
@@ -101,25 +101,25 @@ def say_in(graph: Graph) -> str:
 def decides(routes: GraphIndex, node: Node) -> bool:
     """Whether a node decides something, so that to go past it is to decide. A call counts for those whom its workflow asks alone."""
     is_plain = isinstance(node.op, _PLAIN)
-    return not is_plain or (isinstance(node.op, WaitTimer) and routes.documents is not None)
+    return not is_plain or (isinstance(node.op, WaitTimerOp) and routes.documents is not None)
 
 
 def awaits_event(node: Node) -> bool:
     """Whether a node waits for an event or a signal, which somebody else is to tell of."""
-    return isinstance(node.op, WaitEvent | WaitEvents)
+    return isinstance(node.op, WaitEventOp | WaitEventsOp)
 
 
 # -- what an operator is told
 
 
-def past_refusal(turn: Turn, node: Node, what: str) -> Rejection | None:
+def past_refusal(turn: DecisionBuilder, node: Node, what: str) -> Rejection | None:
     """Returns why an actor may not go past a node: it waits for an event, or decides something in a run in which people have a say."""
     if awaits_event(node):
         return override_refusal(turn.routes.graph, turn.moment.actor)
     return say_refusal(turn, what) if decides(turn.routes, node) else None
 
 
-def say_refusal(turn: Turn, what: str) -> Rejection | None:
+def say_refusal(turn: DecisionBuilder, what: str) -> Rejection | None:
     """Returns why an actor may not do something to a run that is more than the same again: people have a say in it."""
     actor = turn.moment.actor
     told = "" if actor.may(OVERRIDE) else _say(turn)
@@ -129,7 +129,7 @@ def say_refusal(turn: Turn, what: str) -> Rejection | None:
     return refused(Refusal.NOT_ALLOWED, f"{actor.id!r} may not {what}: {why}, so that needs {OVERRIDE!r} as well")
 
 
-def _say(turn: Turn) -> str:
+def _say(turn: DecisionBuilder) -> str:
     """Who has a say: here, in the runs that it has called or may call, or in those that it was called by."""
     own = say_in(turn.routes.graph)
     if own:
@@ -139,34 +139,34 @@ def _say(turn: Turn) -> str:
     return told or say_above(turn, turn.state)
 
 
-def say_above(turn: Turn, state: State) -> str:
+def say_above(turn: DecisionBuilder, state: RunState) -> str:
     """Who has a say in a run because of a run that it was called by, or that the one was called by which it was forked from."""
     run = state.parent or state.above
     return (_told(turn, above_fact(run)) or "") if run else ""
 
 
-def around_refusal(turn: Turn, nodes: Iterable[Node]) -> Rejection | None:
+def around_refusal(turn: DecisionBuilder, nodes: Iterable[Node]) -> Rejection | None:
     """Returns why an actor may not choose a way around some nodes: people are asked there, also in runs that are called there."""
     return None if turn.moment.actor.may(OVERRIDE) else _refusal(turn, _among(nodes), is_open=False)
 
 
-def past_call_refusal(turn: Turn, step: Step) -> Rejection | None:
+def past_call_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:
     """Returns why an actor may not go past a call: people are asked in the run that it started, or would be."""
     op = turn.routes.node(step.node).op
-    if not isinstance(op, Call) or turn.moment.actor.may(OVERRIDE):
+    if not isinstance(op, CallOp) or turn.moment.actor.may(OVERRIDE):
         return None
     found = Asked(started=(step,) if step.child else (), calls=(Called(op.definition, op.version),))
     return _refusal(turn, found, is_open=False)
 
 
-def past_branch_refusal(turn: Turn, name: str, *, until: str) -> Rejection | None:
+def past_branch_refusal(turn: DecisionBuilder, name: str, *, until: str) -> Rejection | None:
     """Returns why an actor may not cancel a branch: people are asked on it, or would be, also in runs that it calls."""
     if turn.moment.actor.may(OVERRIDE):
         return None
     return _refusal(turn, asked_from(turn.routes, turn.state, within=(name,), until=until), is_open=False)
 
 
-def end_child_refusal(turn: Turn) -> Rejection | None:
+def end_child_refusal(turn: DecisionBuilder) -> Rejection | None:
     """Returns why an actor may not end a run that another one waits for: that one would go on without an answer that is still asked for."""
     state = turn.state
     is_part = state.parent and not state.parent_definition.startswith(
@@ -180,7 +180,7 @@ def end_child_refusal(turn: Turn) -> Rejection | None:
     return _refusal(turn, asked_now(turn.routes, state), is_open=True)
 
 
-def _refusal(turn: Turn, found: Asked, *, is_open: bool) -> Rejection | None:
+def _refusal(turn: DecisionBuilder, found: Asked, *, is_open: bool) -> Rejection | None:
     name = next(iter(found.questions), "")
     told = repr(name) if name else next(filter(None, _below(turn, found, is_open=is_open)), "")
     if not told:
@@ -192,20 +192,20 @@ def _refusal(turn: Turn, found: Asked, *, is_open: bool) -> Rejection | None:
     )
 
 
-def _below(turn: Turn, found: Asked, *, is_open: bool) -> Iterator[str]:
+def _below(turn: DecisionBuilder, found: Asked, *, is_open: bool) -> Iterator[str]:
     for step in found.started:
         asked = _told(turn, asked_fact(step.child, is_open=is_open))
         if asked is not None:
             yield asked
         elif not is_open:  # It has not begun: what its definition asks counts.
             op = turn.routes.node(step.node).op
-            assert isinstance(op, Call)
+            assert isinstance(op, CallOp)
             yield _told(turn, asks_fact(op.definition, op.version)) or ""
     for call in found.calls:
         yield _told(turn, asks_fact(call.definition, call.version)) or ""
 
 
-def _told(turn: Turn, key: FactKey) -> str | None:
+def _told(turn: DecisionBuilder, key: FactKey) -> str | None:
     value = turn.fact(key).value
     assert value is None or isinstance(value, str)
     return value

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from standfast.machine.graphs.graph import TIMEOUT, WITHDRAWN, Gate, Human, Proxy
-from standfast.machine.graphs.graph import State as StateNode
+from standfast.machine.graphs.graph import TIMEOUT, WITHDRAWN, GateOp, HumanOp, ProxyOp
+from standfast.machine.graphs.graph import StateOp as StateNode
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import events as e
 from standfast.machine.runs.branches import entry_of
 from standfast.machine.runs.document import ALL_FIELDS, Approval, Document, Intent, Refused
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 from standfast.machine.runs.switched import switched
 from standfast.machine.runs.windows import index_of
 
 
-def _document(state: State) -> Document:
+def _document(state: RunState) -> Document:
     assert state.document is not None
     return state.document
 
 
-def _created(_routes: GraphIndex, state: State, event: e.DocumentCreated) -> None:
+def _created(_routes: GraphIndex, state: RunState, event: e.DocumentCreated) -> None:
     state.document = Document(
         type=event.entity_type,
         id=event.id,
@@ -76,7 +76,7 @@ def _written(
     return found
 
 
-def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> None:
+def _changed(_routes: GraphIndex, state: RunState, event: e.DocumentChanged) -> None:
     document = _document(state)
     laid = {**document.data, **event.changes}
     document.data = {name: value for name, value in laid.items() if value is not None}
@@ -88,7 +88,7 @@ def _changed(_routes: GraphIndex, state: State, event: e.DocumentChanged) -> Non
         document.related = event.related
 
 
-def _moved(routes: GraphIndex, state: State, event: e.DocumentMoved) -> None:
+def _moved(routes: GraphIndex, state: RunState, event: e.DocumentMoved) -> None:
     document = _document(state)
     if event.how == "amended":
         document.amended_at = document.amended_at or document.status
@@ -112,7 +112,7 @@ def _is_no_way_on(routes: GraphIndex, transition: str) -> bool:
     return known is not None and bool(known.kind)
 
 
-def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) -> None:
+def _requested(_routes: GraphIndex, state: RunState, event: e.TransitionRequested) -> None:
     document = _document(state)
     known = document.intent if event.again else None
     document.intent = Intent(
@@ -135,7 +135,7 @@ def _requested(_routes: GraphIndex, state: State, event: e.TransitionRequested) 
     state.chain = 0
 
 
-def _facts_read(_routes: GraphIndex, state: State, event: e.FactsRead) -> None:
+def _facts_read(_routes: GraphIndex, state: RunState, event: e.FactsRead) -> None:
     document = _document(state)
     if event.org is not None:
         document.org, document.org_version = event.org, event.org_version
@@ -152,7 +152,7 @@ _ASKED_AGAIN = frozenset({"edited", "repaired", "withdrawn"})
 """Why an approval is void that the gate has asked for again."""
 
 
-def _voided(_routes: GraphIndex, state: State, event: e.ApprovalsVoided) -> None:
+def _voided(_routes: GraphIndex, state: RunState, event: e.ApprovalsVoided) -> None:
     approvals = _document(state).approvals
     for step in event.steps:
         known = approvals[step]
@@ -163,39 +163,39 @@ def _voided(_routes: GraphIndex, state: State, event: e.ApprovalsVoided) -> None
             del approvals[step]
 
 
-def _applied(routes: GraphIndex, state: State, event: e.ApprovalsApplied) -> None:
+def _applied(routes: GraphIndex, state: RunState, event: e.ApprovalsApplied) -> None:
     document = _document(state)
     by = f"the end of {event.slot!r}" if event.slot else f"the gate of {event.transition!r}"
     document.used |= dict.fromkeys(event.steps, by)
     can_be_edited = event.slot and index_of(routes).spec.states[document.status] == "editable"
     for step in event.steps:
         op = routes.node(document.approvals.pop(step).node).op
-        assert isinstance(op, Human)
+        assert isinstance(op, HumanOp)
         if not can_be_edited:
             document.sealed = sorted({*document.sealed, *(op.covers or (ALL_FIELDS,))})
 
 
-def _kept(_routes: GraphIndex, state: State, event: e.ApprovalsKept) -> None:
+def _kept(_routes: GraphIndex, state: RunState, event: e.ApprovalsKept) -> None:
     for step in event.steps:
         _document(state).approvals[step].is_kept = True
 
 
-def _ruled(_routes: GraphIndex, _state: State, _event: e.RulesApplied) -> None:
+def _ruled(_routes: GraphIndex, _state: RunState, _event: e.RulesApplied) -> None:
     """What they have changed is told by an event of its own."""
 
 
-def _rejected(_routes: GraphIndex, state: State, event: e.SlotRejected) -> None:
+def _rejected(_routes: GraphIndex, state: RunState, event: e.SlotRejected) -> None:
     _document(state).refused = Refused(
         slot=event.slot, step=event.step, node=event.node, by=event.by, reason=event.reason
     )
 
 
-def _round_started(_routes: GraphIndex, state: State, event: e.RoundStarted) -> None:
+def _round_started(_routes: GraphIndex, state: RunState, event: e.RoundStarted) -> None:
     document = _document(state)
     document.round, document.is_resting, document.used = event.round, False, {}
 
 
-def _round_completed(routes: GraphIndex, state: State, event: e.RoundCompleted) -> None:
+def _round_completed(routes: GraphIndex, state: RunState, event: e.RoundCompleted) -> None:
     document = _document(state)
     document.is_resting = True
     if is_through(routes, document, event):
@@ -207,12 +207,12 @@ def is_through(routes: GraphIndex, document: Document, event: e.RoundCompleted) 
     return not document.is_back and event.status not in index_of(routes).spec.terminal
 
 
-def _superseded(_routes: GraphIndex, state: State, event: e.DocumentSuperseded) -> None:
+def _superseded(_routes: GraphIndex, state: RunState, event: e.DocumentSuperseded) -> None:
     document = _document(state)
     document.status, document.superseded_by, document.updated_by = event.status, event.superseded_by, event.by
 
 
-def _redacted(_routes: GraphIndex, _state: State, _event: e.DocumentRedacted) -> None:
+def _redacted(_routes: GraphIndex, _state: RunState, _event: e.DocumentRedacted) -> None:
     """The events before it say already what is left."""
 
 
@@ -238,7 +238,7 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
 # -- what steps mean for a document
 
 
-def notice(routes: GraphIndex, state: State, event: e.Event) -> None:
+def notice(routes: GraphIndex, state: RunState, event: e.Event) -> None:
     """A document takes note of an event about one of its steps, after that has changed the rest of the state."""
     look = _NOTICED.get(type(event))
     if look is not None:
@@ -247,43 +247,43 @@ def notice(routes: GraphIndex, state: State, event: e.Event) -> None:
         _document(state).sequence += 1
 
 
-def _step_started(routes: GraphIndex, document: Document, state: State, event: e.StepStarted) -> None:
+def _step_started(routes: GraphIndex, document: Document, state: RunState, event: e.StepStarted) -> None:
     op = routes.node(event.node).op
-    if isinstance(op, Human) and op.pins:
+    if isinstance(op, HumanOp) and op.pins:
         entry = entry_of(routes, state.tokens[event.token])
         document.approvals[event.step] = Approval(
             node=event.node, version=document.version, token=event.token, entry=entry
         )
 
 
-def _decided(_routes: GraphIndex, document: Document, state: State, event: e.TaskDecided) -> None:
+def _decided(_routes: GraphIndex, document: Document, state: RunState, event: e.TaskDecided) -> None:
     approval = document.approvals.get(event.step)
     if approval is not None:
         approval.given = [*approval.given, state.questions[event.step].decisions]
 
 
-def _withdrawn(_routes: GraphIndex, document: Document, state: State, event: e.DecisionWithdrawn) -> None:
+def _withdrawn(_routes: GraphIndex, document: Document, state: RunState, event: e.DecisionWithdrawn) -> None:
     approval = document.approvals.get(event.step)
     if approval is not None:
         approval.given = [given.sequence for given in state.questions[event.step].given]
 
 
-def _answered(routes: GraphIndex, document: Document, state: State, event: e.StepAnswered) -> None:
+def _answered(routes: GraphIndex, document: Document, state: RunState, event: e.StepAnswered) -> None:
     approval = document.approvals.get(event.step)
     if approval is None:
         return
     op = routes.node(approval.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     approval.verdict = "approved" if event.outcome == op.approval else "declined"
     if not event.decisions and event.outcome != WITHDRAWN:
         question = state.questions.get(event.step)
         approval.given = [1 if question is None else question.decisions + 1]
 
 
-def _step_completed(routes: GraphIndex, document: Document, state: State, event: e.StepCompleted) -> None:
+def _step_completed(routes: GraphIndex, document: Document, state: RunState, event: e.StepCompleted) -> None:
     node = event.node or _node_of(state, event)
     op = routes.node(node).op if node else None
-    if isinstance(op, Proxy) and op.side == "in":
+    if isinstance(op, ProxyOp) and op.side == "in":
         document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
         document.refused = None
     elif isinstance(op, StateNode):
@@ -300,19 +300,19 @@ def _transition_behind(routes: GraphIndex, node: str) -> str:
     """The transition that is asked for when a document has waited in its state for too long."""
     (way,) = routes.ways(node, TIMEOUT)
     op = routes.node(way.target).op
-    if isinstance(op, Proxy) and routes.documents is not None:
+    if isinstance(op, ProxyOp) and routes.documents is not None:
         op = routes.node(routes.documents.regions[op.slot].exit).op
-    assert isinstance(op, Gate)
+    assert isinstance(op, GateOp)
     return op.transition
 
 
-def _node_of(state: State, event: e.StepCompleted) -> str:
+def _node_of(state: RunState, event: e.StepCompleted) -> str:
     """Where a step was that has just ended: it is the last one that was executed."""
     executed = state.executed.get(event.step)
     return "" if executed is None else executed.node
 
 
-def _step_ended(_routes: GraphIndex, document: Document, _state: State, event: e.StepFailed | e.StepPaused) -> None:
+def _step_ended(_routes: GraphIndex, document: Document, _state: RunState, event: e.StepFailed | e.StepPaused) -> None:
     _forget(document, event.step)
 
 

@@ -25,16 +25,16 @@ from standfast.machine.runs.document import Data, Document
 from standfast.machine.runs.document_folds import AUDITED, has_led_back, is_through
 from standfast.machine.runs.fields import differences_of
 from standfast.machine.runs.patches import fingerprint
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 _encode = msgspec.json.Encoder().encode
 
 
-class View(Protocol):
+class DocumentRowSource(Protocol):
     """A run as it was before an event."""
 
     routes: GraphIndex
-    state: State
+    state: RunState
 
 
 class _Told(NamedTuple):
@@ -53,7 +53,7 @@ class _Told(NamedTuple):
     run_as: str = ""
 
 
-def records_of(view: View, event: e.Event) -> list[Record]:
+def records_of(view: DocumentRowSource, event: e.Event) -> list[Record]:
     """All that an event about a document, or about one of its steps, leaves in the rows of the document."""
     if type(event) not in AUDITED:
         return []
@@ -64,16 +64,16 @@ def records_of(view: View, event: e.Event) -> list[Record]:
 # -- the document and its versions
 
 
-def _document(view: View) -> Document:
+def _document(view: DocumentRowSource) -> Document:
     assert view.state.document is not None
     return view.state.document
 
 
-def _sequence(view: View) -> int:
+def _sequence(view: DocumentRowSource) -> int:
     return 1 + (0 if view.state.document is None else view.state.document.sequence)
 
 
-def _created(view: View, event: e.DocumentCreated) -> list[Record]:
+def _created(view: DocumentRowSource, event: e.DocumentCreated) -> list[Record]:
     data = _encode(event.data)
     return [
         DocumentOpened(
@@ -98,7 +98,7 @@ def _created(view: View, event: e.DocumentCreated) -> list[Record]:
     ]
 
 
-def _changed(view: View, event: e.DocumentChanged) -> list[Record]:
+def _changed(view: DocumentRowSource, event: e.DocumentChanged) -> list[Record]:
     document = _document(view)
     laid = {**document.data, **event.changes}
     content = {name: value for name, value in laid.items() if value is not None}
@@ -120,22 +120,22 @@ def _touched(document: Document, **fields: object) -> DocumentTouched:
     return DocumentTouched(type=document.type, id=document.id, **fields)  # type: ignore[arg-type]
 
 
-def _moved(view: View, event: e.DocumentMoved) -> list[Record]:
+def _moved(view: DocumentRowSource, event: e.DocumentMoved) -> list[Record]:
     document, amended = _document(view), None
     if event.how == "amended" or has_led_back(view.routes, document, event):
         amended = event.how == "amended"
     return [_touched(document, status=event.status, updated_by=event.by, is_amending=amended)]
 
 
-def _superseded(view: View, event: e.DocumentSuperseded) -> list[Record]:
+def _superseded(view: DocumentRowSource, event: e.DocumentSuperseded) -> list[Record]:
     return [_touched(_document(view), status=event.status, superseded_by=event.superseded_by, updated_by=event.by)]
 
 
-def _round_started(view: View, event: e.RoundStarted) -> list[Record]:
+def _round_started(view: DocumentRowSource, event: e.RoundStarted) -> list[Record]:
     return [_touched(_document(view), round=event.round, is_resting=False)]
 
 
-def _round_completed(view: View, event: e.RoundCompleted) -> list[Record]:
+def _round_completed(view: DocumentRowSource, event: e.RoundCompleted) -> list[Record]:
     """An amendment is in force at the latest once a round has led it on, and not if that was sent back, taken back or closed."""
     document = _document(view)
     return [
@@ -143,7 +143,7 @@ def _round_completed(view: View, event: e.RoundCompleted) -> list[Record]:
     ]
 
 
-def _voided(view: View, event: e.ApprovalsVoided) -> Iterable[Record]:
+def _voided(view: DocumentRowSource, event: e.ApprovalsVoided) -> Iterable[Record]:
     yield from _decisions(view, event.steps, applied=False)
     if event.why == "withdrawn":
         names = {event.by, event.on_behalf_of} - {""}
@@ -151,7 +151,7 @@ def _voided(view: View, event: e.ApprovalsVoided) -> Iterable[Record]:
             yield from _taken_back(view, step, names)
 
 
-def _taken_back(view: View, step: int, names: set[str]) -> Iterable[Record]:
+def _taken_back(view: DocumentRowSource, step: int, names: set[str]) -> Iterable[Record]:
     """The decisions of whoever withdraws an approval."""
     known, given = view.state.decided.get(step, {}), _document(view).approvals[step].given
     decisions = cast("list[dict[str, object]]", known.get("decisions", [])) or [known]
@@ -160,11 +160,11 @@ def _taken_back(view: View, step: int, names: set[str]) -> Iterable[Record]:
             yield DecisionMoved(number=step, sequence=sequence, is_withdrawn=True)
 
 
-def _applied(view: View, event: e.ApprovalsApplied) -> Iterable[Record]:
+def _applied(view: DocumentRowSource, event: e.ApprovalsApplied) -> Iterable[Record]:
     return _decisions(view, event.steps, applied=True)
 
 
-def _decisions(view: View, steps: Sequence[int], *, applied: bool) -> Iterable[Record]:
+def _decisions(view: DocumentRowSource, steps: Sequence[int], *, applied: bool) -> Iterable[Record]:
     """Every decision of these approvals is used up, or never will be."""
     approvals = _document(view).approvals
     for step in steps:
@@ -187,7 +187,7 @@ _ROWS: dict[type[e.Event], Callable[..., Iterable[Record]]] = {
 # -- the audit
 
 
-def _audited(view: View, event: e.Event) -> list[Record]:
+def _audited(view: DocumentRowSource, event: e.Event) -> list[Record]:
     told = _told(view, event)
     document = view.state.document
     name, before = (document, document.version) if document is not None else (event, 0)
@@ -230,7 +230,7 @@ def _asker(document: Document | None) -> str:
     return SYSTEM.id if intent is None or not intent.transition else intent.by
 
 
-def _told(view: View, event: e.Event) -> _Told:
+def _told(view: DocumentRowSource, event: e.Event) -> _Told:
     if type(event) in _STEP_WORDS:  # Most of them.
         return _of_step(view, event)
     match event:
@@ -269,7 +269,7 @@ def _told(view: View, event: e.Event) -> _Told:
             return _of_people(view, event)
 
 
-def _of_people(view: View, event: e.Event) -> _Told:
+def _of_people(view: DocumentRowSource, event: e.Event) -> _Told:
     """What people did besides: decisions, and acts that are noted."""
     match event:
         case e.StepAnswered() if event.decisions:  # Each of those has a line of its own.
@@ -302,7 +302,7 @@ def _of_people(view: View, event: e.Event) -> _Told:
             return _of_way(view, event)
 
 
-def _of_way(view: View, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for each event
+def _of_way(view: DocumentRowSource, event: e.Event) -> _Told:  # noqa: PLR0911 - a line for each event
     """What the workflow has done on its way."""
     match event:
         case e.BranchCancelled():
@@ -341,7 +341,7 @@ _STEP_WORDS: dict[type[e.Event], str] = {
 """What has become of a step, in a word."""
 
 
-def _of_step(view: View, event: e.Event) -> _Told:
+def _of_step(view: DocumentRowSource, event: e.Event) -> _Told:
     number: int = getattr(event, "step", 0)
     node = getattr(event, "node", "") or _node(view, number)
     outcome = getattr(event, "outcome", "") or getattr(event, "error", "")
@@ -349,11 +349,11 @@ def _of_step(view: View, event: e.Event) -> _Told:
     return _Told(f"{_STEP_WORDS[type(event)]} {node}", by, for_, why=outcome, step=number)
 
 
-def _node(view: View, number: int) -> str:
+def _node(view: DocumentRowSource, number: int) -> str:
     state = view.state
     step = state.open.get(number) or state.dead.get(number) or state.frozen.get(number)
     return "" if step is None else step.node
 
 
-def _differences(view: View, before: Data, changes: Data) -> Data:
+def _differences(view: DocumentRowSource, before: Data, changes: Data) -> Data:
     return differences_of({} if view.routes.documents is None else view.routes.documents.spec.fields, before, changes)

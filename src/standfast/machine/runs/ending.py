@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from standfast.machine.runs.events import AbortStarted, StepFailed, WorkflowAborted
-from standfast.machine.runs.state import Step
-from standfast.machine.runs.turn import Ending, Turn
+from standfast.machine.runs.state import StepState
+from standfast.machine.runs.turn import DecisionBuilder, Ending
 
 STOPPED = "workflow_stopped"
 NOT_NEEDED = "branch_not_needed"
 MESSAGE = "Stopped due to workflow cancellation/abort"
 
 
-def stop_step(turn: Turn, step: Step, ending: Ending, *, error: str = MESSAGE, reason: str = STOPPED) -> None:
+def stop_step(
+    turn: DecisionBuilder, step: StepState, ending: Ending, *, error: str = MESSAGE, reason: str = STOPPED
+) -> None:
     """End a step that has not ended: one that is open, whose work was taken back, or that waits for an operator."""
     turn.cancel_step_timer(step)
     awaits_stop = False
@@ -26,21 +28,21 @@ def stop_step(turn: Turn, step: Step, ending: Ending, *, error: str = MESSAGE, r
     turn.emit(StepFailed(step=step.number, error=error, reason=reason, awaits_stop=awaits_stop))
 
 
-def stop_everything(turn: Turn, ending: Ending) -> None:
+def stop_everything(turn: DecisionBuilder, ending: Ending) -> None:
     """End all steps that have not ended, in the order in which they began; but what is being undone is undone to its end."""
     for step in unended(turn):
         if step.of is None or ending != "undo":
             stop_step(turn, step, ending)
 
 
-def unended(turn: Turn) -> list[Step]:
+def unended(turn: DecisionBuilder) -> list[StepState]:
     """The steps that have not ended, in the order in which they began."""
     state = turn.state
     steps = [*state.open.values(), *state.frozen.values(), *state.dead.values()]
     return sorted(steps, key=lambda step: step.number)
 
 
-def abort(turn: Turn, actor: str, reason: str) -> None:
+def abort(turn: DecisionBuilder, actor: str, reason: str) -> None:
     """End the run at once; nothing is undone."""
     turn.emit(AbortStarted(requested_by=actor, reason=reason))
     for number in turn.state.stopping:

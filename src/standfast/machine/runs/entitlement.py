@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from standfast.kernel.actor import Actor, RequestContext
 from standfast.kernel.decision import Rejection
 from standfast.kernel.facts import PersonFact, person_fact
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.runs.candidates import (
     candidates_of,
     claim_refusal,
@@ -28,15 +28,15 @@ from standfast.machine.runs.errands import Person, picked_by
 from standfast.machine.runs.law import answer_refusal
 from standfast.machine.runs.question import Question, Seat
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.state import Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import StepState
+from standfast.machine.runs.turn import DecisionBuilder
 
 
-def decider_refusal(turn: Turn, step: Step) -> Rejection | None:
+def decider_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:
     """Why the actor may not decide an open step now: not asked, or not entitled any more."""
     actor = turn.moment.actor
     barred = answer_refusal(turn.routes, turn.state, step, actor)
-    if barred is not None or not isinstance(turn.routes.node(step.node).op, Human) or may_all(actor):
+    if barred is not None or not isinstance(turn.routes.node(step.node).op, HumanOp) or may_all(actor):
         return barred
     question = question_of(turn.routes, turn.state, step)
     if seat_for(turn, question, actor):
@@ -48,7 +48,7 @@ def decider_refusal(turn: Turn, step: Step) -> Rejection | None:
     return refused(Refusal.NOT_ALLOWED, f"{actor.id!r} may not answer {step.node!r}: {lapses[0]}; {told}")
 
 
-def apart_refusal(turn: Turn, step: Step) -> Rejection | None:
+def apart_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:
     """Why the actor may not decide an open question although asked: four eyes hold for them, and for those whose place they have."""
     actor = turn.moment.actor
     if actor.kind == "system":
@@ -59,13 +59,13 @@ def apart_refusal(turn: Turn, step: Step) -> Rejection | None:
     return separation_refusal(turn.routes, turn.state, step, actor, seat=seat)
 
 
-def is_left_out(turn: Turn, step: Step, seat: Seat) -> bool:
+def is_left_out(turn: DecisionBuilder, step: StepState, seat: Seat) -> bool:
     """Whether somebody may not decide although asked; of those who have a role, nobody knows yet."""
     person, names = seat.person, {seat.person.name, *givers_of(seat)}
     return person.kind == "user" and name_refusal(turn.routes, turn.state, step, names) is not None
 
 
-def seat_for(turn: Turn, question: Question, actor: Actor) -> int:
+def seat_for(turn: DecisionBuilder, question: Question, actor: Actor) -> int:
     """The place from which the actor can decide now, counted from one; 0 if there is none. Their own comes before that of a role."""
     found = candidates_of(question, actor)
     if found and may_all(actor):
@@ -76,7 +76,7 @@ def seat_for(turn: Turn, question: Question, actor: Actor) -> int:
     return 0
 
 
-def lapse_of(turn: Turn, seat: Seat, actor: Actor) -> str:
+def lapse_of(turn: DecisionBuilder, seat: Seat, actor: Actor) -> str:
     """Why a place does not entitle any more; empty if it does."""
     asked = seat.person
     told = lent_lapse(turn, asked, actor)
@@ -88,7 +88,7 @@ def lapse_of(turn: Turn, seat: Seat, actor: Actor) -> str:
     return given_lapse(seat, turn.routes.graph.name, partial(_known, turn))
 
 
-def lent_lapse(turn: Turn, asked: Person, actor: Actor) -> str:
+def lent_lapse(turn: DecisionBuilder, asked: Person, actor: Actor) -> str:
     """Why a place is not among what somebody was lent for whom the actor stands in by the directory; empty if it is, or if they do not.
 
     A delegation for a role is about places that somebody has by this role, and about no other; and it lends the places of its giver, and none of the
@@ -127,14 +127,14 @@ def given_lapse(seat: Seat, definition: str, known: Callable[[str], PersonFact |
     return ""
 
 
-def unclaimed_refusal(turn: Turn, step: Step) -> Rejection | None:
+def unclaimed_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:
     """Why the actor cannot decide what another has claimed. A claim of somebody who cannot decide any more keeps nobody out."""
     question = question_of(turn.routes, turn.state, step)
     barred = claim_refusal(question, step.node, turn.moment.actor)
     return None if barred is not None and _has_lapsed(turn, step, question) else barred
 
 
-def role_of(turn: Turn, question: Question) -> str:
+def role_of(turn: DecisionBuilder, question: Question) -> str:
     """The role that the directory grants to whom the actor acts for and by which they are asked.
 
     Empty if they are asked by name, or the request alone says the role: what it brings need not be known when somebody looks again.
@@ -151,7 +151,7 @@ def role_of(turn: Turn, question: Question) -> str:
     return role if known is not None and role in known.roles else ""
 
 
-def _has_lapsed(turn: Turn, step: Step, question: Question) -> bool:
+def _has_lapsed(turn: DecisionBuilder, step: StepState, question: Question) -> bool:
     if name_refusal(turn.routes, turn.state, step, {question.claimed_by}) is not None:
         return True  # They have decided something since that one person does not decide together with this.
     known = _known(turn, question.claimed_by)
@@ -166,7 +166,7 @@ def _has_lapsed(turn: Turn, step: Step, question: Question) -> bool:
     )
 
 
-def _has_role(turn: Turn, owner: str, role: str, actor: Actor) -> bool:
+def _has_role(turn: DecisionBuilder, owner: str, role: str, actor: Actor) -> bool:
     if owner == actor.id:
         return role in actor.roles
     known = _known(turn, owner)
@@ -200,7 +200,7 @@ def relied_on(question: Question, actor: Actor, brought: frozenset[str]) -> set[
     return {question.claimed_by, actor.on_behalf_of, *people} - {""}
 
 
-def _known(turn: Turn, name: str) -> PersonFact | None:
+def _known(turn: DecisionBuilder, name: str) -> PersonFact | None:
     """What the directory has of a person; None if it has nobody. Whoever a directory of the host was not asked about has no right."""
     found = turn.fact(person_fact(name)).value
     assert isinstance(found, PersonFact)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from standfast.errors import ExpressionError, brief
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.kernel.vocabulary import LONGEST_NAME
 from standfast.machine.graphs.graph import Awaited, Node
 from standfast.machine.graphs.index import GraphIndex
@@ -19,7 +19,7 @@ def key_of(routes: GraphIndex, node: Node, awaited: Awaited, names: Data) -> str
     key = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(key, str) or not key or "\x00" in key or len(key.encode("utf-8", "replace")) > LONGEST_NAME:
         told = f"{expression.source} is {brief(value)}; a key is a whole number or a text of 1 to {LONGEST_NAME} bytes"
-        raise ExpressionError(told, reason=Reason.TYPE_MISMATCH)
+        raise ExpressionError(told, reason=ExpressionErrorCode.TYPE_MISMATCH)
     return key
 
 

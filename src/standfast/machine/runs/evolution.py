@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from standfast.machine.graphs.graph import Call, Human, WaitTimer
+from standfast.machine.graphs.graph import CallOp, HumanOp, WaitTimerOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import document_folds, holding, task_folds
 from standfast.machine.runs import events as e
@@ -13,14 +13,24 @@ from standfast.machine.runs.arrivals import ARRIVALS
 from standfast.machine.runs.branches import shorten, undoable
 from standfast.machine.runs.notice_folds import FOLDS as NOTICE_FOLDS
 from standfast.machine.runs.repaired import REPAIRED
-from standfast.machine.runs.state import ROOT, Dropped, Executed, Rollback, Scope, State, Stay, Step, Token
+from standfast.machine.runs.state import (
+    ROOT,
+    BranchScope,
+    Dropped,
+    Executed,
+    RollbackState,
+    RunState,
+    Stay,
+    StepState,
+    Token,
+)
 from standfast.machine.runs.tokens import enter, leave
 
 MOST_DECIDED = 1000
 """Answers that a run remembers in order to tell a repeated one: those of a run that goes on for years must not grow with it."""
 
 
-def evolve(routes: GraphIndex, state: State, event: e.Event) -> State:
+def evolve(routes: GraphIndex, state: RunState, event: e.Event) -> RunState:
     """The state after an event."""
     _TABLE[type(event)](routes, state, event)
     if state.document is not None:
@@ -28,7 +38,7 @@ def evolve(routes: GraphIndex, state: State, event: e.Event) -> State:
     return state
 
 
-def _workflow_started(_routes: GraphIndex, state: State, event: e.WorkflowStarted) -> None:
+def _workflow_started(_routes: GraphIndex, state: RunState, event: e.WorkflowStarted) -> None:
     state.status = "running"
     state.parent, state.parent_definition = event.parent, event.parent_definition
     state.parent_step, state.requester, state.involved = event.parent_step, event.requester, event.involved
@@ -41,8 +51,8 @@ def _workflow_started(_routes: GraphIndex, state: State, event: e.WorkflowStarte
 # -- steps
 
 
-def _step_started(routes: GraphIndex, state: State, event: e.StepStarted) -> None:
-    state.open[event.step] = Step(
+def _step_started(routes: GraphIndex, state: RunState, event: e.StepStarted) -> None:
+    state.open[event.step] = StepState(
         number=event.step,
         node=event.node,
         token=event.token,
@@ -56,17 +66,17 @@ def _step_started(routes: GraphIndex, state: State, event: e.StepStarted) -> Non
     enter(routes, state, event)
 
 
-def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) -> None:
+def _step_completed(routes: GraphIndex, state: RunState, event: e.StepCompleted) -> None:
     step = state.open.pop(event.step, None)
     if step is not None and state.questions:
         task_folds.close_question(routes, state, step)
     if step is None:
         first = state.tokens[event.token].first
-        step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of, first=first)
+        step = StepState(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of, first=first)
         enter(routes, state, event)
         state.chain += event.effect is not None  # It is one of those in a row, although nobody waits for it.
     token = state.tokens[step.token]
-    if isinstance(routes.node(step.node).op, WaitTimer):
+    if isinstance(routes.node(step.node).op, WaitTimerOp):
         state.chain = 0
     executed = Executed(number=step.number, node=step.node, token=step.token, output=event.output)
     _keep_child(step, executed)
@@ -76,7 +86,7 @@ def _step_completed(routes: GraphIndex, state: State, event: e.StepCompleted) ->
         token.last_output, token.answer = event.output, name_of(routes, step.node, event.output)
 
 
-def _execute(routes: GraphIndex, state: State, step: Step, executed: Executed) -> None:
+def _execute(routes: GraphIndex, state: RunState, step: StepState, executed: Executed) -> None:
     """Remember a step that ended; what only its undoing would need is kept only if it can be undone."""
     token = state.token(step.token)
     if routes.node(step.node).compensation is None:
@@ -91,7 +101,7 @@ def _execute(routes: GraphIndex, state: State, step: Step, executed: Executed) -
         _stand_for(state, executed)
 
 
-def _forget(state: State) -> None:
+def _forget(state: RunState) -> None:
     """Forget the last steps that no rollback will ask for, where nothing can be undone: a run may go in circles for years."""
     failed = None if state.rollback is None else state.rollback.failed_step
     while state.executed:
@@ -102,7 +112,7 @@ def _forget(state: State) -> None:
         del state.executed[number]
 
 
-def _again(routes: GraphIndex, state: State, number: int) -> Executed:
+def _again(routes: GraphIndex, state: RunState, number: int) -> Executed:
     """A step that ended before and that may be forgotten from now on, if steps are: then it is the last one."""
     executed = state.executed[number]
     if not routes.remembers:
@@ -110,14 +120,14 @@ def _again(routes: GraphIndex, state: State, number: int) -> Executed:
     return executed
 
 
-def _stand_for(state: State, executed: Executed) -> None:
+def _stand_for(state: RunState, executed: Executed) -> None:
     """A repeated step does the work of the one before: only the last one is undone. But each has started a run of its own."""
     before = state.executed.get(executed.retry_of or 0)
     if before is not None and not before.is_undoable:
         del state.executed[before.number]
 
 
-def _retried(_routes: GraphIndex, state: State, event: e.StepRetried | e.CompensationRetried) -> None:
+def _retried(_routes: GraphIndex, state: RunState, event: e.StepRetried | e.CompensationRetried) -> None:
     step = state.open[event.step]
     step.attempt, step.effect = event.attempt + 1, event.effect
     if event.was_called:
@@ -126,7 +136,7 @@ def _retried(_routes: GraphIndex, state: State, event: e.StepRetried | e.Compens
         step.call_at = event.call_at
 
 
-def _step_failed(routes: GraphIndex, state: State, event: e.StepFailed) -> None:
+def _step_failed(routes: GraphIndex, state: RunState, event: e.StepFailed) -> None:
     waits_for_operator = event.step in state.dead
     step = state.open.pop(event.step, None) or state.dead.pop(event.step, None) or state.frozen.pop(event.step)
     task_folds.close_question(routes, state, step, is_void=event.reason == task_folds.DATA_CHANGED)
@@ -153,7 +163,7 @@ def _step_failed(routes: GraphIndex, state: State, event: e.StepFailed) -> None:
         state.stopping[event.step] = None
 
 
-def _await_undoing(state: State, step: Step) -> None:
+def _await_undoing(state: RunState, step: StepState) -> None:
     """The run ends while a compensation is under way: whether it was called is told when it comes back."""
     state.executed[step.number] = Executed(
         number=step.number, node=step.node, token=step.token, status="skipped", attempt=step.attempt, of=step.of
@@ -161,7 +171,7 @@ def _await_undoing(state: State, step: Step) -> None:
     state.stopping[step.number] = None
 
 
-def _step_stopped(routes: GraphIndex, state: State, event: e.StepStopped) -> None:
+def _step_stopped(routes: GraphIndex, state: RunState, event: e.StepStopped) -> None:
     del state.stopping[event.step]
     executed = _again(routes, state, event.step)
     executed.was_called = executed.was_called or event.attempt > 0 or event.is_done
@@ -171,7 +181,7 @@ def _step_stopped(routes: GraphIndex, state: State, event: e.StepStopped) -> Non
         _stand_for(state, executed)
 
 
-def _step_withdrawn(routes: GraphIndex, state: State, event: e.StepWithdrawn) -> None:
+def _step_withdrawn(routes: GraphIndex, state: RunState, event: e.StepWithdrawn) -> None:
     step = state.open.pop(event.step)
     if state.status == "paused":
         state.frozen[event.step] = step
@@ -181,20 +191,20 @@ def _step_withdrawn(routes: GraphIndex, state: State, event: e.StepWithdrawn) ->
     _execute(routes, state, step, executed)
 
 
-def _step_resumed(_routes: GraphIndex, state: State, event: e.StepResumed) -> None:
+def _step_resumed(_routes: GraphIndex, state: RunState, event: e.StepResumed) -> None:
     step = state.frozen.pop(event.step, None) or state.open[event.step]
     step.effect = event.effect
     state.open[event.step] = step
 
 
-def _step_paused(routes: GraphIndex, state: State, event: e.StepPaused) -> None:
+def _step_paused(routes: GraphIndex, state: RunState, event: e.StepPaused) -> None:
     is_open = event.step in state.open
     step = state.dead[event.step] = (state.open if is_open else state.frozen).pop(event.step)
     step.error, step.has_failed = event.error, False
     task_folds.close_question(routes, state, step)
 
 
-def _step_requeued(routes: GraphIndex, state: State, event: e.StepRequeued) -> None:
+def _step_requeued(routes: GraphIndex, state: RunState, event: e.StepRequeued) -> None:
     state.chain = 0
     step = state.dead.pop(event.step)
     executed = Executed(number=step.number, node=step.node, token=step.token, error=step.error, status="failed")
@@ -210,18 +220,18 @@ def _step_requeued(routes: GraphIndex, state: State, event: e.StepRequeued) -> N
         token.data = event.input
 
 
-def _child_started(_routes: GraphIndex, state: State, event: e.ChildStarted) -> None:
+def _child_started(_routes: GraphIndex, state: RunState, event: e.ChildStarted) -> None:
     state.open[event.step].child = event.child
 
 
-def _keep_child(step: Step, executed: Executed) -> None:
+def _keep_child(step: StepState, executed: Executed) -> None:
     """Remember the run that a step started, as far as a rollback will have to deal with it."""
     executed.is_settled = step.is_settled
     if step.is_undoable or step.not_undone:
         executed.child, executed.not_undone, executed.is_undoable = step.child, step.not_undone, step.is_undoable
 
 
-def _child_ended(routes: GraphIndex, state: State, event: e.ChildEnded) -> None:
+def _child_ended(routes: GraphIndex, state: RunState, event: e.ChildEnded) -> None:
     caller = _caller(state, event.step)
     caller.is_undoable, caller.is_settled = event.is_undoable, event.is_settled
     if event.no_return:
@@ -230,11 +240,11 @@ def _child_ended(routes: GraphIndex, state: State, event: e.ChildEnded) -> None:
         _again(routes, state, event.step)
 
 
-def _child_not_undone(_routes: GraphIndex, state: State, event: e.ChildNotUndone) -> None:
+def _child_not_undone(_routes: GraphIndex, state: RunState, event: e.ChildNotUndone) -> None:
     _caller(state, event.step).not_undone = event.error
 
 
-def _child_undone(routes: GraphIndex, state: State, event: e.ChildUndone) -> None:
+def _child_undone(routes: GraphIndex, state: RunState, event: e.ChildUndone) -> None:
     _caller(state, event.step).not_undone = ""
     if event.step in state.executed:
         _again(routes, state, event.step)
@@ -243,7 +253,7 @@ def _child_undone(routes: GraphIndex, state: State, event: e.ChildUndone) -> Non
         halted.stuck = None
 
 
-def _caller(state: State, number: int) -> Step | Executed:
+def _caller(state: RunState, number: int) -> StepState | Executed:
     """The step that started a run, which may have ended before it."""
     return state.open.get(number) or state.dead.get(number) or state.frozen.get(number) or state.executed[number]
 
@@ -251,16 +261,16 @@ def _caller(state: State, number: int) -> Step | Executed:
 # -- tokens
 
 
-def _data_assigned(_routes: GraphIndex, state: State, event: e.DataAssigned) -> None:
+def _data_assigned(_routes: GraphIndex, state: RunState, event: e.DataAssigned) -> None:
     token = state.tokens[event.token]
     token.data = {**token.data, **event.data}
 
 
-def _token_held(_routes: GraphIndex, state: State, event: e.TokenHeld) -> None:
+def _token_held(_routes: GraphIndex, state: RunState, event: e.TokenHeld) -> None:
     state.tokens[event.token].stay = Stay(target=event.target, node=event.node, outcome=event.outcome)
 
 
-def _token_ended(routes: GraphIndex, state: State, event: e.TokenEnded) -> None:
+def _token_ended(routes: GraphIndex, state: RunState, event: e.TokenEnded) -> None:
     token = state.tokens.pop(event.token, None) or state.parked.pop(event.token)
     if token.scope is None:
         state.result, state.outcome = token.data, event.outcome
@@ -275,17 +285,17 @@ def _token_ended(routes: GraphIndex, state: State, event: e.TokenEnded) -> None:
             scope.failed.append(token.node)
 
 
-def _branches_opened(_routes: GraphIndex, state: State, event: e.BranchesOpened) -> None:
+def _branches_opened(_routes: GraphIndex, state: RunState, event: e.BranchesOpened) -> None:
     split = state.executed[event.step]
     items = None if event.items is None else list(event.items)
-    scope = Scope(step=event.step, node=split.node, parent=split.token, items=items)
+    scope = BranchScope(step=event.step, node=split.node, parent=split.token, items=items)
     state.scopes[event.step] = scope
     state.parked[split.token] = state.tokens.pop(split.token)
     for place in event.taken or range(1, event.branches + 1):
         _begin_branch(state, scope, state.parked[split.token].data, place)
 
 
-def _items_begun(routes: GraphIndex, state: State, event: e.ItemsBegun) -> None:
+def _items_begun(routes: GraphIndex, state: RunState, event: e.ItemsBegun) -> None:
     scope = state.scopes[event.step]
     assert scope.items is not None
     data, name, place = state.parked[scope.parent].data, routes.item_name(scope.node), routes.list_place(scope.node)
@@ -296,33 +306,33 @@ def _items_begun(routes: GraphIndex, state: State, event: e.ItemsBegun) -> None:
     del scope.items[: event.count]
 
 
-def _begin_branch(state: State, scope: Scope, data: dict[str, object], place: int) -> None:
+def _begin_branch(state: RunState, scope: BranchScope, data: dict[str, object], place: int) -> None:
     scope.begun = place
     name = f"{scope.parent}/{scope.step}.{place}"
     state.tokens[name] = Token(id=name, data=data, scope=scope.step)
     scope.live[name] = None
 
 
-def _join_arrived(_routes: GraphIndex, state: State, event: e.JoinArrived) -> None:
+def _join_arrived(_routes: GraphIndex, state: RunState, event: e.JoinArrived) -> None:
     scope = state.tokens[event.token].scope
     assert scope is not None
     state.scopes[scope].arrived.append(event.token)
 
 
-def _branches_met(_routes: GraphIndex, state: State, event: e.BranchesMet) -> None:
+def _branches_met(_routes: GraphIndex, state: RunState, event: e.BranchesMet) -> None:
     scope = state.scopes.pop(event.step)
     for name in scope.arrived:
         del state.tokens[name]
     state.tokens[scope.parent] = state.parked.pop(scope.parent)
 
 
-def _branches_closed(_routes: GraphIndex, state: State, event: e.BranchesClosed) -> None:
+def _branches_closed(_routes: GraphIndex, state: RunState, event: e.BranchesClosed) -> None:
     scope = state.scopes.pop(event.step)
     if scope.parent in state.parked:
         state.tokens[scope.parent] = state.parked.pop(scope.parent)
 
 
-def _branches_dropped(routes: GraphIndex, state: State, event: e.BranchesDropped) -> None:
+def _branches_dropped(routes: GraphIndex, state: RunState, event: e.BranchesDropped) -> None:
     dropped = state.dropped = state.dropped or Dropped()
     dropped.tokens.update(dict.fromkeys(event.tokens, event.error))
     dropped.steps.update(dict.fromkeys(event.steps, event.error))
@@ -330,14 +340,14 @@ def _branches_dropped(routes: GraphIndex, state: State, event: e.BranchesDropped
     dropped.chain = dict.fromkeys(undoable(routes, state, dropped))
 
 
-def _branches_undone(_routes: GraphIndex, state: State, _event: e.BranchesUndone) -> None:
+def _branches_undone(_routes: GraphIndex, state: RunState, _event: e.BranchesUndone) -> None:
     state.dropped = None
 
 
 # -- the world
 
 
-def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
+def _answered(routes: GraphIndex, state: RunState, event: e.StepAnswered) -> None:
     state.chain = 0
     if routes.tells_deciders_apart:
         task_folds.note_decider(routes, state, event)
@@ -349,26 +359,26 @@ def _answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
         state.asked.pop(oldest, None)
 
 
-def _timed_out(routes: GraphIndex, state: State, event: e.TimedOut) -> None:
+def _timed_out(routes: GraphIndex, state: RunState, event: e.TimedOut) -> None:
     """What follows from it has events of its own; the row of a question says that its time has passed."""
     state.chain = 0
     step = state.open.get(event.step)
-    if step is not None and isinstance(routes.node(step.node).op, Human | Call):
+    if step is not None and isinstance(routes.node(step.node).op, HumanOp | CallOp):
         step.is_late = True
 
 
-def _missed(_routes: GraphIndex, state: State, event: e.HandlerMissing) -> None:
+def _missed(_routes: GraphIndex, state: RunState, event: e.HandlerMissing) -> None:
     """It is told once for each call that waits, however long nobody has the handler."""
     step = state.open[event.step]
     step.missed = step.effect
 
 
-def _signal_received(_routes: GraphIndex, state: State, event: e.SignalReceived) -> None:
+def _signal_received(_routes: GraphIndex, state: RunState, event: e.SignalReceived) -> None:
     state.chain = 0
     state.signals.setdefault(event.name, []).append(event.payload)
 
 
-def _signal_taken(routes: GraphIndex, state: State, event: e.SignalTaken) -> None:
+def _signal_taken(routes: GraphIndex, state: RunState, event: e.SignalTaken) -> None:
     kept = state.signals[event.name]
     payload = kept.pop(0)
     if routes.reads_event:
@@ -380,38 +390,38 @@ def _signal_taken(routes: GraphIndex, state: State, event: e.SignalTaken) -> Non
 # -- the way back
 
 
-def _rollback_started(_routes: GraphIndex, state: State, event: e.RollbackStarted) -> None:
-    _turn_back(state, Rollback(cause="failure", failed_step=event.failed_step, error=event.error))
+def _rollback_started(_routes: GraphIndex, state: RunState, event: e.RollbackStarted) -> None:
+    _turn_back(state, RollbackState(cause="failure", failed_step=event.failed_step, error=event.error))
 
 
-def _cancellation_started(_routes: GraphIndex, state: State, event: e.CancellationStarted) -> None:
-    _turn_back(state, Rollback(cause="cancel", requested_by=event.requested_by, reason=event.reason))
+def _cancellation_started(_routes: GraphIndex, state: RunState, event: e.CancellationStarted) -> None:
+    _turn_back(state, RollbackState(cause="cancel", requested_by=event.requested_by, reason=event.reason))
 
 
-def _turn_back(state: State, rollback: Rollback) -> None:
+def _turn_back(state: RunState, rollback: RollbackState) -> None:
     state.rollback = rollback
     state.status, state.reason, state.error, state.pause = "running", "", "", None
     if state.dropped is not None:  # The rollback will try it again.
         state.dropped.stuck = None
 
 
-def _rollback_planned(_routes: GraphIndex, state: State, event: e.RollbackPlanned) -> None:
+def _rollback_planned(_routes: GraphIndex, state: RunState, event: e.RollbackPlanned) -> None:
     assert state.rollback is not None
     state.rollback.chain = event.chain[::-1]
     state.dropped = None
 
 
-def _compensation_started(routes: GraphIndex, state: State, event: e.CompensationStarted) -> None:
+def _compensation_started(routes: GraphIndex, state: RunState, event: e.CompensationStarted) -> None:
     of = state.executed[event.of]
     state.next_step = event.step + 1
-    step = Step(number=event.step, node=of.node, token=of.token, effect=event.effect, of=event.of)
+    step = StepState(number=event.step, node=of.node, token=of.token, effect=event.effect, of=event.of)
     if of.is_undoable and not of.not_undone:
         step.child = of.child
     state.open[event.step] = step
     _undone(routes, state, event.of)
 
 
-def _undone(routes: GraphIndex, state: State, number: int) -> None:
+def _undone(routes: GraphIndex, state: RunState, number: int) -> None:
     """A step is undone, or about to be: nothing is stuck, and the next one follows."""
     if state.rollback is None:
         assert state.dropped is not None
@@ -425,21 +435,21 @@ def _undone(routes: GraphIndex, state: State, number: int) -> None:
         planned.pop()
 
 
-def _step_rolled_back(routes: GraphIndex, state: State, event: e.StepRolledBack) -> None:
+def _step_rolled_back(routes: GraphIndex, state: RunState, event: e.StepRolledBack) -> None:
     state.next_step = event.step + 1
     _undone(routes, state, event.of)
     if state.rollback is None or state.rollback.cause == "return":
         del state.executed[event.of]
 
 
-def _compensation_succeeded(_routes: GraphIndex, state: State, event: e.CompensationSucceeded) -> None:
+def _compensation_succeeded(_routes: GraphIndex, state: RunState, event: e.CompensationSucceeded) -> None:
     of, rollback = state.open.pop(event.step).of, state.rollback
     # A rollback that is still to be planned must not find it.
     if rollback is None or rollback.chain is None or rollback.cause == "return":
         del state.executed[of or 0]
 
 
-def _compensation_exhausted(routes: GraphIndex, state: State, event: e.CompensationExhausted) -> None:
+def _compensation_exhausted(routes: GraphIndex, state: RunState, event: e.CompensationExhausted) -> None:
     halted = state.rollback or state.dropped
     number = state.open.pop(event.step).of
     assert halted is not None
@@ -449,7 +459,7 @@ def _compensation_exhausted(routes: GraphIndex, state: State, event: e.Compensat
         halted.chain = dict.fromkeys(undoable(routes, state, halted))
 
 
-def _compensation_waived(_routes: GraphIndex, state: State, event: e.CompensationWaived) -> None:
+def _compensation_waived(_routes: GraphIndex, state: RunState, event: e.CompensationWaived) -> None:
     if state.rollback is not None:  # What is undone by hand is not undone again.
         state.rollback.stuck = None
         waived = state.executed[event.step]
@@ -463,24 +473,24 @@ def _compensation_waived(_routes: GraphIndex, state: State, event: e.Compensatio
 # -- the run
 
 
-def _abort_started(_routes: GraphIndex, state: State, _event: e.AbortStarted) -> None:
+def _abort_started(_routes: GraphIndex, state: RunState, _event: e.AbortStarted) -> None:
     state.rollback = state.dropped = None
 
 
-def _completed(_routes: GraphIndex, state: State, _event: e.WorkflowCompleted) -> None:
+def _completed(_routes: GraphIndex, state: RunState, _event: e.WorkflowCompleted) -> None:
     state.status, state.reason = "completed", state.reason or state.outcome
 
 
-def _failed(_routes: GraphIndex, state: State, event: e.WorkflowFailed) -> None:
+def _failed(_routes: GraphIndex, state: RunState, event: e.WorkflowFailed) -> None:
     state.status, state.reason, state.error = "failed", event.reason, event.error
 
 
-def _cancelled(_routes: GraphIndex, state: State, event: e.WorkflowCancelled) -> None:
+def _cancelled(_routes: GraphIndex, state: RunState, event: e.WorkflowCancelled) -> None:
     state.status, state.reason, state.error = "cancelled", "", event.reason
     state.rollback = state.dropped = None
 
 
-def _aborted(_routes: GraphIndex, state: State, event: e.WorkflowAborted) -> None:
+def _aborted(_routes: GraphIndex, state: RunState, event: e.WorkflowAborted) -> None:
     state.status, state.reason, state.error, state.pause = "aborted", "", event.reason, None
 
 

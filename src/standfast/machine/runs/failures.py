@@ -7,16 +7,16 @@ from standfast.machine.runs.answers import LAST_ERROR, Data, fits, is_within, ov
 from standfast.machine.runs.events import DataAssigned, FailureHeld, StepFailed, StepPaused
 from standfast.machine.runs.leaving import finish, is_outlived, leave_by, way_out
 from standfast.machine.runs.rollback import roll_back
-from standfast.machine.runs.state import Step, Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import StepState, Token
+from standfast.machine.runs.turn import DecisionBuilder
 
 
-def fail_at_once(turn: Turn, token: Token, node: Node, error: str, *, was_called: bool = True) -> None:
+def fail_at_once(turn: DecisionBuilder, token: Token, node: Node, error: str, *, was_called: bool = True) -> None:
     """A node that takes no time could not do its work."""
     give_up(turn, turn.open_step(token, node), error, was_called=was_called)
 
 
-def take_answer(turn: Turn, step: Step, output: object) -> None:
+def take_answer(turn: DecisionBuilder, step: StepState, output: object) -> None:
     """An open step was answered: it ends well, unless its token has no room for the answer. A rollback takes any."""
     data = turn.state.tokens[step.token].data
     if turn.state.rollback is None and not fits(turn.routes, data, step.node, output):
@@ -25,7 +25,9 @@ def take_answer(turn: Turn, step: Step, output: object) -> None:
         finish(turn, step, output=output)
 
 
-def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True, awaits_stop: bool = False) -> None:
+def give_up(
+    turn: DecisionBuilder, step: StepState, error: str, *, was_called: bool = True, awaits_stop: bool = False
+) -> None:
     """A step has failed for good. While the run is paused nothing follows from that.
 
     `awaits_stop` says that a run which it started was told to undo what it did; a rollback waits for that.
@@ -54,7 +56,7 @@ def give_up(turn: Turn, step: Step, error: str, *, was_called: bool = True, awai
         turn.pause("dlq" if turn.routes.policies.on_failure == "dlq" else "step_failed", error)
 
 
-def _told(turn: Turn, token: Token, step: Step, error: str) -> Data:
+def _told(turn: DecisionBuilder, token: Token, step: StepState, error: str) -> Data:
     """What the steps of another way find about a failure: as much of its message as there is room for, and always the step."""
     name = LAST_ERROR if turn.routes.graph.kind == "process" else "error"
     while True:

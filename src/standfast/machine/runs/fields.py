@@ -9,7 +9,7 @@ from typing import Final
 
 from standfast.errors import ExpressionError, indefinite
 from standfast.expressions.temporal import in_utc, read_time
-from standfast.machine.graphs.document import Field
+from standfast.machine.graphs.document import DocumentField
 from standfast.machine.graphs.document_index import DocumentIndex
 
 Data = dict[str, object]
@@ -81,13 +81,13 @@ def is_same(one: object, other: object) -> bool:
     return one == other
 
 
-def holds_any(field: Field, wanted: Callable[[Field], bool]) -> bool:
+def holds_any(field: DocumentField, wanted: Callable[[DocumentField], bool]) -> bool:
     """Whether a field is of a kind, or anything in it."""
     inner = (*field.fields.values(), *(() if field.items is None else (field.items,)))
     return wanted(field) or any(holds_any(each, wanted) for each in inner)
 
 
-def masked(field: Field, value: object, hides: Callable[[Field], bool], mask: object) -> object:
+def masked(field: DocumentField, value: object, hides: Callable[[DocumentField], bool], mask: object) -> object:
     """A value with a mask in the place of whatever of it is not shown."""
     if hides(field):
         return mask
@@ -104,18 +104,20 @@ CHANGED: Final[Data] = {"changed": True}
 """All that is told of a field whose values are sensitive."""
 
 
-def differences_of(fields: Mapping[str, Field], before: Mapping[str, object], changes: Mapping[str, object]) -> Data:
+def differences_of(
+    fields: Mapping[str, DocumentField], before: Mapping[str, object], changes: Mapping[str, object]
+) -> Data:
     """What changes, each field with the values before and after; of what is sensitive only that it does."""
     return {name: _difference(fields.get(name), before.get(name), value) for name, value in changes.items()}
 
 
-def _difference(field: Field | None, before: object, after: object) -> object:
+def _difference(field: DocumentField | None, before: object, after: object) -> object:
     if field is None:
         return [before, after]
     return CHANGED if field.sensitive else [masked(field, each, _is_sensitive, CHANGED) for each in (before, after)]
 
 
-def _is_sensitive(field: Field) -> bool:
+def _is_sensitive(field: DocumentField) -> bool:
     return field.sensitive
 
 
@@ -127,7 +129,7 @@ def not_given(index: DocumentIndex, changes: Mapping[str, object], *, is_workflo
     return found
 
 
-def _object(fields: Mapping[str, Field], data: Mapping[str, object], place: str) -> Iterator[str]:
+def _object(fields: Mapping[str, DocumentField], data: Mapping[str, object], place: str) -> Iterator[str]:
     for name in data:
         if name not in fields:
             yield f"{place}{name}: there is no such field"
@@ -139,7 +141,7 @@ def _object(fields: Mapping[str, Field], data: Mapping[str, object], place: str)
             yield f"{place}{name}: a value is required"
 
 
-def value_faults(field: Field, value: object, place: str) -> Iterator[str]:
+def value_faults(field: DocumentField, value: object, place: str) -> Iterator[str]:
     """What is wrong with a value that a field is to have."""
     if isinstance(value, str) and value.startswith(_MARKED) and is_mark(value):
         yield f"{place}: what a redaction left is no value; leave the field out, or give it anew"
@@ -157,7 +159,7 @@ def value_faults(field: Field, value: object, place: str) -> Iterator[str]:
             pass
 
 
-def _parts(field: Field, value: object, place: str) -> Iterator[str]:
+def _parts(field: DocumentField, value: object, place: str) -> Iterator[str]:
     if field.type == "list" and isinstance(value, list):
         for number, each in enumerate(value if field.items is not None else ()):
             yield from value_faults(field.items, each, f"{place}[{number}]") if field.items else ()
@@ -167,7 +169,7 @@ def _parts(field: Field, value: object, place: str) -> Iterator[str]:
         yield f"{place}: give {indefinite(list if field.type == 'list' else dict)}, not {indefinite(type(value))}"
 
 
-def _text(field: Field, value: object, place: str) -> Iterator[str]:
+def _text(field: DocumentField, value: object, place: str) -> Iterator[str]:
     if not isinstance(value, str):
         yield f"{place}: give a text, not {indefinite(type(value))}"
     elif field.type == "enum" and value not in field.values:

@@ -24,16 +24,16 @@ from standfast.machine.runs.pauses import APPROVED
 from standfast.machine.runs.refusals import Refusal, refused
 from standfast.machine.runs.repair import may_repair
 from standfast.machine.runs.repair_commands import ForkWorkflow
-from standfast.machine.runs.state import ROOT, Data, State, Stay
+from standfast.machine.runs.state import ROOT, Data, RunState, Stay
 from standfast.machine.runs.task_folds import note_names
 from standfast.machine.runs.timers import DEADLINE
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(State).decode
+_decode = msgspec.json.Decoder(RunState).decode
 
 
-def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
+def fork(turn: DecisionBuilder, command: ForkWorkflow) -> Rejection | None:
     """Begin where another run was."""
     refusal = may_repair(turn, command.reason)
     if refusal is not None:
@@ -73,7 +73,7 @@ def fork(turn: Turn, command: ForkWorkflow) -> Rejection | None:
     return None
 
 
-def _other_data(turn: Turn, command: ForkWorkflow) -> Rejection | None:
+def _other_data(turn: DecisionBuilder, command: ForkWorkflow) -> Rejection | None:
     """Why a run may not begin with other data: people decided on what there was, or those of the run have a say that it was a part of."""
     actor = turn.moment.actor
     if actor.may(OVERRIDE):
@@ -89,7 +89,7 @@ def _other_data(turn: Turn, command: ForkWorkflow) -> Rejection | None:
     return refused(Refusal.NOT_ALLOWED, f"{told}, so that needs {OVERRIDE!r} as well")
 
 
-def _ask_again(turn: Turn, before: State) -> None:
+def _ask_again(turn: DecisionBuilder, before: RunState) -> None:
     """Tokens enter the nodes again that they were at, and those go on that were held."""
     for step in under_way(before):
         turn.move(step.token, step.node, is_asked=True)
@@ -102,7 +102,7 @@ def _ask_again(turn: Turn, before: State) -> None:
         look_at_branches(turn, number)
 
 
-def _go_on(turn: Turn, name: str, stay: Stay) -> None:
+def _go_on(turn: DecisionBuilder, name: str, stay: Stay) -> None:
     if stay.target:
         turn.move(name, stay.target, is_asked=True)
         return
@@ -114,12 +114,12 @@ def _go_on(turn: Turn, name: str, stay: Stay) -> None:
         leave_by(turn, token, edge)
 
 
-def _has_only_begun(state: State) -> bool:
+def _has_only_begun(state: RunState) -> bool:
     """Whether the first step is still put off."""
     return state.next_step == 1
 
 
-def fork_problem(routes: GraphIndex, state: State) -> str:
+def fork_problem(routes: GraphIndex, state: RunState) -> str:
     """Why no run can begin where another one was; empty if one can."""
     if state.status == "new":
         return "it had not begun"
@@ -135,7 +135,7 @@ def fork_problem(routes: GraphIndex, state: State) -> str:
     return "" if _rests(state) else "it was in the midst of a decision"
 
 
-def paused_problem(state: State) -> str:
+def paused_problem(state: RunState) -> str:
     """Why no run can begin where this one was at any point, as this one is now; empty if one can. A fork would go past a pause that was requested."""
     pause = state.pause
     if pause is None or state.is_terminal or state.reason == APPROVED:
@@ -143,7 +143,7 @@ def paused_problem(state: State) -> str:
     return f"{pause.by!r} has paused it ({state.error}), and that lasts until it is resumed; resume it first, and fork it then"
 
 
-def _rests(state: State) -> bool:
+def _rests(state: RunState) -> bool:
     """Whether every token waits for something, so that it is known where each goes on."""
     waiting = {step.token for step in under_way(state)}
     waiting.update(name for scope in state.scopes.values() for name in scope.arrived)
@@ -151,7 +151,7 @@ def _rests(state: State) -> bool:
     return bool(state.tokens) and (_has_only_begun(state) or waiting >= set(state.tokens))
 
 
-def beginning(origin: State, patch: Data) -> State:
+def beginning(origin: RunState, patch: Data) -> RunState:
     """The state of a run that begins where another one was: nothing is under way, and nothing of what was done is its own to undo."""
     state = _decode(_encode(origin))
     for step in under_way(state):

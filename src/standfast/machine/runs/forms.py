@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from standfast.kernel.decision import Rejection
 from standfast.machine.graphs.forms import faults_told
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.refusals import Refusal, refused
 
@@ -12,7 +12,7 @@ from standfast.machine.runs.refusals import Refusal, refused
 def filled_in(routes: GraphIndex, node: str, outcome: str, given: object) -> tuple[object, Rejection | None]:
     """What comes with an answer, with the defaults of the form; and why it cannot be taken, with all faults at once."""
     op, form = routes.node(node).op, routes.form(node)
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     if form is None or not op.needs_form(outcome):
         return given, None
     whole = form.filled(given)

@@ -7,25 +7,25 @@ from datetime import datetime, timedelta
 from standfast.kernel.instants import later
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import events as e
-from standfast.machine.runs.state import Pause, Resumed, State, Step
+from standfast.machine.runs.state import PauseState, Resumed, RunState, StepState
 
 MOST_TRIGGERS = 100
 """Requests to go on that a run remembers in order to tell a repeated one; those of a run that goes on for years must not grow with it."""
 
 
-def paused(_routes: GraphIndex, state: State, event: e.WorkflowPaused) -> None:
+def paused(_routes: GraphIndex, state: RunState, event: e.WorkflowPaused) -> None:
     """The run waits for an operator."""
     state.status, state.reason, state.error = "paused", event.reason, event.error
     if event.at is not None:
         held = dict(event.held)
-        state.pause = Pause(
+        state.pause = PauseState(
             at=event.at, by=event.by, clock=event.clock, until=event.until, held=held, since=event.since or event.at
         )
         if state.document is not None:
             state.document.drift, state.document.drift_at = "", None  # The pause tells of it.
 
 
-def timer_held(_routes: GraphIndex, state: State, event: e.TimerHeld) -> None:
+def timer_held(_routes: GraphIndex, state: RunState, event: e.TimerHeld) -> None:
     """A timer waits for the end of the pause, or no longer does; or, where an operator is waited for, until the run goes on."""
     if state.pause is None:
         assert event.due_at is not None
@@ -36,7 +36,7 @@ def timer_held(_routes: GraphIndex, state: State, event: e.TimerHeld) -> None:
         state.pause.held[event.key] = event.due_at
 
 
-def failure_held(_routes: GraphIndex, state: State, event: e.FailureHeld) -> None:
+def failure_held(_routes: GraphIndex, state: RunState, event: e.FailureHeld) -> None:
     """A step has failed, and nothing follows from it yet."""
     step = state.frozen[event.step] = state.open.pop(event.step)
     step.error, step.has_failed = event.error, True
@@ -44,7 +44,7 @@ def failure_held(_routes: GraphIndex, state: State, event: e.FailureHeld) -> Non
         step.made = step.attempt
 
 
-def resumed(routes: GraphIndex, state: State, event: e.WorkflowResumed) -> None:
+def resumed(routes: GraphIndex, state: RunState, event: e.WorkflowResumed) -> None:
     """The run goes on."""
     state.status, state.reason, state.error, state.chain, state.pause = "running", "", "", 0, None
     state.held = {}
@@ -64,7 +64,7 @@ def resumed(routes: GraphIndex, state: State, event: e.WorkflowResumed) -> None:
         known.triggers = [*known.triggers[1 - MOST_TRIGGERS :], event.trigger_id]
 
 
-def _shift(state: State, by: timedelta) -> None:
+def _shift(state: RunState, by: timedelta) -> None:
     """The times of open questions count from as much later as their clocks stood still, and calls are put off for as long."""
     for step in (*state.open.values(), *state.frozen.values()):
         if step.asked_at:
@@ -73,7 +73,7 @@ def _shift(state: State, by: timedelta) -> None:
             step.call_at = _later(step.call_at, by)
 
 
-def put_off(step: Step, shift_ms: int) -> None:
+def put_off(step: StepState, shift_ms: int) -> None:
     """The times of one question count from as much later."""
     if shift_ms:
         step.asked_at = _later(step.asked_at, timedelta(milliseconds=shift_ms))

@@ -9,19 +9,19 @@ from msgspec.structs import replace
 
 from standfast.kernel.decision import Message, Rejection
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs.graph import Call
+from standfast.machine.graphs.graph import CallOp
 from standfast.machine.runs.candidates import acting_names, separation_refusal
 from standfast.machine.runs.commands import InvolvePeople
 from standfast.machine.runs.events import PeopleInvolved
 from standfast.machine.runs.passed import approvals_kept
-from standfast.machine.runs.state import ROOT, State, Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import ROOT, RunState, StepState
+from standfast.machine.runs.turn import DecisionBuilder
 
 
-def keep_refusal(turn: Turn, state: State) -> Rejection | None:
+def keep_refusal(turn: DecisionBuilder, state: RunState) -> Rejection | None:
     """Returns why an actor may not give a run other data behind its approvals: to keep one is to decide it again."""
     for node in approvals_kept(turn.routes, state):
-        asked = Step(number=0, node=node, token=ROOT)
+        asked = StepState(number=0, node=node, token=ROOT)
         barred = separation_refusal(turn.routes, state, asked, turn.moment.actor)
         if barred is not None:
             told = f"to keep what was decided at {node!r} for other data is to decide it again: {barred.message}"
@@ -29,14 +29,14 @@ def keep_refusal(turn: Turn, state: State) -> Rejection | None:
     return None
 
 
-def involve_actor(turn: Turn, *, keeps: Sequence[str] = ()) -> None:
+def involve_actor(turn: DecisionBuilder, *, keeps: Sequence[str] = ()) -> None:
     """Remember whoever gives the run other data, and for whom they act; the answers of the questions that it `keeps` are theirs too."""
     names = acting_names(turn.moment.actor)
     decided = keeps if names and turn.routes.tells_deciders_apart else ()
     involve(turn, names, decided=dict.fromkeys(decided, names))
 
 
-def involve(turn: Turn, names: Iterable[str], *, decided: dict[str, list[str]] | None = None) -> None:
+def involve(turn: DecisionBuilder, names: Iterable[str], *, decided: dict[str, list[str]] | None = None) -> None:
     """Remember people who have brought the run about, where somebody may be kept from deciding by that."""
     state = turn.state
     new = [name for name in dict.fromkeys(names) if name not in {state.requester, *state.involved}]
@@ -48,7 +48,7 @@ def involve(turn: Turn, names: Iterable[str], *, decided: dict[str, list[str]] |
         _tell_children(turn, new)
 
 
-def involve_authors(turn: Turn, known: set[str]) -> None:
+def involve_authors(turn: DecisionBuilder, known: set[str]) -> None:
     """Have the runs that a document has called know of its new authors, and of whoever has asked for its transition since."""
     state = turn.state
     assert state.document is not None
@@ -57,11 +57,11 @@ def involve_authors(turn: Turn, known: set[str]) -> None:
         _tell_children(turn, new)
 
 
-def _tell_children(turn: Turn, new: list[str]) -> None:
+def _tell_children(turn: DecisionBuilder, new: list[str]) -> None:
     """Tell the runs that were called, and are under way, whose matter they are too."""
     state = turn.state
     for step in (*state.open.values(), *state.dead.values(), *state.frozen.values()):
         op = turn.routes.node(step.node).op
-        if step.child and step.of is None and isinstance(op, Call) and not op.detached:
+        if step.child and step.of is None and isinstance(op, CallOp) and not op.detached:
             child = InstanceId(UUID(step.child))
             turn.send(Message(decider=op.definition, command=InvolvePeople(names=new), instance=child))

@@ -11,29 +11,31 @@ from datetime import datetime, timedelta
 
 from standfast.kernel.decision import Rejection
 from standfast.kernel.instants import later
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.state import State, Step
+from standfast.machine.runs.state import RunState, StepState
 from standfast.machine.runs.timers import DEADLINE, escalation_timer, step_timer, stood_still
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 
-def late_refusal(turn: Turn, step: Step, what: str) -> Rejection | None:
+def late_refusal(turn: DecisionBuilder, step: StepState, what: str) -> Rejection | None:
     """Why something comes too late for an open step; None if it is in time."""
     if not is_late(turn, step):
         return None
     return refused(Refusal.EXPIRED, f"{what} comes too late: the time of {step.node!r} is over")
 
 
-def is_late(turn: Turn, step: Step, at: str = "") -> bool:
+def is_late(turn: DecisionBuilder, step: StepState, at: str = "") -> bool:
     """Whether the time of an open step, or of the whole run, is over, or was when something happened. Where clocks stand still, it is not."""
     moment = turn.moment
     when = datetime.fromisoformat(at) if at else moment.now
     return is_over(turn.routes, turn.state, step, when, pending=moment.pending_timers)
 
 
-def is_over(routes: GraphIndex, state: State, step: Step, when: datetime, *, pending: Mapping[str, datetime]) -> bool:
+def is_over(
+    routes: GraphIndex, state: RunState, step: StepState, when: datetime, *, pending: Mapping[str, datetime]
+) -> bool:
     """Whether the time of an open step was over at an instant: by the timers that a pause of the run holds, or by those that have not fired."""
     pause = state.pause
     if pause is not None and pause.clock == "stand_still":
@@ -45,11 +47,11 @@ def is_over(routes: GraphIndex, state: State, step: Step, when: datetime, *, pen
     return any(key in due and later(due[key], shift) < when for key in _ends(routes, state, step, due))
 
 
-def _ends(routes: GraphIndex, state: State, step: Step, due: Mapping[str, datetime]) -> Iterator[str]:
+def _ends(routes: GraphIndex, state: RunState, step: StepState, due: Mapping[str, datetime]) -> Iterator[str]:
     """The timers by which the step ends. One that only has others asked besides ends nothing, nor does one behind an escalation that gives more time."""
     op = routes.node(step.node).op
     yield DEADLINE
-    if not isinstance(op, Human):
+    if not isinstance(op, HumanOp):
         yield step_timer(step.number)
         return
     ladder = () if op.times is None else op.times.escalation

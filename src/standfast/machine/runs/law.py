@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from standfast.kernel.actor import Actor, Needed, needed_words
 from standfast.kernel.decision import Rejection
-from standfast.machine.graphs.graph import OK, Graph, Human, Node
+from standfast.machine.graphs.graph import OK, Graph, HumanOp, Node
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.candidates import candidate_refusal
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.state import State, Step
+from standfast.machine.runs.state import RunState, StepState
 
 READ, PAUSE, RESUME = "execution:read", "execution:pause", "execution:resume"
 OVERRIDE, REPAIR = "execution:override", "execution:repair"
@@ -46,10 +46,10 @@ def override_refusal(graph: Graph, actor: Actor) -> Rejection | None:
     return _without(actor, OVERRIDE, f"override what {graph.name!r} waits for")
 
 
-def answer_refusal(routes: GraphIndex, state: State, step: Step, actor: Actor) -> Rejection | None:
+def answer_refusal(routes: GraphIndex, state: RunState, step: StepState, actor: Actor) -> Rejection | None:
     """Why an actor may not answer an open step: it needs the node's capability, and has to be one of those who are asked."""
     node = routes.node(step.node)
-    barred = candidate_refusal(routes, state, step, actor) if isinstance(node.op, Human) else None
+    barred = candidate_refusal(routes, state, step, actor) if isinstance(node.op, HumanOp) else None
     return barred or capability_refusal(node, actor)
 
 

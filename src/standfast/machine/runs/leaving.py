@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from standfast.errors import ExpressionError
 from standfast.expressions import Expression
 from standfast.kernel.actor import Actor
-from standfast.machine.graphs.graph import BRANCH, OK, Edge, Join, Losers, Node, Split
+from standfast.machine.graphs.graph import BRANCH, OK, Edge, JoinOp, Losers, Node, SplitOp
 from standfast.machine.graphs.kinds.join import ABORT, NONE
 from standfast.machine.runs.answers import fits, is_within, judged, merged, overflow
 from standfast.machine.runs.branches import branch_of
@@ -26,9 +26,9 @@ from standfast.machine.runs.events import (
 )
 from standfast.machine.runs.losers import drop
 from standfast.machine.runs.rollback import roll_back
-from standfast.machine.runs.state import Data, Scope, Step, Token
+from standfast.machine.runs.state import BranchScope, Data, StepState, Token
 from standfast.machine.runs.timers import DEADLINE
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 _ENOUGH = "another branch was enough"
 _ABORTED = "another branch ended all of them"
@@ -44,8 +44,8 @@ May = Callable[[str], bool]
 
 
 def finish(
-    turn: Turn,
-    step: Step,
+    turn: DecisionBuilder,
+    step: StepState,
     outcome: str = OK,
     output: object = None,
     *,
@@ -66,7 +66,7 @@ def _by_hand(event: StepCompleted, by: Actor | None) -> StepCompleted:
 
 
 def pass_through(
-    turn: Turn,
+    turn: DecisionBuilder,
     token: Token,
     node: Node,
     outcome: str = OK,
@@ -84,7 +84,7 @@ def pass_through(
 
 
 def complete_at_once(
-    turn: Turn,
+    turn: DecisionBuilder,
     token: Token,
     node: Node,
     outcome: str = OK,
@@ -113,7 +113,7 @@ def complete_at_once(
 
 
 def way_out(
-    turn: Turn,
+    turn: DecisionBuilder,
     token: Token,
     node: str,
     outcome: str,
@@ -126,13 +126,13 @@ def way_out(
     return _choose(turn, token, node, outcome, data=token.data if data is None else data, answer=answer, may=may)[0]
 
 
-def leave_by(turn: Turn, token: Token, edge: Edge) -> None:
+def leave_by(turn: DecisionBuilder, token: Token, edge: Edge) -> None:
     """A token moves on from a node whose end is told already."""
     _take(turn, token, edge, node=edge.source, outcome=edge.on)
 
 
 def _choose(
-    turn: Turn,
+    turn: DecisionBuilder,
     token: Token,
     node: str,
     outcome: str,
@@ -152,7 +152,7 @@ def _choose(
     return None, NO_CHOICE
 
 
-def _open(turn: Turn, ways: Sequence[Edge], asked: dict[str, object]) -> Iterator[Edge]:
+def _open(turn: DecisionBuilder, ways: Sequence[Edge], asked: dict[str, object]) -> Iterator[Edge]:
     """The edges whose conditions hold of what is asked."""
     for edge in ways:
         guard = turn.routes.guard(edge)
@@ -165,7 +165,7 @@ def _open(turn: Turn, ways: Sequence[Edge], asked: dict[str, object]) -> Iterato
 
 
 def is_barred(
-    turn: Turn,
+    turn: DecisionBuilder,
     token: Token,
     node: str,
     outcome: str,
@@ -189,7 +189,7 @@ def is_barred(
     return (is_fatal or bool(found)) and not any(may(edge.capability) for edge in found)
 
 
-def _take(turn: Turn, token: Token, edge: Edge | None, *, node: str, outcome: str) -> None:
+def _take(turn: DecisionBuilder, token: Token, edge: Edge | None, *, node: str, outcome: str) -> None:
     if turn.state.rollback is not None or turn.state.is_terminal:
         return
     if edge is None:
@@ -212,7 +212,7 @@ def value_of(expression: Expression, data: dict[str, object]) -> object:
         return None
 
 
-def stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
+def stay_or_end(turn: DecisionBuilder, token: Token, node: str, outcome: str) -> None:
     """No edge leads on."""
     match turn.routes.policies.on_no_edge:
         case "complete":
@@ -227,7 +227,7 @@ def stay_or_end(turn: Turn, token: Token, node: str, outcome: str) -> None:
             roll_back(turn, _no_way(turn, token, node, outcome)[0])
 
 
-def _no_way(turn: Turn, token: Token, node: str, outcome: str) -> tuple[str, bool]:
+def _no_way(turn: DecisionBuilder, token: Token, node: str, outcome: str) -> tuple[str, bool]:
     """Why a run stays where it is, and whether every condition could be answered. The first one that could not is named.
 
     Only for documents is that a case of its own: elsewhere such a condition counts as one that does not hold.
@@ -245,7 +245,7 @@ def _no_way(turn: Turn, token: Token, node: str, outcome: str) -> tuple[str, boo
     return told, True
 
 
-def end(turn: Turn, token: Token, outcome: str = "", why: str = "") -> None:
+def end(turn: DecisionBuilder, token: Token, outcome: str = "", why: str = "") -> None:
     """A token's way is over; that of a branch comes to nothing that the run would."""
     if token.scope is not None:
         outcome = why = ""
@@ -259,10 +259,10 @@ def end(turn: Turn, token: Token, outcome: str = "", why: str = "") -> None:
 # -- branches
 
 
-def begin_items(turn: Turn, scope: Scope) -> None:
+def begin_items(turn: DecisionBuilder, scope: BranchScope) -> None:
     """Begin branches for as many items as may run now."""
     op = turn.routes.node(scope.node).op
-    assert isinstance(op, Split)
+    assert isinstance(op, SplitOp)
     waiting = len(scope.items or ())
     room = waiting if op.limit is None else op.limit - (len(scope.live) - len(scope.arrived))
     count = min(waiting, room)
@@ -275,7 +275,7 @@ def begin_items(turn: Turn, scope: Scope) -> None:
         turn.move(f"{scope.parent}/{scope.step}.{place}", target)
 
 
-def look_at_branches(turn: Turn, number: int) -> None:
+def look_at_branches(turn: DecisionBuilder, number: int) -> None:
     """A branch has arrived or ended: look whether enough have met, or whether nothing is left of them."""
     scope = turn.state.scopes.get(number)
     if scope is None or not turn.state.may_begin:
@@ -291,7 +291,7 @@ def look_at_branches(turn: Turn, number: int) -> None:
         _close(turn, scope)
 
 
-def abort_branches(turn: Turn, number: int) -> None:
+def abort_branches(turn: DecisionBuilder, number: int) -> None:
     """A branch that has arrived ends the join for all: what the others did is undone."""
     scope = turn.state.scopes[number]
     join = turn.routes.join_of(scope.node)
@@ -299,21 +299,21 @@ def abort_branches(turn: Turn, number: int) -> None:
     _meet(turn, scope, join, ABORT)
 
 
-def _have_met(scope: Scope, join: Node) -> bool:
-    assert isinstance(join.op, Join)
+def _have_met(scope: BranchScope, join: Node) -> bool:
+    assert isinstance(join.op, JoinOp)
     if join.op.strategy != "all" and len(scope.arrived) >= _needed(join.op):
         return True
     everybody_is_there = not scope.items and len(scope.arrived) == len(scope.live)
     return everybody_is_there and (bool(scope.arrived) or not scope.begun)
 
 
-def _needed(op: Join) -> int:
+def _needed(op: JoinOp) -> int:
     return op.count if op.strategy == "count" else 1
 
 
-def _meet(turn: Turn, scope: Scope, join: Node, outcome: str = OK) -> None:
+def _meet(turn: DecisionBuilder, scope: BranchScope, join: Node, outcome: str = OK) -> None:
     """Enough branches are there: the token that was split goes on, and the join says what becomes of the others."""
-    assert isinstance(join.op, Join)
+    assert isinstance(join.op, JoinOp)
     fate: Losers = "undo" if outcome == ABORT else join.op.losers
     why = _ABORTED if outcome == ABORT else _ENOUGH
     arrived = set(scope.arrived)
@@ -333,13 +333,13 @@ def _meet(turn: Turn, scope: Scope, join: Node, outcome: str = OK) -> None:
         turn.fail(token, join, overflow(turn.routes, f"what the branches of {scope.node!r} answered"))
 
 
-def _all_but_the_last(scope: Scope) -> list[str]:
+def _all_but_the_last(scope: BranchScope) -> list[str]:
     """The branches of a split, those included that have arrived or ended; not the one that arrived last."""
     names = [f"{scope.parent}/{scope.step}.{place}" for place in range(1, scope.begun + 1)]
     return [name for name in names if name != scope.arrived[-1]]
 
 
-def _answers(turn: Turn, scope: Scope, branches: list[Token]) -> Data | list[object]:
+def _answers(turn: DecisionBuilder, scope: BranchScope, branches: list[Token]) -> Data | list[object]:
     """The last answers of the branches, by the name of each one's last step that can answer; over a list they are a list."""
     if scope.items is None:
         return {turn.routes.answer_name(each.answerer): each.last_output for each in branches if each.answerer}
@@ -347,18 +347,18 @@ def _answers(turn: Turn, scope: Scope, branches: list[Token]) -> Data | list[obj
     return [token.last_output for token in ordered]
 
 
-def _close(turn: Turn, scope: Scope) -> None:
+def _close(turn: DecisionBuilder, scope: BranchScope) -> None:
     """All branches have ended and there is nothing to meet for: the token that was split ends too."""
     turn.emit(BranchesClosed(step=scope.step))
     end(turn, turn.state.tokens[scope.parent])
 
 
 def end_branches(
-    turn: Turn, branches: Sequence[str], *, error: str, reason: str = NOT_NEEDED, has_failed: bool = False
+    turn: DecisionBuilder, branches: Sequence[str], *, error: str, reason: str = NOT_NEEDED, has_failed: bool = False
 ) -> None:
     """End branches, one after the other, with everything below them; the run is looked through once, however many they are."""
     state, within = turn.state, frozenset(branches)
-    steps: defaultdict[str, list[Step]] = defaultdict(list)
+    steps: defaultdict[str, list[StepState]] = defaultdict(list)
     scopes: defaultdict[str, list[int]] = defaultdict(list)
     tokens: defaultdict[str, list[str]] = defaultdict(list)
     for step in unended(turn):
@@ -377,7 +377,7 @@ def end_branches(
             turn.emit(TokenEnded(token=name, reason="failed" if has_failed else "cancelled"))
 
 
-def is_outlived(turn: Turn, name: str) -> bool:
+def is_outlived(turn: DecisionBuilder, name: str) -> bool:
     """Whether the failure of a branch leaves enough others; then it is ended, and the others go on."""
     state = turn.state
     while (token := state.token(name)) is not None and token.scope is not None:
@@ -386,7 +386,7 @@ def is_outlived(turn: Turn, name: str) -> bool:
             _lose(turn, name, losers="finish")
             return True
         join = turn.routes.join_of(scope.node)
-        if join is not None and isinstance(join.op, Join) and join.op.strategy != "all":
+        if join is not None and isinstance(join.op, JoinOp) and join.op.strategy != "all":
             others = len(scope.live) - 1 + len(scope.items or ())
             if others >= _needed(join.op):
                 _lose(turn, name, losers=join.op.losers)
@@ -396,7 +396,7 @@ def is_outlived(turn: Turn, name: str) -> bool:
     return False
 
 
-def _lose(turn: Turn, name: str, *, losers: Losers) -> None:
+def _lose(turn: DecisionBuilder, name: str, *, losers: Losers) -> None:
     """A branch failed that is not needed; unless the join leaves everything as it is, what it did is undone."""
     end_branches(turn, [name], error=_FAILED, has_failed=True)
     if losers != "stop":

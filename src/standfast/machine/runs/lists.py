@@ -10,15 +10,15 @@ from standfast.machine.runs.events import BranchesClosed
 from standfast.machine.runs.fields import is_same
 from standfast.machine.runs.leaving import end_branches
 from standfast.machine.runs.slots import void
-from standfast.machine.runs.state import Scope
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import BranchScope
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of
 
 Lists = dict[int, object]
 """What each list is, by the step that has begun its branches; None for one that cannot be evaluated."""
 
 
-def lists_of_document(turn: Turn) -> Lists:
+def lists_of_document(turn: DecisionBuilder) -> Lists:
     """Evaluates the lists whose branches are under way; none where a run is no document, and nobody approves a version of it."""
     found: Lists = {}
     if turn.state.document is None:
@@ -33,7 +33,7 @@ def lists_of_document(turn: Turn) -> Lists:
     return found
 
 
-def enter_changed(turn: Turn, before: Lists, fields: Iterable[str], *, told: str, by: str = "") -> None:
+def enter_changed(turn: DecisionBuilder, before: Lists, fields: Iterable[str], *, told: str, by: str = "") -> None:
     """Ends the branches of each list that is not as it was, and enters the list again. Nothing of what they did is undone.
 
     A step in one of its branches has changed its list `by` a token: its own branches go on.
@@ -46,7 +46,7 @@ def enter_changed(turn: Turn, before: Lists, fields: Iterable[str], *, told: str
             turn.move(scope.parent, scope.node, is_asked=not by)
 
 
-def _end(turn: Turn, scope: Scope, fields: Iterable[str], told: str) -> None:
+def _end(turn: DecisionBuilder, scope: BranchScope, fields: Iterable[str], told: str) -> None:
     below = f"{scope.parent}/{scope.step}."
     approvals = document_of(turn.state).approvals.items()
     asked = [step for step, each in approvals if each.token.startswith(below) and each.verdict != "declined"]

@@ -8,11 +8,11 @@ from standfast.machine.runs.branches import branch_of
 from standfast.machine.runs.events import BranchesDropped, BranchesUndone
 from standfast.machine.runs.rollback import is_to_undo, undo
 from standfast.machine.runs.state import Dropped, Executed
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import index_of
 
 
-def drop(turn: Turn, branches: Sequence[str], error: str) -> None:
+def drop(turn: DecisionBuilder, branches: Sequence[str], error: str) -> None:
     """These branches have ended: have undone what they did, if there is anything to undo."""
     if not branches:
         return
@@ -21,7 +21,7 @@ def drop(turn: Turn, branches: Sequence[str], error: str) -> None:
         turn.emit(BranchesDropped(tokens=list(branches), error=error))
 
 
-def give_back(turn: Turn, place: str, error: str) -> None:
+def give_back(turn: DecisionBuilder, place: str, error: str) -> None:
     """A rejection brings a document back to a state: have undone what slots did since it was left last, if they say so."""
     slots = index_of(turn.routes).undone
     if not slots:
@@ -37,14 +37,14 @@ def give_back(turn: Turn, place: str, error: str) -> None:
         turn.emit(BranchesDropped(tokens=[], error=error, steps=found[::-1]))
 
 
-def _may_need_undoing(turn: Turn, executed: Executed) -> bool:
+def _may_need_undoing(turn: DecisionBuilder, executed: Executed) -> bool:
     """Whether there is a compensation, or a child that is to be undone, is being undone or could not be."""
     if turn.routes.node(executed.node).compensation is not None or executed.not_undone or executed.is_undoable:
         return True
     return bool(executed.child) and executed.number in turn.state.stopping
 
 
-def undo_dropped(turn: Turn) -> None:
+def undo_dropped(turn: DecisionBuilder) -> None:
     """Undo the next step of dropped branches, once none of their handlers runs any more."""
     state = turn.state
     dropped = state.dropped
@@ -62,7 +62,7 @@ def undo_dropped(turn: Turn) -> None:
     turn.emit(BranchesUndone())
 
 
-def is_stopping(turn: Turn, dropped: Dropped) -> bool:
+def is_stopping(turn: DecisionBuilder, dropped: Dropped) -> bool:
     """Whether a handler or a child of dropped branches has not come back yet."""
     state = turn.state
     return any(

@@ -13,7 +13,7 @@ from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Answer, Ignored, Rejection
 from standfast.machine.graphs.document import DocumentAction
 from standfast.machine.graphs.document_index import DocumentIndex
-from standfast.machine.graphs.graph import AMEND, DocumentRule, Human, WaitEvents
+from standfast.machine.graphs.graph import AMEND, DocumentRule, HumanOp, WaitEventsOp
 from standfast.machine.runs.answers import is_within, too_large
 from standfast.machine.runs.document import Approval
 from standfast.machine.runs.document_commands import Mutate
@@ -29,7 +29,7 @@ from standfast.machine.runs.rounds import GoOn, begin_round, lead
 from standfast.machine.runs.rules import Judged, follow, judge, rules_for
 from standfast.machine.runs.slots import LEFT, interrupt, standing, void
 from standfast.machine.runs.task_folds import DATA_CHANGED
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of, index_of, window_of
 
 UNCHANGED = Ignored(reason="the document has these values already")
@@ -52,7 +52,7 @@ class Author(NamedTuple):
     """The token of that step."""
 
 
-class Draft(NamedTuple):
+class MutationDraft(NamedTuple):
     """A change that nothing is wrong with."""
 
     data: Data
@@ -69,7 +69,7 @@ class Draft(NamedTuple):
 # -- what people ask for
 
 
-def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
+def mutate(turn: DecisionBuilder, command: Mutate, *, go_on: GoOn) -> Answer | None:
     """Change the document of a run, as somebody asks; why not, if it cannot be changed so."""
     action, wrong = action_for(turn, command.action)
     if action is None:
@@ -92,7 +92,7 @@ def mutate(turn: Turn, command: Mutate, *, go_on: GoOn) -> Answer | None:
     if refusal is not None:
         return refusal
     draft = drafted(turn, document_of(turn.state).data, changes, author)
-    if not isinstance(draft, Draft):
+    if not isinstance(draft, MutationDraft):
         return draft
     if not draft.changes:
         return UNCHANGED
@@ -123,7 +123,7 @@ def amending_action(index: DocumentIndex) -> DocumentAction:
     return index.actions.get("amend") or index.actions["update"]
 
 
-def action_for(turn: Turn, name: str) -> tuple[DocumentAction | None, Rejection]:
+def action_for(turn: DecisionBuilder, name: str) -> tuple[DocumentAction | None, Rejection]:
     """What can be done to a document under a name, and what to say if nothing can."""
     index = index_of(turn.routes)
     known = index.actions.get(name)
@@ -133,7 +133,7 @@ def action_for(turn: Turn, name: str) -> tuple[DocumentAction | None, Rejection]
     return found, refused(Refusal.UNKNOWN_ACTION, told)
 
 
-def _payload_refusal(turn: Turn, action: DocumentAction, command: Mutate) -> Rejection | None:
+def _payload_refusal(turn: DecisionBuilder, action: DocumentAction, command: Mutate) -> Rejection | None:
     form = index_of(turn.routes).payload(action.name)
     faults = [] if form is None else form.faults(command.payload)
     return invalid(f"what {action.name!r} is given", faults)
@@ -147,7 +147,7 @@ def _uncomputed(action: DocumentAction, command: Mutate) -> Rejection | None:
     return refused(Refusal.HANDLER_REQUIRED, told)
 
 
-def _content_refusal(turn: Turn, changes: Data) -> Rejection | None:
+def _content_refusal(turn: DecisionBuilder, changes: Data) -> Rejection | None:
     return invalid("the edit", not_given(index_of(turn.routes), changes, is_workflow=False))
 
 
@@ -158,12 +158,12 @@ def invalid(what: str, faults: list[str]) -> Rejection | None:
     return refused(Refusal.INVALID_DOCUMENT, f"{what} does not fit the contract: {'; '.join(faults)}")
 
 
-def may_do(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | None:
+def may_do(turn: DecisionBuilder, action: DocumentAction, actor: Actor) -> Rejection | None:
     """Why somebody may not do something to a document as it is."""
     return incapable(turn, action, actor) or policy_refusal(turn, action.name, actor)
 
 
-def may_undo(turn: Turn, undo: str) -> Rejection | None:
+def may_undo(turn: DecisionBuilder, undo: str) -> Rejection | None:
     """Why somebody may not take back what they do; undoing itself asks nobody for a right."""
     if not undo:
         return None
@@ -174,7 +174,7 @@ def may_undo(turn: Turn, undo: str) -> Rejection | None:
     return refused(Refusal.NOT_ALLOWED, told) if told else None
 
 
-def incapable(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | None:
+def incapable(turn: DecisionBuilder, action: DocumentAction, actor: Actor) -> Rejection | None:
     """Why somebody may not do something to any document of a type."""
     if actor.may(action.capability):
         return None
@@ -182,7 +182,7 @@ def incapable(turn: Turn, action: DocumentAction, actor: Actor) -> Rejection | N
     return refused(Refusal.NOT_ALLOWED, f"{told} on {index_of(turn.routes).spec.entity_type!r}")
 
 
-def _window_refusal(turn: Turn, command: Mutate) -> Rejection | None:
+def _window_refusal(turn: DecisionBuilder, command: Mutate) -> Rejection | None:
     spec = index_of(turn.routes).spec
     if command.amends and spec.amendment == "new_row":
         told = f"an amendment of {spec.entity_type!r} is a document of its own; amend it by name"
@@ -196,7 +196,7 @@ def _window_refusal(turn: Turn, command: Mutate) -> Rejection | None:
     return refused(Refusal.AMENDMENT_REQUIRED, told)
 
 
-def edit_refusal(turn: Turn) -> Rejection | None:
+def edit_refusal(turn: DecisionBuilder) -> Rejection | None:
     """Why a document cannot be edited where it is, not even so that the edit becomes an amendment."""
     spec, document, view = index_of(turn.routes).spec, document_of(turn.state), window_of(turn.routes, turn.state)
     if view.window == "locked":
@@ -208,12 +208,12 @@ def edit_refusal(turn: Turn) -> Rejection | None:
     return None
 
 
-def _where(turn: Turn) -> str:
+def _where(turn: DecisionBuilder) -> str:
     document, places = document_of(turn.state), window_of(turn.routes, turn.state).places
     return f"{document.id!r} is {document.status}" + (f", at {', '.join(places)}" if places else "")
 
 
-def _instead(turn: Turn) -> str:
+def _instead(turn: DecisionBuilder) -> str:
     """What would be possible."""
     index, document = index_of(turn.routes), document_of(turn.state)
     legal = index.legal(document.status)
@@ -221,7 +221,7 @@ def _instead(turn: Turn) -> str:
     return f"amend it{asked}"
 
 
-def version_refusal(turn: Turn, expected: int | None) -> Rejection | None:
+def version_refusal(turn: DecisionBuilder, expected: int | None) -> Rejection | None:
     """Why somebody cannot go on from a version that they have seen."""
     document = document_of(turn.state)
     if expected in {None, document.version}:
@@ -234,8 +234,14 @@ def version_refusal(turn: Turn, expected: int | None) -> Rejection | None:
 
 
 def drafted(
-    turn: Turn, before: Data, changes: Data, author: Author, *, may_set: bool = True, redacted: Sequence[str] = ()
-) -> Draft | Rejection:
+    turn: DecisionBuilder,
+    before: Data,
+    changes: Data,
+    author: Author,
+    *,
+    may_set: bool = True,
+    redacted: Sequence[str] = (),
+) -> MutationDraft | Rejection:
     """The content with changes laid over it, judged by rules and fields; why not, if it would not be sound.
 
     `redacted` are fields of the changes that are as a redaction has left them in the document that this one goes on with.
@@ -251,11 +257,11 @@ def drafted(
         refusal = too_large(turn.routes, "the document")
     if refusal is not None:
         return refusal
-    return Draft(data, _differences(before, data), judged.warnings, judged.held, rules)
+    return MutationDraft(data, _differences(before, data), judged.warnings, judged.held, rules)
 
 
 def ruled(
-    turn: Turn, content: Data, rules: Sequence[DocumentRule], author: Author, *, may_set: bool
+    turn: DecisionBuilder, content: Data, rules: Sequence[DocumentRule], author: Author, *, may_set: bool
 ) -> Judged | Rejection:
     """What the rules of the organisation have to say of a content; why it may not be, if one stands against it."""
     try:
@@ -269,7 +275,9 @@ def ruled(
     return judged
 
 
-def created(turn: Turn, given: Data, author: Author, *, redacted: Sequence[str] = ()) -> Draft | Rejection:
+def created(
+    turn: DecisionBuilder, given: Data, author: Author, *, redacted: Sequence[str] = ()
+) -> MutationDraft | Rejection:
     """The content of a document that is created with what is given."""
     refusal = _content_refusal(turn, given)
     return refusal or drafted(turn, defaults_of(index_of(turn.routes)), given, author, redacted=redacted)
@@ -287,7 +295,7 @@ def _differences(before: Data, after: Data) -> Data:
     }
 
 
-def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
+def change(turn: DecisionBuilder, draft: MutationDraft, action: str, author: Author) -> None:
     """Write a change: version, approvals that were about what has changed, and questions about it, which are put anew."""
     document = document_of(turn.state)
     content = draft.changes.keys() - index_of(turn.routes).system
@@ -312,18 +320,18 @@ def change(turn: Turn, draft: Draft, action: str, author: Author) -> None:
     _wait_anew(turn, keys)
 
 
-def _awaited(turn: Turn) -> dict[int, list[str]]:
+def _awaited(turn: DecisionBuilder) -> dict[int, list[str]]:
     """The keys of the events that open steps wait for."""
     found = {}
     for number, step in turn.state.open.items():
         node = turn.routes.node(step.node)
-        if isinstance(node.op, WaitEvents):
+        if isinstance(node.op, WaitEventsOp):
             names = text_names(turn.state, turn.state.tokens[step.token].data)
             found[number] = [key_or_none(turn.routes, node, each, names) for each in node.op.events]
     return found
 
 
-def _wait_anew(turn: Turn, before: dict[int, list[str]]) -> None:
+def _wait_anew(turn: DecisionBuilder, before: dict[int, list[str]]) -> None:
     """Steps whose events have another key now wait for those; their time begins anew."""
     for number, keys in _awaited(turn).items():
         step = turn.state.open[number]
@@ -332,7 +340,7 @@ def _wait_anew(turn: Turn, before: dict[int, list[str]]) -> None:
             turn.move(step.token, step.node)
 
 
-def _void_covered(turn: Turn, content: set[str]) -> None:
+def _void_covered(turn: DecisionBuilder, content: set[str]) -> None:
     hit = {number: each for number, each in standing(turn).items() if _concerns(turn, each, content)}
     void(turn, hit, "edited", fields=content)
     for number in hit:
@@ -342,13 +350,13 @@ def _void_covered(turn: Turn, content: set[str]) -> None:
             turn.move(step.token, step.node)
 
 
-def _concerns(turn: Turn, approval: Approval, fields: set[str]) -> bool:
+def _concerns(turn: DecisionBuilder, approval: Approval, fields: set[str]) -> bool:
     op = turn.routes.node(approval.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     return not fields.isdisjoint(index_of(turn.routes).covered(op.covers))
 
 
-def _restart_slots(turn: Turn, go_on: GoOn) -> None:
+def _restart_slots(turn: DecisionBuilder, go_on: GoOn) -> None:
     """Slots whose body is to begin anew with every edit."""
     index = index_of(turn.routes)
     for token in (*turn.state.tokens.values(), *turn.state.parked.values()):
@@ -359,7 +367,9 @@ def _restart_slots(turn: Turn, go_on: GoOn) -> None:
             return
 
 
-def _amend_in_place(turn: Turn, draft: Draft, action: str, author: Author, *, go_on: GoOn) -> Rejection | None:
+def _amend_in_place(
+    turn: DecisionBuilder, draft: MutationDraft, action: str, author: Author, *, go_on: GoOn
+) -> Rejection | None:
     """The same row, with another version: all approvals are void, and it goes back to where amended ones are."""
     index, document = index_of(turn.routes), document_of(turn.state)
     ways = turn.routes.ways(index.state_of[document.status], AMEND)

@@ -15,7 +15,7 @@ from standfast.kernel.moment import Moment
 from standfast.machine.graphs.graph import Kind
 from standfast.machine.graphs.index import DATA, EVENT, WORKFLOW, names_of
 from standfast.machine.graphs.reads import ORG, RELATED
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 Values = dict[str, object]
 
@@ -25,11 +25,11 @@ APPROVAL, RESUME = "approval", "resume"
 _NOTHING: Final[Values] = {}
 
 
-class Asked(NamedTuple):
+class ScopeQuery(NamedTuple):
     """What there is to read when an expression is asked."""
 
     moment: Moment
-    state: State
+    state: RunState
     node: str
     data: Mapping[str, object]
     answer: object = None
@@ -41,7 +41,7 @@ class Namespaces(NamedTuple):
 
     schema: Type
     """Their types."""
-    values: Callable[[Asked], Values]
+    values: Callable[[ScopeQuery], Values]
     """What they stand for."""
 
 
@@ -58,7 +58,7 @@ def actor_names(actor: Actor) -> Values:
     }
 
 
-def _saga_values(asked: Asked) -> Values:
+def _saga_values(asked: ScopeQuery) -> Values:
     return {
         DATA: asked.data,
         "instance_id": str(asked.moment.instance),
@@ -69,7 +69,7 @@ def _saga_values(asked: Asked) -> Values:
     }
 
 
-def _brought(state: State) -> Values:
+def _brought(state: RunState) -> Values:
     """What came last from people and the world."""
     return {
         APPROVAL: next(reversed(state.decided.values()), _NOTHING),
@@ -96,7 +96,7 @@ SAGA: Final = Namespaces(
 """The data as `input`, what the engine knows about the moment, and what came last from people and the world. What nobody asked for is decided by the actor `system`."""
 
 
-def _process_values(asked: Asked) -> Values:
+def _process_values(asked: ScopeQuery) -> Values:
     moment = asked.moment
     return {
         WORKFLOW: asked.data,
@@ -135,7 +135,7 @@ PROCESS: Final = Namespaces(
 ENTITY, CONTEXT = "entity", "context"
 
 
-def text_names(state: State, data: Values) -> Values:
+def text_names(state: RunState, data: Values) -> Values:
     """What texts with holes, keys and rules for people read: the data, and the document if the run is one."""
     if state.document is None:
         return names_of(data)
@@ -144,7 +144,7 @@ def text_names(state: State, data: Values) -> Values:
     return {**names_of(data), **known, RELATED: document.related}
 
 
-def _envelope_values(asked: Asked) -> Values:
+def _envelope_values(asked: ScopeQuery) -> Values:
     document, moment = asked.state.document, asked.moment
     intent = None if document is None else document.intent
     return {

@@ -7,24 +7,24 @@ from collections.abc import Callable
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import events as e
 from standfast.machine.runs.holding import put_off
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 
-def _reminded(_routes: GraphIndex, state: State, event: e.TaskReminded) -> None:
+def _reminded(_routes: GraphIndex, state: RunState, event: e.TaskReminded) -> None:
     step = state.open[event.step]
     step.reminded = event.count
     put_off(step, event.shift_ms)
 
 
-def _sent(_routes: GraphIndex, state: State, event: e.NotificationsSent) -> None:
+def _sent(_routes: GraphIndex, state: RunState, event: e.NotificationsSent) -> None:
     state.open[event.step].notices = list(event.keys)
 
 
-def _delivered(_routes: GraphIndex, state: State, event: e.NotificationDelivered) -> None:
+def _delivered(_routes: GraphIndex, state: RunState, event: e.NotificationDelivered) -> None:
     state.open[event.step].notices.remove(event.key)
 
 
-def _failed(_routes: GraphIndex, _state: State, _event: e.NotificationFailed) -> None:
+def _failed(_routes: GraphIndex, _state: RunState, _event: e.NotificationFailed) -> None:
     """If the step waited for it, that the step has failed is told by an event of its own."""
 
 

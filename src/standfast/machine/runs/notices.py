@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from standfast.errors import ExpressionError
 from standfast.kernel.decision import Answer, Ignored
 from standfast.machine.graphs.audiences import Audience
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.runs.candidates import barred_names, question_of
 from standfast.machine.runs.commands import EndNotice
 from standfast.machine.runs.entitlement import is_left_out
@@ -17,8 +17,8 @@ from standfast.machine.runs.events import NotificationDelivered, NotificationFai
 from standfast.machine.runs.failures import give_up
 from standfast.machine.runs.leaving import finish
 from standfast.machine.runs.question import Seat
-from standfast.machine.runs.state import Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import StepState
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.wording import Text, subject_of
 
 IN_APP = "in_app"
@@ -34,7 +34,7 @@ _UNAWAITED = Ignored(reason="nobody waits for this notice")
 _NOTHING = Text("", "")
 
 
-class Words(NamedTuple):
+class NotificationText(NamedTuple):
     """What is told."""
 
     subject: Text
@@ -52,9 +52,9 @@ def _line(text: str) -> str:
 
 
 def send(
-    turn: Turn,
+    turn: DecisionBuilder,
     place: tuple[int, str],
-    words: Words,
+    words: NotificationText,
     people: Sequence[Person],
     *,
     channels: Sequence[str],
@@ -96,7 +96,7 @@ def send(
     return keys
 
 
-def _full(words: Words) -> FullWords | None:
+def _full(words: NotificationText) -> FullWords | None:
     if not words.audience:
         return None
     return FullWords(
@@ -107,12 +107,14 @@ def _full(words: Words) -> FullWords | None:
     )
 
 
-def asked(turn: Turn, step: Step) -> list[Seat]:
+def asked(turn: DecisionBuilder, step: StepState) -> list[Seat]:
     """The places from which a question wants a decision."""
     return [seat for _, seat in question_of(turn.routes, turn.state, step).asked if seat.is_free]
 
 
-def tell_of_task(turn: Turn, step: Step, seats: Sequence[Seat], occasion: str, *, count: int = 1) -> None:
+def tell_of_task(
+    turn: DecisionBuilder, step: StepState, seats: Sequence[Seat], occasion: str, *, count: int = 1
+) -> None:
     """Tell those who have these places of a question: that it is `opened`, that it was `handed` to them, that they are `reminded` of it, or that it has `escalated` to them.
 
     Whoever may not decide it is not told, neither by name nor by a role.
@@ -121,19 +123,19 @@ def tell_of_task(turn: Turn, step: Step, seats: Sequence[Seat], occasion: str, *
     has_role = any(each.kind == "role" for each in people)
     kept_out = barred_names(turn.routes, turn.state, step) if has_role else ()
     node = turn.routes.node(step.node)
-    assert isinstance(node.op, Human)
+    assert isinstance(node.op, HumanOp)
     try:
         subject = subject_of(turn.routes, node, turn.names_for(turn.state.tokens[step.token], step.node))
     except ExpressionError:  # It was asked before the data changed: what its author wrote still tells what it is about.
         subject = Text(node.op.subject, node.op.subject)
     prefix = _PREFIXES[occasion]
-    words = Words(Text(f"{prefix}{subject.shown}", f"{prefix}{subject.full}", subject.audience))
+    words = NotificationText(Text(f"{prefix}{subject.shown}", f"{prefix}{subject.full}", subject.audience))
     channels = node.op.channels or (IN_APP,)
     place = step.number, step.node
     send(turn, place, words, people, channels=channels, occasion=f"{occasion}:{count}", kept_out=kept_out)
 
 
-def end_notice(turn: Turn, command: EndNotice) -> Answer | None:
+def end_notice(turn: DecisionBuilder, command: EndNotice) -> Answer | None:
     """What became of a notice: the step that waits for it goes on, or fails; that somebody could not be told is told always."""
     step = turn.state.open.get(command.step)
     is_awaited = step is not None and command.key in step.notices

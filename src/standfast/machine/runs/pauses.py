@@ -15,7 +15,7 @@ from standfast.kernel.actor import SYSTEM
 from standfast.kernel.decision import Answer, Ignored, Rejection
 from standfast.kernel.instants import later
 from standfast.kernel.records import PauseClock
-from standfast.machine.graphs.graph import OK, Human, Kind
+from standfast.machine.graphs.graph import OK, HumanOp, Kind
 from standfast.machine.runs.answers import answer_found, fits, is_within, judged, too_large
 from standfast.machine.runs.candidates import separation_refusal
 from standfast.machine.runs.commands import AnswerStep, EndGrace, ExpirePause, PauseWorkflow, ResumeWorkflow
@@ -41,9 +41,9 @@ from standfast.machine.runs.protection import is_protected
 from standfast.machine.runs.refusals import Refusal, refused
 from standfast.machine.runs.reviewing import look_again
 from standfast.machine.runs.rollback import NOT_UNDONE, roll_back
-from standfast.machine.runs.state import Pause, Resumed, State, Stay, Step, Token
+from standfast.machine.runs.state import PauseState, Resumed, RunState, Stay, StepState, Token
 from standfast.machine.runs.timers import CLOCK, FAR, RESUME, command_of, stood_still
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.waking import resting_places, stations
 from standfast.machine.runs.windows import document_of
 
@@ -65,7 +65,7 @@ CLOCKS: Final[dict[Kind, PauseClock]] = {"saga": "run_on", "process": "run_on", 
 """What becomes of timers if a pause does not say."""
 
 
-def is_halted(state: State) -> bool:
+def is_halted(state: RunState) -> bool:
     """Whether a run has ended on its way back, because something could not be undone."""
     return state.status == "failed" and state.rollback is not None and state.rollback.stuck is not None
 
@@ -78,7 +78,7 @@ def is_repeated(known: Resumed, command: object) -> bool:
 # -- pausing
 
 
-def pause(turn: Turn, command: PauseWorkflow) -> Rejection | None:
+def pause(turn: DecisionBuilder, command: PauseWorkflow) -> Rejection | None:
     """Hold what follows, and the timers."""
     moment = turn.moment
     barred = pause_refusal(turn.routes.graph, moment.actor) or _unpausable(turn)
@@ -93,14 +93,14 @@ def pause(turn: Turn, command: PauseWorkflow) -> Rejection | None:
     return None
 
 
-def hold_answered(turn: Turn, step: Step) -> None:
+def hold_answered(turn: DecisionBuilder, step: StepState) -> None:
     """A question of a workflow of rules is decided: leave it to whoever lets such workflows go on."""
     is_over = step.number not in turn.state.open
     if turn.routes.graph.kind == "rules" and is_over and turn.state.may_begin:
         _hold(turn, APPROVED, PauseWorkflow(reason=f"{step.node!r} is decided"))
 
 
-def _hold(turn: Turn, reason: PauseReason, command: PauseWorkflow) -> None:
+def _hold(turn: DecisionBuilder, reason: PauseReason, command: PauseWorkflow) -> None:
     moment = turn.moment
     held = dict(moment.pending_timers)
     for key in held:
@@ -122,7 +122,7 @@ def _hold(turn: Turn, reason: PauseReason, command: PauseWorkflow) -> None:
         turn.set_timer_at(CLOCK, later(moment.now, FAR), EndGrace())
 
 
-def _unpausable(turn: Turn) -> Rejection | None:
+def _unpausable(turn: DecisionBuilder) -> Rejection | None:
     state = turn.state
     if state.status == "paused":
         pause = state.pause
@@ -143,7 +143,7 @@ def _unpausable(turn: Turn) -> Rejection | None:
 # -- going on
 
 
-def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
+def resume(turn: DecisionBuilder, command: ResumeWorkflow) -> Answer | None:
     """Go on, if the run is paused and may; or past a question that is open, if that is asked for."""
     barred = resume_refusal(turn.routes.graph, turn.moment.actor)
     barred = barred or _not_meant(turn, command)
@@ -175,7 +175,7 @@ def resume(turn: Turn, command: ResumeWorkflow) -> Answer | None:
     return None
 
 
-def _unresumable(turn: Turn, command: ResumeWorkflow, station: Step | None) -> Answer | None:
+def _unresumable(turn: DecisionBuilder, command: ResumeWorkflow, station: StepState | None) -> Answer | None:
     state = turn.state
     if state.status != "paused" and station is None:
         told = "the run itself is not paused; what it waits for, or what holds it, `resume_options` tells"
@@ -188,7 +188,7 @@ def _unresumable(turn: Turn, command: ResumeWorkflow, station: Step | None) -> A
     return None if station is None else _stuck_refusal(turn, station, command)
 
 
-def _stuck_refusal(turn: Turn, station: Step, command: ResumeWorkflow) -> Rejection | None:
+def _stuck_refusal(turn: DecisionBuilder, station: StepState, command: ResumeWorkflow) -> Rejection | None:
     """Returns why a step cannot be left by the resume: there is no room for the answer, or no way is open to the actor."""
     token, outcome, answer = turn.state.tokens[station.token], OK, None
     if _is_question(turn, station):
@@ -201,7 +201,7 @@ def _stuck_refusal(turn: Turn, station: Step, command: ResumeWorkflow) -> Reject
     return no_transition(station.node, outcome, turn.moment.actor.id) if is_closed else None
 
 
-def waited_for(turn: Turn) -> str:
+def waited_for(turn: DecisionBuilder) -> str:
     """What a run waits for that a resume would end, so that one which is carried out later can tell whether it still does; empty for nothing."""
     state = turn.state
     if is_halted(state):
@@ -213,7 +213,7 @@ def waited_for(turn: Turn) -> str:
     return " ".join(str(each.number) for each in stations(turn))
 
 
-def _not_meant(turn: Turn, command: ResumeWorkflow) -> Rejection | None:
+def _not_meant(turn: DecisionBuilder, command: ResumeWorkflow) -> Rejection | None:
     """Why a request of before does not count: what it was made for is over, or others are to decide."""
     if command.about is None:
         return None
@@ -227,7 +227,7 @@ def _not_meant(turn: Turn, command: ResumeWorkflow) -> Rejection | None:
     return None
 
 
-def _resumed(turn: Turn, command: ResumeWorkflow) -> WorkflowResumed:
+def _resumed(turn: DecisionBuilder, command: ResumeWorkflow) -> WorkflowResumed:
     moment, state = turn.moment, turn.state
     name, told = command.trigger_id, None
     if command.trigger == "approval" and not name and state.reason == APPROVED and state.decided:
@@ -244,7 +244,7 @@ def _resumed(turn: Turn, command: ResumeWorkflow) -> WorkflowResumed:
     )
 
 
-def _waive(turn: Turn) -> None:
+def _waive(turn: DecisionBuilder) -> None:
     """Whoever lets a run go on that could not undo something does without that: a branch that it did not need, or a step on its way back."""
     state = turn.state
     if state.rollback is not None and state.rollback.stuck is not None:
@@ -253,7 +253,7 @@ def _waive(turn: Turn) -> None:
         turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor.id))
 
 
-def tell_drift(turn: Turn, command: TellDrift) -> Rejection | None:
+def tell_drift(turn: DecisionBuilder, command: TellDrift) -> Rejection | None:
     """Note what another system has changed behind the back of the document, and hold the run until an operator has looked.
 
     A run that is paused already is held for it once that pause ends.
@@ -280,7 +280,7 @@ def tell_drift(turn: Turn, command: TellDrift) -> Rejection | None:
     return None
 
 
-def _holds_for_drift(turn: Turn, request: str) -> bool:
+def _holds_for_drift(turn: DecisionBuilder, request: str) -> bool:
     """Whether the run is held once more, for what another system told while it was paused. The clocks are held from where that pause has held them."""
     state = turn.state
     document, pause = state.document, state.pause
@@ -305,7 +305,7 @@ def _holds_for_drift(turn: Turn, request: str) -> bool:
     return True
 
 
-def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
+def go_on(turn: DecisionBuilder, event: WorkflowResumed | None = None) -> None:
     """What was taken back is called again, tokens that were held go on, and branches are looked at that ended meanwhile.
 
     Unless the run is held for something else by now.
@@ -338,7 +338,7 @@ def go_on(turn: Turn, event: WorkflowResumed | None = None) -> None:
     look_again(turn)
 
 
-def _standstill(turn: Turn, pause: Pause | None) -> timedelta:
+def _standstill(turn: DecisionBuilder, pause: PauseState | None) -> timedelta:
     """How long the clocks have stood still: because of the pause, or of pauses of wider scopes meanwhile."""
     if pause is None:
         return timedelta(0)
@@ -346,7 +346,7 @@ def _standstill(turn: Turn, pause: Pause | None) -> timedelta:
     return moment.now - pause.at if pause.clock == "stand_still" else stood_still(pause.at, moment.pending_timers)
 
 
-def _set_timers(turn: Turn, pause: Pause | None, shift: timedelta, overdue: list[str]) -> None:
+def _set_timers(turn: DecisionBuilder, pause: PauseState | None, shift: timedelta, overdue: list[str]) -> None:
     """Set the timers again that the pause took away: due when they were, or as much later as the pause was long. And those that came due in vain."""
     for key, due_at in ({} if pause is None else pause.held).items():
         turn.set_timer_at(key, later(due_at, shift), command_of(key))
@@ -354,7 +354,7 @@ def _set_timers(turn: Turn, pause: Pause | None, shift: timedelta, overdue: list
         turn.set_timer(key, OVERDUE_MS, command_of(key))
 
 
-def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:
+def _leave(turn: DecisionBuilder, token: Token, stay: Stay, *, is_decided: bool) -> None:
     """A token that no edge led on from. If none does now, its way is over, provided that an operator has seen that and wants it to go on.
 
     A document is not over by that, nor is it approved by those alone whom a way was open to: its token waits until one is.
@@ -371,7 +371,7 @@ def _leave(turn: Turn, token: Token, stay: Stay, *, is_decided: bool) -> None:
 # -- past what it waits for
 
 
-def _station(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
+def _station(turn: DecisionBuilder, command: ResumeWorkflow) -> StepState | Rejection | None:
     """The step that somebody wants to go past: a question, or what a run waits for that counts as paused by it. None if there is none."""
     waits, state = _waits(turn, command), turn.state
     if not command.override and not waits:
@@ -401,24 +401,24 @@ def _station(turn: Turn, command: ResumeWorkflow) -> Step | Rejection | None:
     return None
 
 
-def _waits(turn: Turn, command: ResumeWorkflow) -> list[Step]:
+def _waits(turn: DecisionBuilder, command: ResumeWorkflow) -> list[StepState]:
     """What the run waits for that a command goes past: rules count as paused by it, a process is led past it by whoever says so, and others never are."""
     if command.past_wait:
         return resting_places(turn)
     return stations(turn) if command.past_wait is None else []
 
 
-def _is_for_others(turn: Turn, step: Step) -> bool:
+def _is_for_others(turn: DecisionBuilder, step: StepState) -> bool:
     """Whether somebody else was to say that a step is left: people who are asked, or in a process whoever tells of the event."""
     is_event = turn.routes.graph.kind == "process" and awaits_event(turn.routes.node(step.node))
     return is_event or _is_question(turn, step)
 
 
-def _is_question(turn: Turn, step: Step) -> bool:
-    return step.of is None and isinstance(turn.routes.node(step.node).op, Human)
+def _is_question(turn: DecisionBuilder, step: StepState) -> bool:
+    return step.of is None and isinstance(turn.routes.node(step.node).op, HumanOp)
 
 
-def _pass(turn: Turn, step: Step, command: ResumeWorkflow) -> None:
+def _pass(turn: DecisionBuilder, step: StepState, command: ResumeWorkflow) -> None:
     """Go past a step. A question is taken as approved, and its task closed with the name of whoever did that, and the reason."""
     turn.cancel_step_timer(step)
     if not _is_question(turn, step):
@@ -430,10 +430,10 @@ def _pass(turn: Turn, step: Step, command: ResumeWorkflow) -> None:
     finish(turn, step, answer.outcome, answer_found(turn.routes, step.node, answer))
 
 
-def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:
+def _answer(turn: DecisionBuilder, step: StepState, command: ResumeWorkflow) -> StepAnswered:
     """Yes, from an operator who was not asked. What the resume brings stays apart from the answer: no form has judged it."""
     op = turn.routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     told = AnswerStep(step=step.number, outcome=op.approval, comment=command.reason)
     return msgspec.structs.replace(answer_of(turn, step, told, None), overridden=True)
 
@@ -441,7 +441,7 @@ def _answer(turn: Turn, step: Step, command: ResumeWorkflow) -> StepAnswered:
 # -- a pause that lasted too long
 
 
-def expire(turn: Turn, command: ExpirePause) -> Answer | None:
+def expire(turn: DecisionBuilder, command: ExpirePause) -> Answer | None:
     """A pause has lasted longer than it may: the run fails, and undoes what it did."""
     pause, moment = turn.state.pause, turn.moment
     if pause is None:

@@ -8,10 +8,10 @@ from standfast.errors import ExpressionError
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Rejection
 from standfast.machine.graphs.document_index import DocumentIndex
-from standfast.machine.graphs.graph import Action
+from standfast.machine.graphs.graph import ActionOp
 from standfast.machine.runs.namespaces import actor_names
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import index_of
 
 Data = dict[str, object]
@@ -52,7 +52,7 @@ def judged(index: DocumentIndex, name: str, actor: Actor, asked: Data, *, is_len
     return Judgement(objection="; ".join(notes))
 
 
-def allowed(turn: Turn, name: str, actor: Actor, *, is_lent: bool) -> tuple[Data | None, str]:
+def allowed(turn: DecisionBuilder, name: str, actor: Actor, *, is_lent: bool) -> tuple[Data | None, str]:
     """By which policy an actor may do something to the document, and why they may not."""
     index = index_of(turn.routes)
     action, judgement = index.actions[name], Judgement()
@@ -64,14 +64,14 @@ def allowed(turn: Turn, name: str, actor: Actor, *, is_lent: bool) -> tuple[Data
     return None, f"{actor.id!r} may not do {name!r}: {why}"
 
 
-def allowed_both(turn: Turn, op: Action, actor: Actor, *, is_lent: bool) -> tuple[Data | None, str]:
+def allowed_both(turn: DecisionBuilder, op: ActionOp, actor: Actor, *, is_lent: bool) -> tuple[Data | None, str]:
     """The same for what a step does and for what takes it back: undoing asks nobody, so that whoever may not undo a step does not do it either."""
     found, told = allowed(turn, op.action, actor, is_lent=is_lent)
     told = told or (undo_objection(turn, op.undo, actor, is_lent=is_lent) if op.undo else "")
     return (None, told) if told else (found, "")
 
 
-def undo_objection(turn: Turn, name: str, actor: Actor, *, is_lent: bool = False) -> str:
+def undo_objection(turn: DecisionBuilder, name: str, actor: Actor, *, is_lent: bool = False) -> str:
     """Why somebody may not do what takes a step back, by capability and role; conditions are about what the document is by then."""
     index = index_of(turn.routes)
     wanted = index.actions[name].capability
@@ -82,7 +82,7 @@ def undo_objection(turn: Turn, name: str, actor: Actor, *, is_lent: bool = False
     return f"{actor.id!r} may not do {name!r}, which takes it back: {wrong}" if wrong else ""
 
 
-def policy_refusal(turn: Turn, name: str, actor: Actor, *, content: Data | None = None) -> Rejection | None:
+def policy_refusal(turn: DecisionBuilder, name: str, actor: Actor, *, content: Data | None = None) -> Rejection | None:
     """Why the policies do not let somebody do something to the document, or give it a content."""
     index = index_of(turn.routes)
     if not index.policies(name):
@@ -94,7 +94,7 @@ def policy_refusal(turn: Turn, name: str, actor: Actor, *, content: Data | None 
     return refused(Refusal.NOT_ALLOWED, told)
 
 
-def asked_of(turn: Turn, name: str, actor: Actor, *, content: Data | None = None) -> Data:
+def asked_of(turn: DecisionBuilder, name: str, actor: Actor, *, content: Data | None = None) -> Data:
     """What the conditions of the policies about an action read: the document as it is, or as it would be with a content."""
     document, index = turn.state.document, index_of(turn.routes)
     turn.look(index.reads(each.when for each in index.policies(name)))

@@ -7,13 +7,13 @@ from typing import Final
 from standfast.machine.runs.errands import Post
 from standfast.machine.runs.plain import plain
 from standfast.machine.runs.state import Data
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 PAYLOAD: Final = "payload."
 """What the names of what is sent begin with."""
 
 
-def post(turn: Turn, place: tuple[int, str], given: Data, *, occasion: str = "step") -> None:
+def post(turn: DecisionBuilder, place: tuple[int, str], given: Data, *, occasion: str = "step") -> None:
     """Have a request sent. The place is a step, by number and node."""
     number, node = place
     turn.send_out(

@@ -15,7 +15,7 @@ from standfast.machine.runs import events as e
 from standfast.machine.runs.answers import ANSWERS, LAST_ERROR, merged
 from standfast.machine.runs.patches import patched
 from standfast.machine.runs.question import Question, by_approver
-from standfast.machine.runs.state import ROOT, Data, State
+from standfast.machine.runs.state import ROOT, Data, RunState
 from standfast.machine.runs.tokens import OWN, place_of
 
 CHAIN_LIMIT: Final = "WORKFLOW_CHAIN_LIMIT"
@@ -32,14 +32,14 @@ def step_named(graph: Graph, node: str) -> str:
     return own if isinstance(own, str) else node
 
 
-def current_step(graph: Graph, state: State) -> str:
+def current_step(graph: Graph, state: RunState) -> str:
     """The step that a process is at, or would enter if it were not suspended."""
     token = state.token(ROOT)
     held_at = "" if token is None or token.stay is None else token.stay.target
     return held_at or step_named(graph, place_of(state))
 
 
-def gathered(state: State) -> Data | None:
+def gathered(state: RunState) -> Data | None:
     """What has gathered on the way; None if it ended without leaving anything."""
     token = state.token(ROOT)
     if token is not None:
@@ -47,7 +47,7 @@ def gathered(state: State) -> Data | None:
     return state.result if isinstance(state.result, dict) else None
 
 
-def shown(state: State, data: Data) -> Data:
+def shown(state: RunState, data: Data) -> Data:
     """The data as callers see it: with what approvers of the open step have given, and with the failure that the process stands at."""
     return _seen(state, data).shown()
 
@@ -73,12 +73,12 @@ class _Seen(NamedTuple):
         return {name: value for name, value in data.items() if name != LAST_ERROR} if is_mended else data
 
 
-def _seen(state: State, data: Data) -> _Seen:
+def _seen(state: RunState, data: Data) -> _Seen:
     node, question = _asked(state)
     return _Seen(data, _error(state), node, {} if question is None else question.answers)
 
 
-def _asked(state: State) -> tuple[str, Question | None]:
+def _asked(state: RunState) -> tuple[str, Question | None]:
     for number, question in state.questions.items():
         step = state.open.get(number)
         if step is not None:
@@ -86,7 +86,7 @@ def _asked(state: State) -> tuple[str, Question | None]:
     return "", None
 
 
-def _error(state: State) -> Data | None:
+def _error(state: RunState) -> Data | None:
     """The failure that a process stands at."""
     if state.status == "paused" and state.reason == "chain_limit":
         return _CHAIN_ERROR
@@ -101,7 +101,7 @@ class View(NamedTuple):
     """What rows are made of: the graph, and the state before the event."""
 
     routes: GraphIndex
-    state: State
+    state: RunState
 
     @property
     def seen(self) -> _Seen:
@@ -109,7 +109,7 @@ class View(NamedTuple):
         return _seen(self.state, gathered(self.state) or {})
 
 
-def records_of(routes: GraphIndex, state: State, event: e.Event) -> Sequence[Record]:
+def records_of(routes: GraphIndex, state: RunState, event: e.Event) -> Sequence[Record]:
     """What changes in the row with an event; the state is still the one before it."""
     make = _TABLE.get(type(event))
     has_row = state.has_row or isinstance(event, e.WorkflowStarted | e.WorkflowForked)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from standfast.kernel.decision import Rejection
-from standfast.machine.graphs.graph import Gate, Human, Node
+from standfast.machine.graphs.graph import GateOp, HumanOp, Node
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.refusals import Refusal, refused
 
 
 def is_protected(node: Node) -> bool:
     """Whether no operator can go past a node: a gate, or an approval that one of them needs."""
-    return node.op.is_protected or (isinstance(node.op, Human) and node.op.pins)
+    return node.op.is_protected or (isinstance(node.op, HumanOp) and node.op.pins)
 
 
 def protected(node: Node) -> Rejection:
@@ -28,7 +28,7 @@ def before_gates(routes: GraphIndex, place: str) -> list[Node]:
     while waiting:
         at = waiting.pop()
         for edge in routes.graph.edges:
-            if edge.source == at and edge.target not in found and not isinstance(routes.node(edge.target).op, Gate):
+            if edge.source == at and edge.target not in found and not isinstance(routes.node(edge.target).op, GateOp):
                 found[edge.target] = None
                 waiting.append(edge.target)
     return [routes.node(each) for each in found]

@@ -13,7 +13,7 @@ PUBLICATION: Final = "$event"
 """The decider of published events: every event is an instance of it."""
 
 
-class Published(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PublishedMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An event, as those who wait for it get it."""
 
     id: str

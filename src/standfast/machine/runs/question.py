@@ -11,14 +11,14 @@ import msgspec
 
 from standfast.kernel.vocabulary import LONGEST_NAME
 from standfast.machine.graphs.asks import ROLE, Agree, Ask, Stage
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.runs.errands import Person
 
 MISSING = "missing"
 """Under which name it is kept of a part of a question who was named there and cannot act."""
 
 
-class Given(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, gc=False):
+class TaskVote(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, gc=False):
     """A decision of one of those who are asked."""
 
     sequence: int
@@ -42,7 +42,7 @@ class Seat(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A place among those who are asked: one decision can be given from it."""
 
     person: Person
-    given: Given | None = None
+    given: TaskVote | None = None
     is_out: bool = False
     """Whether nobody is asked here any more: handed on, left out, or the stage is over."""
     is_extra: bool = False
@@ -112,7 +112,7 @@ class Question(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         return by_approver((each.on_behalf_of or each.actor, each.data) for each in self.given)
 
     @property
-    def given(self) -> list[Given]:
+    def given(self) -> list[TaskVote]:
         """All decisions that were not withdrawn, in their order."""
         return sorted((each.given for each in self.seats if each.given), key=lambda given: given.sequence)
 
@@ -165,7 +165,7 @@ def _principal(person: Person) -> tuple[str, str]:
     return person.kind, person.for_ or person.name
 
 
-def begun(op: Human) -> Question:
+def begun(op: HumanOp) -> Question:
     """A question that nothing has happened to yet."""
     seats = [Seat(person=person_of(ask)) for ask in op.all_asks] if op.is_settled else []
     return Question(seats=seats, agree=op.agreement, least=op.least)

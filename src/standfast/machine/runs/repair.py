@@ -10,7 +10,7 @@ from typing import Literal
 
 from standfast.errors import ExpressionError
 from standfast.kernel.decision import Rejection
-from standfast.machine.graphs.graph import OK, Condition, Gate, Human, Node, PolicyGate, SavePoint, Split
+from standfast.machine.graphs.graph import OK, ConditionOp, GateOp, HumanOp, Node, PolicyGateOp, SavePointOp, SplitOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import repair_commands as r
 from standfast.machine.runs.acting import take_over
@@ -61,12 +61,12 @@ from standfast.machine.runs.protection import before_gates, is_protected, protec
 from standfast.machine.runs.refusals import Refusal, refused
 from standfast.machine.runs.rollback import behind, halt, passes_no_return
 from standfast.machine.runs.slots import standing, void
-from standfast.machine.runs.state import ROOT, Executed, State, Step, Token
+from standfast.machine.runs.state import ROOT, Executed, RunState, StepState, Token
 from standfast.machine.runs.task_folds import DATA_CHANGED
 from standfast.machine.runs.timers import DEADLINE
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
-GoOn = Callable[[Turn], None]
+GoOn = Callable[[DecisionBuilder], None]
 """Has a run go on that waits for an operator."""
 
 AGAIN = "retry"
@@ -79,7 +79,7 @@ OF_A_STEP = frozenset({"dlq", "step_failed"})
 """What a run waits for an operator for whose step gave up."""
 
 
-def repair(turn: Turn, command: r.Repair, *, go_on: GoOn) -> Rejection | None:
+def repair(turn: DecisionBuilder, command: r.Repair, *, go_on: GoOn) -> Rejection | None:
     """Do what an operator asks for; why not, if it cannot be done."""
     refusal = may_repair(turn, command.reason)
     if refusal is not None:
@@ -111,7 +111,7 @@ def ended_by_life(document: Document) -> Rejection:
     return refused(Refusal.DOCUMENT_LIFE, told)
 
 
-def may_repair(turn: Turn, reason: str) -> Rejection | None:
+def may_repair(turn: DecisionBuilder, reason: str) -> Rejection | None:
     """Why an actor may not repair anything: it lacks the capability, or does not say why."""
     barred = repair_refusal(turn.moment.actor)
     if barred is not None:
@@ -125,7 +125,7 @@ def may_repair(turn: Turn, reason: str) -> Rejection | None:
 
 
 def _repair_step(
-    turn: Turn, command: r.RetryStep | r.ReenqueueStep | r.SkipStep | r.CompleteByHand, go_on: GoOn
+    turn: DecisionBuilder, command: r.RetryStep | r.ReenqueueStep | r.SkipStep | r.CompleteByHand, go_on: GoOn
 ) -> Rejection | None:
     state = turn.state
     step = state.open.get(command.step) or state.dead.get(command.step) or state.frozen.get(command.step)
@@ -148,13 +148,13 @@ def _repair_step(
             return _complete(turn, step, command, go_on)
 
 
-def _others(state: State) -> str:
+def _others(state: RunState) -> str:
     steps = [step for step in (*state.open.values(), *state.dead.values(), *state.frozen.values()) if step.of is None]
     named = ", ".join(f"{step.number} ({step.node!r})" for step in sorted(steps, key=lambda each: each.number))
     return f"these steps have not ended: {named}" if named else "no step of it waits for anything"
 
 
-def _retry(turn: Turn, step: Step, command: r.RetryStep, go_on: GoOn) -> Rejection | None:
+def _retry(turn: DecisionBuilder, step: StepState, command: r.RetryStep, go_on: GoOn) -> Rejection | None:
     """Of a step that gave up a new one is begun; the call of one that waits is taken back, and comes again at once."""
     state = turn.state
     if step.number in state.dead:
@@ -172,8 +172,8 @@ def _retry(turn: Turn, step: Step, command: r.RetryStep, go_on: GoOn) -> Rejecti
 
 
 def requeue(
-    turn: Turn,
-    step: Step,
+    turn: DecisionBuilder,
+    step: StepState,
     data: Data | None,
     reason: str,
     *,
@@ -192,7 +192,7 @@ def requeue(
         data = own | data
         if not is_within(turn.routes, data):
             return too_large(turn.routes, "the input")
-    takes_over = may_take_over if isinstance(node.op, Gate | PolicyGate) else may_do_instead
+    takes_over = may_take_over if isinstance(node.op, GateOp | PolicyGateOp) else may_do_instead
     if turn.state.document is not None and takes_over(turn, node):
         take_over(turn)
     if data is not None:
@@ -207,7 +207,7 @@ def requeue(
     return None
 
 
-def _other_data_refusal(turn: Turn) -> Rejection | None:
+def _other_data_refusal(turn: DecisionBuilder) -> Rejection | None:
     """Why an actor may not give the run other data: people have a say in it, or have decided what the actor may not decide."""
     return say_refusal(turn, _OTHER_DATA) or keep_refusal(turn, turn.state)
 
@@ -217,7 +217,7 @@ def may_be_repeated(routes: GraphIndex, node: Node) -> bool:
     return routes.graph.kind == "process" and AGAIN in node.metadata
 
 
-def repeat(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+def repeat(turn: DecisionBuilder, step: StepState, command: AnswerStep) -> Rejection | None:
     """Have a call made again that is under way, or put off: by the transition for that, whose guard the actor must have."""
     guard = str(turn.routes.node(step.node).metadata[AGAIN])
     if command.outcome != AGAIN or not turn.moment.actor.may(guard):
@@ -240,7 +240,7 @@ def repeat(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     return None
 
 
-def _uncalled(turn: Turn, step: Step) -> Rejection | None:
+def _uncalled(turn: DecisionBuilder, step: StepState) -> Rejection | None:
     """Why no call of a step is waiting."""
     if step.number not in turn.state.open:
         told = f"{step.node!r} waits for the workflow, which is paused; resume it, or skip or complete the step"
@@ -251,7 +251,7 @@ def _uncalled(turn: Turn, step: Step) -> Rejection | None:
     return None
 
 
-def _reenqueue(turn: Turn, step: Step, command: r.ReenqueueStep) -> Rejection | None:
+def _reenqueue(turn: DecisionBuilder, step: StepState, command: r.ReenqueueStep) -> Rejection | None:
     """The effect goes, with whatever claim there is on it, and another one takes its place."""
     refusal = _uncalled(turn, step)
     if refusal is not None:
@@ -267,7 +267,7 @@ def _reenqueue(turn: Turn, step: Step, command: r.ReenqueueStep) -> Rejection | 
     return None
 
 
-def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection | None:
+def _skip(turn: DecisionBuilder, step: StepState, command: r.SkipStep, go_on: GoOn) -> Rejection | None:
     """Leave a step by one of its outcomes."""
     node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
     outcome = command.outcome or _good_outcome(node)
@@ -297,7 +297,7 @@ def _skip(turn: Turn, step: Step, command: r.SkipStep, go_on: GoOn) -> Rejection
     return None
 
 
-def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) -> Rejection | None:
+def _complete(turn: DecisionBuilder, step: StepState, command: r.CompleteByHand, go_on: GoOn) -> Rejection | None:
     """End a step as if its handler had come back."""
     node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
     if OK not in node.op.exits:
@@ -329,7 +329,7 @@ def _complete(turn: Turn, step: Step, command: r.CompleteByHand, go_on: GoOn) ->
     return None
 
 
-def _instead(turn: Turn, token: Token, node: Node, skipped: StepSkipped) -> StepSkipped:
+def _instead(turn: DecisionBuilder, token: Token, node: Node, skipped: StepSkipped) -> StepSkipped:
     """The same of a step that stands for one that gave up, which has ended already."""
     return StepSkipped(
         step=turn.next_step,
@@ -347,24 +347,24 @@ def _instead(turn: Turn, token: Token, node: Node, skipped: StepSkipped) -> Step
 
 def _unskippable(node: Node) -> Rejection | None:
     """Why nobody can go past a step by choosing an outcome: there is none to choose."""
-    if not isinstance(node.op, Split):
+    if not isinstance(node.op, SplitOp):
         return None
     told = f"{node.id!r} begins branches and cannot be skipped; correct the data that it reads, and retry it"
     return refused(Refusal.NOT_REPAIRABLE, told)
 
 
-def _goes_past(turn: Turn, step: Step, outcome: str) -> Rejection | None:
+def _goes_past(turn: DecisionBuilder, step: StepState, outcome: str) -> Rejection | None:
     """Why an actor may not end a step by hand: people decide there, something else does, or another way on from it leads to people.
 
     Whoever goes past a question decides it, which four eyes are about. Nobody leads a document around an approval.
     """
     node, actor = turn.routes.node(step.node), turn.moment.actor
-    if isinstance(node.op, Human):
+    if isinstance(node.op, HumanOp):
         barred = override_refusal(turn.routes.graph, actor)
         return barred or separation_refusal(turn.routes, turn.state, step, actor)
     around = _around(turn.routes, node, outcome)
-    at_stake = before_gates(turn.routes, node.id) if isinstance(node.op, Condition) else around
-    walls = ", ".join(repr(each.id) for each in at_stake if isinstance(each.op, Human) and each.op.pins)
+    at_stake = before_gates(turn.routes, node.id) if isinstance(node.op, ConditionOp) else around
+    walls = ", ".join(repr(each.id) for each in at_stake if isinstance(each.op, HumanOp) and each.op.pins)
     if walls and turn.routes.documents is not None:
         told = f"{node.id!r} tells whether {walls} is asked for, which no operator does"
         return refused(Refusal.PROTECTED, f"{told}; correct the document if need be, and retry it")
@@ -385,7 +385,7 @@ def _good_outcome(node: Node) -> str:
     return OK if OK in node.op.exits else next(iter(node.op.answers), "")
 
 
-def _take_in_hand(turn: Turn, step: Step, how: Repairing, reason: str, *, go_on: GoOn) -> None:
+def _take_in_hand(turn: DecisionBuilder, step: StepState, how: Repairing, reason: str, *, go_on: GoOn) -> None:
     """Nobody works on the step any more, and a run that waits because it gave up goes on."""
     state = turn.state
     was_dead = step.number in state.dead
@@ -402,14 +402,14 @@ def _take_in_hand(turn: Turn, step: Step, how: Repairing, reason: str, *, go_on:
         go_on(turn)
 
 
-def _note(turn: Turn, step: Step, how: Repairing, reason: str) -> None:
+def _note(turn: DecisionBuilder, step: StepState, how: Repairing, reason: str) -> None:
     turn.emit(StepRepaired(step=step.number, repair=how, actor=turn.moment.actor.id, reason=reason))
 
 
 # -- the whole run
 
 
-def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
+def _change_data(turn: DecisionBuilder, command: r.ChangeData) -> Rejection | None:
     state = turn.state
     live = {**state.tokens, **state.parked}
     if command.token and command.token not in live:
@@ -443,18 +443,18 @@ def _change_data(turn: Turn, command: r.ChangeData) -> Rejection | None:
     return None
 
 
-def _is_about_data(turn: Turn, step: Step) -> bool:
+def _is_about_data(turn: DecisionBuilder, step: StepState) -> bool:
     """Whether a step asks people, who see the data and decide on it."""
-    return step.of is None and isinstance(turn.routes.node(step.node).op, Human)
+    return step.of is None and isinstance(turn.routes.node(step.node).op, HumanOp)
 
 
-def _void_decided(turn: Turn) -> None:
+def _void_decided(turn: DecisionBuilder) -> None:
     """Approvals of a document, which were given to the data as it was, are asked for again."""
     if turn.state.document is not None:
         void(turn, standing(turn), "repaired")
 
 
-def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:
+def _move_back(turn: DecisionBuilder, command: r.MoveBack) -> Rejection | None:
     state = turn.state
     if state.pause is not None:  # It lasts until somebody ends it, and nothing is undone meanwhile.
         return refused(Refusal.ALREADY_PAUSED, "somebody has paused it; resume it first, and move it back then")
@@ -477,7 +477,7 @@ def _move_back(turn: Turn, command: r.MoveBack) -> Rejection | None:
     return None
 
 
-def _no_save_point(turn: Turn, point: Executed | None) -> Rejection:
+def _no_save_point(turn: DecisionBuilder, point: Executed | None) -> Rejection:
     """Why a run cannot be moved back to a step, and where else it can be moved to."""
     passed = [each for each in turn.state.executed.values() if is_save_point(turn.routes, each)]
     named = ", ".join(dict.fromkeys(repr(each.node) for each in passed if _is_own(each)))
@@ -495,10 +495,10 @@ def _is_own(executed: Executed) -> bool:
 
 def is_save_point(routes: GraphIndex, executed: Executed) -> bool:
     """Whether a run can be moved back to a step: a save point on the way of its first token."""
-    return executed.token == ROOT and isinstance(routes.node(executed.node).op, SavePoint)
+    return executed.token == ROOT and isinstance(routes.node(executed.node).op, SavePointOp)
 
 
-def return_to_save_point(turn: Turn) -> None:
+def return_to_save_point(turn: DecisionBuilder) -> None:
     """All behind the save point is undone: go on from there."""
     token = turn.state.tokens[ROOT]
     edge = way_out(turn, token, token.node, OK)
@@ -509,7 +509,7 @@ def return_to_save_point(turn: Turn) -> None:
     turn.run()
 
 
-def _force_failure(turn: Turn, command: r.ForceFailure) -> Rejection | None:
+def _force_failure(turn: DecisionBuilder, command: r.ForceFailure) -> Rejection | None:
     """Turn back; the step that gave up first, if one did, is the one that has failed."""
     barred = end_child_refusal(turn)
     if barred is not None:

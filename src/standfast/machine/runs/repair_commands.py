@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from standfast.kernel.vocabulary import message
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 Data = dict[str, object]
 
@@ -93,7 +93,7 @@ class ForkWorkflow(_Repair, frozen=True, kw_only=True):
     """Number of its last event that counts."""
     input: Data = {}
     """What that run was started with."""
-    state: State
+    state: RunState
     """Where it stood after that event."""
     patch: Data = {}
     """Laid over the data of all its tokens."""

@@ -10,15 +10,15 @@ from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import events as e
 from standfast.machine.runs.document import CHANGED_ELSEWHERE, DRIFT
 from standfast.machine.runs.patches import patched
-from standfast.machine.runs.state import ROOT, Executed, Rollback, State, Step, Token
+from standfast.machine.runs.state import ROOT, Executed, RollbackState, RunState, StepState, Token
 from standfast.machine.runs.task_folds import close_question, note_names, note_passer
 from standfast.machine.runs.tokens import enter
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(State).decode
+_decode = msgspec.json.Decoder(RunState).decode
 
 
-def _step_repaired(_routes: GraphIndex, state: State, event: e.StepRepaired) -> None:
+def _step_repaired(_routes: GraphIndex, state: RunState, event: e.StepRepaired) -> None:
     """A step whose end an operator brings about has no call under way any more; in place of one that gave up another one ends."""
     state.chain = 0
     if event.repair not in {"skip", "complete"}:
@@ -35,7 +35,7 @@ def _step_repaired(_routes: GraphIndex, state: State, event: e.StepRepaired) -> 
     state.open[event.step] = step
 
 
-def _act_noted(_routes: GraphIndex, state: State, event: e.ActNoted) -> None:
+def _act_noted(_routes: GraphIndex, state: RunState, event: e.ActNoted) -> None:
     """It is told by the audit, and changes nothing besides; what another system has changed waits for the pause that tells of it."""
     if event.action == DRIFT and state.document is not None:
         fields = event.after.get(CHANGED_ELSEWHERE)
@@ -45,26 +45,26 @@ def _act_noted(_routes: GraphIndex, state: State, event: e.ActNoted) -> None:
         state.document.drift = f"{state.document.drift}; {told}" if state.document.drift else f"drift: {told}"
 
 
-def _people_involved(_routes: GraphIndex, state: State, event: e.PeopleInvolved) -> None:
+def _people_involved(_routes: GraphIndex, state: RunState, event: e.PeopleInvolved) -> None:
     state.involve(event.names)
     for node, names in event.decided.items():
         note_names(state, node, names)
 
 
-def _branch_cancelled(_routes: GraphIndex, state: State, event: e.BranchCancelled) -> None:
+def _branch_cancelled(_routes: GraphIndex, state: RunState, event: e.BranchCancelled) -> None:
     """What an operator brings about is no part of a chain of steps that nobody asked for."""
     state.chain = 0
     for node in event.decided:
         note_names(state, node, (event.actor, event.on_behalf_of))
 
 
-def _step_skipped(routes: GraphIndex, state: State, event: e.StepSkipped) -> None:
+def _step_skipped(routes: GraphIndex, state: RunState, event: e.StepSkipped) -> None:
     """Nothing of it is undone later, nor of the one that it repeats."""
     step = state.open.pop(event.step, None)
     if step is not None:
         close_question(routes, state, step)
     else:
-        step = Step(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
+        step = StepState(number=event.step, node=event.node, token=event.token, retry_of=event.retry_of)
         enter(routes, state, event)
     note_passer(routes, state, step.node, event)
     if step.retry_of is not None:
@@ -75,15 +75,15 @@ def _step_skipped(routes: GraphIndex, state: State, event: e.StepSkipped) -> Non
         )
 
 
-def _data_changed(_routes: GraphIndex, state: State, event: e.DataChanged) -> None:
+def _data_changed(_routes: GraphIndex, state: RunState, event: e.DataChanged) -> None:
     for name in event.hashes:
         token = state.token(name)
         assert token is not None
         token.data = patched(token.data, event.patch)
 
 
-def _move_back_started(_routes: GraphIndex, state: State, event: e.MoveBackStarted) -> None:
-    state.rollback = Rollback(
+def _move_back_started(_routes: GraphIndex, state: RunState, event: e.MoveBackStarted) -> None:
+    state.rollback = RollbackState(
         cause="return", to=event.step, data=event.data, requested_by=event.actor, reason=event.reason
     )
     state.status, state.reason, state.error = "running", "", ""
@@ -91,7 +91,7 @@ def _move_back_started(_routes: GraphIndex, state: State, event: e.MoveBackStart
         state.dropped.stuck = None
 
 
-def _moved_back(_routes: GraphIndex, state: State, event: e.MovedBack) -> None:
+def _moved_back(_routes: GraphIndex, state: RunState, event: e.MovedBack) -> None:
     """One token is left, at the save point, with the data of that time; how often it was where is not forgotten."""
     assert state.rollback is not None
     before = state.token(ROOT)
@@ -105,10 +105,10 @@ def _moved_back(_routes: GraphIndex, state: State, event: e.MovedBack) -> None:
     state.chain, state.result = 0, None
 
 
-def _workflow_forked(_routes: GraphIndex, state: State, event: e.WorkflowForked) -> None:
+def _workflow_forked(_routes: GraphIndex, state: RunState, event: e.WorkflowForked) -> None:
     """The state is a copy, because the fold changes it in place and the event is for ever."""
     copy = _decode(_encode(event.state))
-    for name in State.__struct_fields__:
+    for name in RunState.__struct_fields__:
         setattr(state, name, getattr(copy, name))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from standfast.machine.graphs.graph import OK, Graph, Human
-from standfast.machine.runs.state import State, Step
+from standfast.machine.graphs.graph import OK, Graph, HumanOp
+from standfast.machine.runs.state import RunState, StepState
 
 _EXECUTE: Final = "/execute/"
 
@@ -27,7 +27,7 @@ def step_name(node: str) -> str:
     return node.rpartition(_EXECUTE)[0] or node
 
 
-def resume_point(state: State, graph: Graph) -> ResumePoint:
+def resume_point(state: RunState, graph: Graph) -> ResumePoint:
     """The step at which a run is paused, and the one that it goes on with: of parallel ways, those of the first one.
 
     Rules that wait are paused too: they go on where the answer leads that they wait for.
@@ -36,7 +36,7 @@ def resume_point(state: State, graph: Graph) -> ResumePoint:
     return ResumePoint(*map(step_name, found)) if graph.kind == "rules" else found
 
 
-def _resume_point(state: State, graph: Graph) -> ResumePoint:
+def _resume_point(state: RunState, graph: Graph) -> ResumePoint:
     if state.status != "paused":
         waiting = next((each.node for each in state.open.values()), "")
         return ResumePoint(waiting, _behind(graph, waiting) if waiting else "")
@@ -52,10 +52,10 @@ def _resume_point(state: State, graph: Graph) -> ResumePoint:
 def _behind(graph: Graph, node: str) -> str:
     """The node that a good answer leads to; empty if the run ends there."""
     op = graph.nodes[node].op
-    good = op.approval if isinstance(op, Human) else OK
+    good = op.approval if isinstance(op, HumanOp) else OK
     return next((edge.target for edge in graph.edges if edge.source == node and edge.on == good), "")
 
 
-def _step_of(state: State, token: str) -> Step | None:
+def _step_of(state: RunState, token: str) -> StepState | None:
     steps = (*state.dead.values(), *state.frozen.values(), *state.open.values())
     return next((each for each in steps if each.token == token), None)

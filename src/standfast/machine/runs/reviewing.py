@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from standfast.kernel.decision import Answer, Ignored
 from standfast.machine.graphs.asks import CHAIN, Ask
-from standfast.machine.graphs.graph import Human
+from standfast.machine.graphs.graph import HumanOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.agreement import verdict, votes_of
 from standfast.machine.runs.asking import NO_APPROVER, ask, can_do_without, notes_of
@@ -19,17 +19,17 @@ from standfast.machine.runs.entitlement import is_left_out
 from standfast.machine.runs.errands import Person, ReviewPeople
 from standfast.machine.runs.events import PeopleAsked
 from standfast.machine.runs.question import Question, Seat, shown
-from standfast.machine.runs.state import Data, State, Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import Data, RunState, StepState
+from standfast.machine.runs.turn import DecisionBuilder
 
 _LATE = Ignored(reason="nobody is asked this any more, or those who are are still being looked for")
 _SAME = Ignored(reason="whether somebody can decide is as it was")
 
 
-def review_of(routes: GraphIndex, state: State, step: Step) -> ReviewPeople | None:
+def review_of(routes: GraphIndex, state: RunState, step: StepState) -> ReviewPeople | None:
     """What has to be found out about those whom an open question asks; None if nothing can be."""
     op = routes.node(step.node).op
-    if step.of is not None or not isinstance(op, Human):
+    if step.of is not None or not isinstance(op, HumanOp):
         return None
     question = question_of(routes, state, step)
     free = [seat for _, seat in question.asked if seat.is_free]
@@ -50,14 +50,14 @@ def review_of(routes: GraphIndex, state: State, step: Step) -> ReviewPeople | No
     )
 
 
-def review(turn: Turn, step: Step) -> None:
+def review(turn: DecisionBuilder, step: StepState) -> None:
     """Have it found out whether those can decide who are asked now."""
     errand = review_of(turn.routes, turn.state, step) if turn.state.looks_up else None
     if errand is not None:
         turn.send_out(errand)
 
 
-def look_again(turn: Turn) -> None:
+def look_again(turn: DecisionBuilder) -> None:
     """Look for people where nobody could decide: a role may have a holder by now, or somebody a manager.
 
     Those whom the definition names keep their places, so that whoever comes to be able to decide meanwhile can. Others are sought anew.
@@ -75,11 +75,11 @@ def look_again(turn: Turn) -> None:
             turn.send_out(errand)
 
 
-def people_reviewed(turn: Turn, command: PeopleReviewed) -> Answer | None:
+def people_reviewed(turn: DecisionBuilder, command: PeopleReviewed) -> Answer | None:
     """It was found out who of those that are asked cannot decide now."""
     step = turn.state.open.get(command.step)
     op = None if step is None or step.of is not None else turn.routes.node(step.node).op
-    if step is None or not isinstance(op, Human) or command.error:
+    if step is None or not isinstance(op, HumanOp) or command.error:
         return _LATE
     question = question_of(turn.routes, turn.state, step)
     if question.is_looking:
@@ -101,7 +101,7 @@ def people_reviewed(turn: Turn, command: PeopleReviewed) -> Answer | None:
     return None
 
 
-def _outdated(turn: Turn, step: Step, command: PeopleReviewed) -> ReviewPeople | None:
+def _outdated(turn: DecisionBuilder, step: StepState, command: PeopleReviewed) -> ReviewPeople | None:
     """The look that has to be taken anew, because others are asked now than when the engine went: a decision was withdrawn, or a place handed on."""
     errand = None if command.looked_at is None else review_of(turn.routes, turn.state, step)
     if errand is None or {shown(each) for each in errand.people} <= set(command.looked_at or ()):
@@ -109,7 +109,7 @@ def _outdated(turn: Turn, step: Step, command: PeopleReviewed) -> ReviewPeople |
     return errand
 
 
-def look_at_others(turn: Turn) -> None:
+def look_at_others(turn: DecisionBuilder) -> None:
     """Somebody has decided, or has written what others decide on: they may have been the last one for a question that is still open.
 
     What follows from the run alone is found out here. If they have a role that is asked, the engine is sent to find out who else has it; and
@@ -117,7 +117,7 @@ def look_at_others(turn: Turn) -> None:
     """
     for step in list(turn.state.open.values()):
         op = turn.routes.node(step.node).op if step.of is None else None
-        if not isinstance(op, Human) or not _is_touched(turn, step, op):
+        if not isinstance(op, HumanOp) or not _is_touched(turn, step, op):
             continue
         question = question_of(turn.routes, turn.state, step)
         if question.is_looking or question.trouble or is_open_to_all(op, question):
@@ -128,10 +128,10 @@ def look_at_others(turn: Turn) -> None:
             review(turn, step)
 
 
-def _is_barred(turn: Turn, step: Step) -> bool:
+def _is_barred(turn: DecisionBuilder, step: StepState) -> bool:
     """Whether four eyes leave nobody who can complete a question: then the run waits for an operator."""
     op, question = turn.routes.node(step.node).op, question_of(turn.routes, turn.state, step)
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     places = _lost(turn, step, question, ())
     lost = [question.seats[place - 1].person for place in places]
     if not lost or _is_decidable(op, question, lost):
@@ -141,13 +141,13 @@ def _is_barred(turn: Turn, step: Step) -> bool:
     return True
 
 
-def _keeps_places(routes: GraphIndex, question: Question, step: Step) -> bool:
+def _keeps_places(routes: GraphIndex, question: Question, step: StepState) -> bool:
     """Whether the definition itself says who is asked, by users and roles, and they all have places still."""
     is_direct = all(each.is_direct for each in asks_of(routes, question, step))
     return is_direct and not question.missing and any(True for _ in question.counted)
 
 
-def _is_touched(turn: Turn, step: Step, op: Human) -> bool:
+def _is_touched(turn: DecisionBuilder, step: StepState, op: HumanOp) -> bool:
     """Whether a decision or a change can keep somebody from deciding a question."""
     if turn.routes.apart(step.node) or op.distinct_approvers:
         return True
@@ -156,18 +156,20 @@ def _is_touched(turn: Turn, step: Step, op: Human) -> bool:
     return bool(question_of(turn.routes, turn.state, step).given)
 
 
-def _has(turn: Turn, seat: Seat) -> bool:
+def _has(turn: DecisionBuilder, seat: Seat) -> bool:
     return seat.person.name in turn.moment.actor.roles
 
 
-def _give_up(turn: Turn, step: Step, told: str, places: list[int], *, why: list[Data] | None = None) -> None:
+def _give_up(
+    turn: DecisionBuilder, step: StepState, told: str, places: list[int], *, why: list[Data] | None = None
+) -> None:
     """The run waits for an operator, because nobody can decide a question."""
     trouble = f"nobody can decide {step.node!r}: {told}"
     turn.emit(PeopleAsked(step=step.number, why=why or [], trouble=trouble, stays=True, lost=places))
     turn.pause(NO_APPROVER, trouble)
 
 
-def ask_again(turn: Turn, command: AskAgain) -> Answer | None:
+def ask_again(turn: DecisionBuilder, command: AskAgain) -> Answer | None:
     """Somebody would be found now for a question that nobody could decide: look for them anew.
 
     Where the definition itself says who is asked, those who are asked stay so, until an operator says otherwise.
@@ -182,16 +184,16 @@ def ask_again(turn: Turn, command: AskAgain) -> Answer | None:
     return None
 
 
-def asks_of(routes: GraphIndex, question: Question, step: Step) -> Sequence[Ask]:
+def asks_of(routes: GraphIndex, question: Question, step: StepState) -> Sequence[Ask]:
     """How those are found whom a question asks: as its definition says, or the stage that its chain is at."""
     if question.stages:
         return question.stages[question.stage - 1].asks
     op = routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     return [Ask(by=CHAIN, of=op.chain)] if op.chain else op.all_asks
 
 
-def _lost(turn: Turn, step: Step, question: Question, lost: Sequence[Person]) -> list[int]:
+def _lost(turn: DecisionBuilder, step: StepState, question: Question, lost: Sequence[Person]) -> list[int]:
     """The places of those who cannot decide: as was found out, and because they are kept apart."""
     named = {(each.kind, each.name) for each in lost}
     free = [(place, seat) for place, seat in question.asked if seat.is_free]
@@ -200,7 +202,7 @@ def _lost(turn: Turn, step: Step, question: Question, lost: Sequence[Person]) ->
     ]
 
 
-def _is_decidable(op: Human, question: Question, lost: Sequence[Person]) -> bool:
+def _is_decidable(op: HumanOp, question: Question, lost: Sequence[Person]) -> bool:
     if is_open_to_all(op, question):
         return True
     if any(seat.is_extra and seat.is_free and seat.person not in lost for _, seat in question.asked):

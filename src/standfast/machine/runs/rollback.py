@@ -13,7 +13,7 @@ from uuid import UUID
 
 from standfast.kernel.decision import Message
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs.graph import Action, Call, NoReturn, SavePoint, Work
+from standfast.machine.graphs.graph import ActionOp, CallOp, HandlerCall, NoReturnOp, SavePointOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.action_inputs import undo_input
 from standfast.machine.runs.answers import name_of
@@ -37,16 +37,16 @@ from standfast.machine.runs.events import (
     WorkflowFailed,
     WorkflowResumed,
 )
-from standfast.machine.runs.state import Executed, Rollback, State, Step
+from standfast.machine.runs.state import Executed, RollbackState, RunState, StepState
 from standfast.machine.runs.timers import CLOCK, DEADLINE, GRACE, RESUME
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 FAILED_ELSEWHERE = "a step of another branch failed"
 NOT_UNDONE: Final = "compensation_failed"
 """Why a run ended, or waits for an operator, that could not undo what it had to."""
 
 
-def roll_back(turn: Turn, error: str, *, failed_step: int | None = None) -> None:
+def roll_back(turn: DecisionBuilder, error: str, *, failed_step: int | None = None) -> None:
     """Turn back after a failure. What runs may finish and is waited for; nothing new begins."""
     _end_waiting(turn)
     turn.emit(RollbackStarted(error=error, failed_step=failed_step))
@@ -59,7 +59,7 @@ def roll_back(turn: Turn, error: str, *, failed_step: int | None = None) -> None
             stop_step(turn, step, "undo", error=FAILED_ELSEWHERE)
 
 
-def cancel(turn: Turn, actor: str, reason: str) -> None:
+def cancel(turn: DecisionBuilder, actor: str, reason: str) -> None:
     """Stop everything, and undo what was done if that is the policy."""
     _end_waiting(turn)
     turn.emit(CancellationStarted(requested_by=actor, reason=reason))
@@ -70,38 +70,38 @@ def cancel(turn: Turn, actor: str, reason: str) -> None:
         turn.emit(WorkflowCancelled(requested_by=actor, reason=reason))
 
 
-def halt(turn: Turn) -> None:
+def halt(turn: DecisionBuilder) -> None:
     """Stop all that runs, in order to undo it; handlers are told, and have their time."""
     stop_everything(turn, "undo")
     if awaited_calls(turn):
         turn.set_timer(GRACE, turn.routes.policies.stop_grace_ms, EndGrace())
 
 
-def _end_waiting(turn: Turn) -> None:
+def _end_waiting(turn: DecisionBuilder) -> None:
     """A run that turns back has no deadline, and no pause that could end."""
     turn.cancel_timer(DEADLINE)
     turn.cancel_timer(RESUME)
     turn.cancel_timer(CLOCK)
 
 
-def stopped(turn: Turn, step: int, *, came_back: bool, is_done: bool = False, output: object = None) -> None:
+def stopped(turn: DecisionBuilder, step: int, *, came_back: bool, is_done: bool = False, output: object = None) -> None:
     """The call of a step that was stopped has come back, or was never made; earlier calls of the step may have been."""
     attempt = turn.state.executed[step].attempt if came_back else 0
     turn.emit(StepStopped(step=step, attempt=attempt, is_done=is_done, output=output, is_shown=output is not None))
 
 
-def end_grace(turn: Turn) -> None:
+def end_grace(turn: DecisionBuilder) -> None:
     """Handlers that were told to stop have had their time: they are not waited for any more."""
     for step in awaited_calls(turn):
         stopped(turn, step, came_back=True)
 
 
-def is_awaited(turn: Turn, step: int) -> bool:
+def is_awaited(turn: DecisionBuilder, step: int) -> bool:
     """Whether a step was stopped and its handler may still be running."""
     return step in turn.state.stopping and turn.state.executed[step].attempt > 0
 
 
-def work_of(turn: Turn, step: int) -> Work:
+def work_of(turn: DecisionBuilder, step: int) -> HandlerCall:
     """What a step that was stopped had called."""
     executed = turn.state.executed[step]
     node = turn.routes.node(executed.node)
@@ -110,12 +110,12 @@ def work_of(turn: Turn, step: int) -> Work:
     return work
 
 
-def awaited_calls(turn: Turn) -> list[int]:
+def awaited_calls(turn: DecisionBuilder) -> list[int]:
     """The stopped steps whose handlers may still be running; children take the time that their own rollback needs."""
     return [step for step in turn.state.stopping if turn.state.executed[step].attempt]
 
 
-def go_back(turn: Turn) -> None:
+def go_back(turn: DecisionBuilder) -> None:
     """Undo the next step, if nothing runs any more."""
     state = turn.state
     rollback = state.rollback
@@ -134,17 +134,17 @@ def go_back(turn: Turn) -> None:
     _finish(turn, rollback)
 
 
-def is_to_undo(turn: Turn, executed: Executed) -> bool:
+def is_to_undo(turn: DecisionBuilder, executed: Executed) -> bool:
     """Whether something has to be done to undo a step; any other is rolled past."""
     return needs_undoing(turn.routes, executed)
 
 
-def undone(turn: Turn, step: Step) -> None:
+def undone(turn: DecisionBuilder, step: StepState) -> None:
     """A compensation came back."""
     turn.emit(CompensationSucceeded(step=step.number))
 
 
-def undoing_failed(turn: Turn, step: Step, command: FailStep) -> None:
+def undoing_failed(turn: DecisionBuilder, step: StepState, command: FailStep) -> None:
     """A compensation failed: try again, or give up."""
     work = turn.routes.node(step.node).compensation
     assert work is not None
@@ -164,13 +164,13 @@ def undoing_failed(turn: Turn, step: Step, command: FailStep) -> None:
     _call(turn, step, work, delay)
 
 
-def retry_undoing(turn: Turn, executed: Executed) -> None:
+def retry_undoing(turn: DecisionBuilder, executed: Executed) -> None:
     """An operator wants a step undone that could not be; the rest of the rollback follows."""
     turn.emit(WorkflowResumed())
     undo(turn, executed, is_asked=True)
 
 
-def undo(turn: Turn, executed: Executed, *, is_asked: bool = False) -> None:
+def undo(turn: DecisionBuilder, executed: Executed, *, is_asked: bool = False) -> None:
     """Have the compensation of a step called; what an operator asks for does not wait."""
     work = turn.routes.node(executed.node).compensation
     number = turn.next_step
@@ -190,22 +190,22 @@ def _left(executed: Executed) -> str:
     return f"the workflow {executed.child} that it started could not be undone: {executed.not_undone}"
 
 
-def _undo_child(turn: Turn, executed: Executed, number: int) -> None:
+def _undo_child(turn: DecisionBuilder, executed: Executed, number: int) -> None:
     """Have the run undone that a step started; it tells when it has ended."""
     turn.emit(CompensationStarted(step=number, of=executed.number))
     recall_child(turn, executed, f"the workflow that started it undoes {executed.node!r}")
 
 
-def recall_child(turn: Turn, caller: Step | Executed, reason: str) -> None:
+def recall_child(turn: DecisionBuilder, caller: StepState | Executed, reason: str) -> None:
     """Tell a run that a step started to undo what it did, whether it has completed or not."""
     op = turn.routes.node(caller.node).op
-    assert isinstance(op, Call)
+    assert isinstance(op, CallOp)
     command = UndoWorkflow(parent=str(turn.moment.instance), step=caller.number, reason=reason)
     child, own = InstanceId(UUID(caller.child)), turn.moment.instance
     turn.send(Message(decider=op.definition, command=command, instance=child, parent=own))
 
 
-def child_undone(turn: Turn, step: Step, command: EndChild) -> None:
+def child_undone(turn: DecisionBuilder, step: StepState, command: EndChild) -> None:
     """A run that was told to undo what it did has ended."""
     assert step.of is not None
     if command.status == "cancelled" and command.reason != NOT_UNDONE:
@@ -218,7 +218,7 @@ def child_undone(turn: Turn, step: Step, command: EndChild) -> None:
     _exhaust(turn, step, _left(turn.state.executed[step.of]))
 
 
-def _call(turn: Turn, step: Step, work: Work, delay: timedelta) -> None:
+def _call(turn: DecisionBuilder, step: StepState, work: HandlerCall, delay: timedelta) -> None:
     assert step.of is not None
     executed = turn.state.executed[step.of]
     failed, cause = _cause(turn.state, executed)
@@ -227,11 +227,11 @@ def _call(turn: Turn, step: Step, work: Work, delay: timedelta) -> None:
     body = RunStep(
         step=step.number,
         node=step.node,
-        input=undo_input(turn, node, executed) if isinstance(node.op, Action) else executed.input or {},
+        input=undo_input(turn, node, executed) if isinstance(node.op, ActionOp) else executed.input or {},
         attempt=step.attempt,
         first=executed.first or executed.number,
         is_compensation=True,
-        writes=isinstance(node.op, Action) and not node.op.of,
+        writes=isinstance(node.op, ActionOp) and not node.op.of,
         output=executed.output,
         output_name=name_of(turn.routes, step.node, executed.output),
         error=executed.error or cause,
@@ -242,7 +242,7 @@ def _call(turn: Turn, step: Step, work: Work, delay: timedelta) -> None:
     turn.call(work, body, priority=node.priority if priority is None else priority, delay=delay)
 
 
-def _cause(state: State, executed: Executed) -> tuple[str, str]:
+def _cause(state: RunState, executed: Executed) -> tuple[str, str]:
     """Why a step is undone: the name of the step that failed and led to it, if there is one, and what was said."""
     rollback, dropped = state.rollback, state.dropped
     if rollback is not None and rollback.chain is not None:
@@ -253,7 +253,7 @@ def _cause(state: State, executed: Executed) -> tuple[str, str]:
     return "", dropped.tokens[branch_of(executed.token, dropped.tokens)] if why is None else why
 
 
-def _exhaust(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> None:
+def _exhaust(turn: DecisionBuilder, step: StepState, error: str, *, was_called: bool = True) -> None:
     """A step could not be undone: the chain halts here, and an operator has to look."""
     rollback = turn.state.rollback
     if rollback is not None and rollback.chain is None:  # It was a dropped branch's; the rollback will try it again.
@@ -265,7 +265,7 @@ def _exhaust(turn: Turn, step: Step, error: str, *, was_called: bool = True) -> 
         turn.emit(WorkflowFailed(error=told, reason=NOT_UNDONE))
 
 
-def _finish(turn: Turn, rollback: Rollback) -> None:
+def _finish(turn: DecisionBuilder, rollback: RollbackState) -> None:
     if rollback.cause == "return":
         turn.emit(MovedBack(step=rollback.to))
     elif rollback.cause == "cancel":
@@ -276,15 +276,15 @@ def _finish(turn: Turn, rollback: Rollback) -> None:
 
 def passes_no_return(routes: GraphIndex, executed: Executed) -> bool:
     """Whether nothing before a step is ever undone."""
-    return isinstance(routes.node(executed.node).op, NoReturn)
+    return isinstance(routes.node(executed.node).op, NoReturnOp)
 
 
-def behind(state: State, step: int) -> list[Executed]:
+def behind(state: RunState, step: int) -> list[Executed]:
     """The steps that ended after one, the last one first."""
     return list(takewhile(lambda each: each.number != step, reversed(state.executed.values())))
 
 
-def plan(routes: GraphIndex, state: State) -> list[int]:
+def plan(routes: GraphIndex, state: RunState) -> list[int]:
     """The executed steps to undo, in the order of undoing."""
     rollback = state.rollback
     assert rollback is not None
@@ -301,11 +301,11 @@ def plan(routes: GraphIndex, state: State) -> list[int]:
     for each in reversed(state.executed.values()):
         is_dropped = bool(dropped) and bool(branch_of(each.token, dropped))
         op = routes.node(each.node).op
-        if isinstance(op, NoReturn):
+        if isinstance(op, NoReturnOp):
             bounds.append((each.token, True))
             if is_dropped:
                 inner.append((each.token, True))
-        elif isinstance(op, SavePoint):
+        elif isinstance(op, SavePointOp):
             if rollback.cause == "failure" and not is_dropped:
                 bounds.append((each.token, failed is not None and lies_below(failed.token, each.token)))
         elif each is failed or is_kept(each.token, inner if is_dropped else bounds):

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from standfast.machine.graphs.graph import Rest
+from standfast.machine.graphs.graph import RestOp
 from standfast.machine.runs.events import RoundStarted, StepCompleted, TokenHeld
 from standfast.machine.runs.state import ROOT
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of
 
-GoOn = Callable[[Turn], None]
+GoOn = Callable[[DecisionBuilder], None]
 """How a run goes on that has waited for an operator."""
 AGAIN = "next_round"
 """What the step at the rest is left by."""
 
 
-def begin_round(turn: Turn) -> None:
+def begin_round(turn: DecisionBuilder) -> None:
     """Wake a document that rests; one that does not stays as it is."""
     document = document_of(turn.state)
     if not document.is_resting:
         return
     for step in list(turn.state.open.values()):
-        if isinstance(turn.routes.node(step.node).op, Rest):
+        if isinstance(turn.routes.node(step.node).op, RestOp):
             turn.emit(StepCompleted(step=step.number, outcome=AGAIN))
     turn.emit(RoundStarted(round=document.round + 1, status=document.status, by=turn.moment.actor.id))
 
 
-def lead(turn: Turn, target: str, go_on: GoOn) -> None:
+def lead(turn: DecisionBuilder, target: str, go_on: GoOn) -> None:
     """Send the only token of a document that is left to a node, and nowhere else: also not to where it was to go on once an operator had seen to it.
 
     A run that has waited for an operator goes on: what had it wait is ended.

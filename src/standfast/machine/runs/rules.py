@@ -9,16 +9,16 @@ from typing import NamedTuple, cast
 from standfast.errors import ExpressionError
 from standfast.kernel.actor import Actor
 from standfast.kernel.facts import rules_fact
-from standfast.machine.graphs.document import Field
+from standfast.machine.graphs.document import DocumentField
 from standfast.machine.graphs.graph import DocumentRule
 from standfast.machine.graphs.kinds.notice import ROLE
 from standfast.machine.runs.errands import Person
 from standfast.machine.runs.events import RulesApplied
 from standfast.machine.runs.fields import holds_any
 from standfast.machine.runs.namespaces import actor_names
-from standfast.machine.runs.notices import IN_APP, Words, send
+from standfast.machine.runs.notices import IN_APP, NotificationText, send
 from standfast.machine.runs.posts import post
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of, index_of
 from standfast.machine.runs.wording import Text, text_of
 
@@ -40,7 +40,7 @@ class Judged(NamedTuple):
 
 
 def judge(
-    turn: Turn,
+    turn: DecisionBuilder,
     data: Data,
     rules: Sequence[DocumentRule],
     *,
@@ -81,14 +81,16 @@ def judge(
     return Judged(content, outcome=outcome, warnings=warnings, held=held)
 
 
-def _look(turn: Turn, rules: Sequence[DocumentRule]) -> None:
+def _look(turn: DecisionBuilder, rules: Sequence[DocumentRule]) -> None:
     """Read what the rules before a change read from outside of the document."""
     if rules:
         stored = (each for rule in rules if rule.phase != "after" for each in (rule.when, rule.value))
         turn.look(index_of(turn.routes).reads(stored))
 
 
-def follow(turn: Turn, action: str, rules: Sequence[DocumentRule], *, before: Sequence[str], actor: Actor) -> None:
+def follow(
+    turn: DecisionBuilder, action: str, rules: Sequence[DocumentRule], *, before: Sequence[str], actor: Actor
+) -> None:
     """Have sent what rules want sent after a change, and tell of all that had an effect. One that cannot be judged holds nothing up."""
     held, errors = list(before), list[str]()
     for rule in rules:
@@ -106,7 +108,7 @@ def follow(turn: Turn, action: str, rules: Sequence[DocumentRule], *, before: Se
         turn.emit(RulesApplied(action=action, rules=held, errors=errors, by=actor.id))
 
 
-def _send(turn: Turn, rule: DocumentRule, asked: Data) -> None:
+def _send(turn: DecisionBuilder, rule: DocumentRule, asked: Data) -> None:
     occasion = f"rule:{document_of(turn.state).sequence}:{rule.name}"
     text = partial(_filled, turn, rule, asked)
     if rule.effect == "webhook":
@@ -121,16 +123,16 @@ def _send(turn: Turn, rule: DocumentRule, asked: Data) -> None:
         Person(kind="role" if each.startswith(ROLE) else "user", name=text(f"to.{place}", each.removeprefix(ROLE)).full)
         for place, each in enumerate(rule.to)
     ]
-    words = Words(subject=text("subject"), body=text("body"))
+    words = NotificationText(subject=text("subject"), body=text("body"))
     send(turn, (0, ""), words, people, channels=rule.channels or (IN_APP,), occasion=occasion)
 
 
-def _is_private(field: Field) -> bool:
+def _is_private(field: DocumentField) -> bool:
     """Whether a field is nothing for another system, which has no roles."""
     return field.sensitive or bool(field.audience)
 
 
-def _filled(turn: Turn, rule: DocumentRule, asked: Data, name: str, text: str = "") -> Text:  # noqa: PLR0917 - bound but for the last two
+def _filled(turn: DecisionBuilder, rule: DocumentRule, asked: Data, name: str, text: str = "") -> Text:  # noqa: PLR0917 - bound but for the last two
     template = rule.templates.get(name)
     expression = None if template is None else index_of(turn.routes).rule(template)
     return text_of(expression, turn.routes.audiences.guard(expression), text or str(getattr(rule, name, "")), asked)
@@ -140,7 +142,7 @@ def _blocked(rule: DocumentRule) -> str:
     return rule.reason or f"the rule {rule.name!r} blocks it; change what it objects to"
 
 
-def rules_for(turn: Turn, *acts: str) -> list[DocumentRule]:
+def rules_for(turn: DecisionBuilder, *acts: str) -> list[DocumentRule]:
     """The rules that the organisation has in this commit for actions or transitions, each once."""
     found: list[DocumentRule] = []
     for act in acts:
@@ -149,7 +151,7 @@ def rules_for(turn: Turn, *acts: str) -> list[DocumentRule]:
     return found
 
 
-def _names(turn: Turn, content: Data, actor: Actor) -> Data:
+def _names(turn: DecisionBuilder, content: Data, actor: Actor) -> Data:
     document = turn.state.document
     own = {} if document is None else document.own()
     return {

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from standfast.kernel.actor import Actor, Needed, needed_words
 from standfast.kernel.facts import Facts, PersonFact, person_fact
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 
-def starter_of(state: State, actor: Actor) -> Actor | None:
+def starter_of(state: RunState, actor: Actor) -> Actor | None:
     """Returns whoever started a run, with what they could do then; None if the engine did, which may do everything.
 
     The way of a document is gone in the name of whoever asked for the transition; `actor` counts while nobody has.

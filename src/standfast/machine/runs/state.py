@@ -51,7 +51,7 @@ class Token(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """The step whose idempotency key its next one shares; 0 means its own."""
 
 
-class Step(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class StepState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A step that has not ended."""
 
     number: int
@@ -134,7 +134,7 @@ class Executed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """For a compensation that was under way when the run ended: the step that it undoes."""
 
 
-class Scope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class BranchScope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A split whose branches are under way."""
 
     step: int
@@ -153,7 +153,7 @@ class Scope(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """The place of the last branch that has begun; 0 if none has."""
 
 
-class Rollback(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class RollbackState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A run on its way back."""
 
     cause: Literal["failure", "cancel", "return"]
@@ -184,7 +184,7 @@ class Dropped(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """The executed step that could not be undone."""
 
 
-class Pause(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class PauseState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A pause that somebody asked for, or that a document is held by for what another system has changed."""
 
     at: datetime
@@ -218,7 +218,7 @@ class Followed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     version: str
 
 
-class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+class RunState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A whole run."""
 
     status: Literal["new", "running", "paused", "completed", "failed", "cancelled", "aborted"] = "new"
@@ -252,17 +252,17 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     tokens: dict[str, Token] = {}
     parked: dict[str, Token] = {}
     """Tokens that wait for the branches of their split."""
-    open: dict[int, Step] = {}
+    open: dict[int, StepState] = {}
     executed: dict[int, Executed] = {}
     """Steps that ended, by number, in the order in which they ended; where nothing can be undone, only those that are still asked for."""
-    scopes: dict[int, Scope] = {}
-    rollback: Rollback | None = None
+    scopes: dict[int, BranchScope] = {}
+    rollback: RollbackState | None = None
     dropped: Dropped | None = None
     stopping: dict[int, None] = {}
     """Steps that were stopped and whose handlers have not come back yet."""
-    dead: dict[int, Step] = {}
+    dead: dict[int, StepState] = {}
     """Steps that gave up and wait for an operator."""
-    frozen: dict[int, Step] = {}
+    frozen: dict[int, StepState] = {}
     """Steps whose work was taken back while the run waits for an operator."""
     signals: dict[str, list[object]] = {}
     """Signals that nobody has waited for yet."""
@@ -281,7 +281,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     result: object = None
     outcome: str = ""
     """What it came to, in a word of its definition."""
-    pause: Pause | None = None
+    pause: PauseState | None = None
     """Set while it is paused because somebody asked for that."""
     resumed: Resumed | None = None
     document: Document | None = None

@@ -8,7 +8,7 @@ from standfast.kernel.decider import Status
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.nodes import kind_of
 from standfast.machine.runs.resume_points import resume_point
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 _STATUSES = {
     "new": Status("running"),
@@ -37,7 +37,7 @@ _PAUSED_BY: dict[str, frozenset[str]] = {"rules": frozenset(_AWAITED), "process"
 """What a run of a kind is paused by while it waits for nothing else; runs of the others are never paused by a wait."""
 
 
-def status_of(routes: GraphIndex, state: State) -> Status:
+def status_of(routes: GraphIndex, state: RunState) -> Status:
     """Where a run stands. Rules that wait are paused: that is what they are there for. Processes are that wait for no person."""
     found = _stands(routes, state)
     if found.word != "paused":
@@ -45,7 +45,7 @@ def status_of(routes: GraphIndex, state: State) -> Status:
     return Status("paused", found.reason, found.since, resume_point(state, routes.graph).next_step)
 
 
-def _stands(routes: GraphIndex, state: State) -> Status:
+def _stands(routes: GraphIndex, state: RunState) -> Status:
     if state.document is not None and state.document.is_resting and state.status == "running":
         return _RESTING
     if state.reason:
@@ -54,7 +54,7 @@ def _stands(routes: GraphIndex, state: State) -> Status:
     return _STATUSES[state.status] if waits is None else _waiting(routes, state, waits)
 
 
-def _waiting(routes: GraphIndex, state: State, waits: frozenset[str]) -> Status:
+def _waiting(routes: GraphIndex, state: RunState, waits: frozenset[str]) -> Status:
     """A run whose open steps all wait is paused, and the first of them says what for; one whose last resume led to an open step is resuming."""
     kinds = [kind_of(routes.node(step.node)).wait_kind for step in state.open.values()]
     if kinds and waits.issuperset(kinds):

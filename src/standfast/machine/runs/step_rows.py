@@ -23,11 +23,11 @@ from standfast.kernel.records import (
     TaskOpened,
 )
 from standfast.kernel.rows import Record
-from standfast.machine.graphs.graph import Human, Node
+from standfast.machine.graphs.graph import HumanOp, Node
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import document_rows, process_rows, task_rows
 from standfast.machine.runs import events as e
-from standfast.machine.runs.state import Data, Executed, State, Step
+from standfast.machine.runs.state import Data, Executed, RunState, StepState
 
 DLQ_REASON = "dlq enabled: rollback/compensation skipped"
 FAILURE_REASON = "the step failed and waits for an operator"
@@ -44,15 +44,15 @@ class NodeRows(Protocol):
     wait_kind: str
     """What an open step waits for, or empty."""
 
-    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
+    def opened(self, view: RowProjection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """Rows that begin with a step of a token with this data."""
         ...
 
-    def answered(self, view: Projection, event: e.StepAnswered) -> Sequence[Record]:
+    def answered(self, view: RowProjection, event: e.StepAnswered) -> Sequence[Record]:
         """Rows that end with an answer."""
         ...
 
-    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:
+    def closed(self, view: RowProjection, step: int, outcome: str) -> Sequence[Record]:
         """Rows that end with it if nobody has answered."""
         ...
 
@@ -60,12 +60,12 @@ class NodeRows(Protocol):
 Rows = Callable[[Node], NodeRows]
 
 
-class Projection:
+class RowProjection:
     """The rows of one run."""
 
     __slots__ = ("_rows", "routes", "state")
 
-    def __init__(self, routes: GraphIndex, rows: Rows, state: State) -> None:
+    def __init__(self, routes: GraphIndex, rows: Rows, state: RunState) -> None:
         self.routes = routes
         self.state = state
         self._rows = rows
@@ -93,7 +93,7 @@ class Projection:
         """What its steps leave besides their own row."""
         return self._rows(node)
 
-    def closed(self, step: Step, outcome: str) -> Sequence[Record]:
+    def closed(self, step: StepState, outcome: str) -> Sequence[Record]:
         """What ends with a step besides its own row; an answer has ended it already."""
         if step.number in self.state.decided:
             return ()
@@ -104,7 +104,7 @@ class Projection:
         return type(self.routes.node(node).op).__struct_config__.tag  # type: ignore[return-value]
 
 
-def _step_started(view: Projection, event: e.StepStarted) -> list[Record]:
+def _step_started(view: RowProjection, event: e.StepStarted) -> list[Record]:
     node = view.routes.node(event.node)
     rows = view.rows_of(node)
     data = view.data_of(event.token)
@@ -128,7 +128,7 @@ def _dated(record: Record, event: e.StepStarted) -> Record:
     return msgspec.structs.replace(record, due_at=datetime.fromisoformat(event.due_at))
 
 
-def _step_completed(view: Projection, event: e.StepCompleted) -> list[Record]:
+def _step_completed(view: RowProjection, event: e.StepCompleted) -> list[Record]:
     output = None if event.output is None else _encode(event.output)
     step = view.state.open.get(event.step)
     if step is not None:
@@ -152,12 +152,12 @@ def _step_completed(view: Projection, event: e.StepCompleted) -> list[Record]:
     ]
 
 
-def _retried(_view: Projection, event: e.StepRetried | e.CompensationRetried) -> list[Record]:
+def _retried(_view: RowProjection, event: e.StepRetried | e.CompensationRetried) -> list[Record]:
     attempts = event.attempt if event.was_called else None
     return [StepMoved(number=event.step, status="running", attempts=attempts, error=event.error)]
 
 
-def _step_failed(view: Projection, event: e.StepFailed) -> list[Record]:
+def _step_failed(view: RowProjection, event: e.StepFailed) -> list[Record]:
     if event.step in view.state.dead:
         return [DeadLetterSettled(source="step", number=event.step)]  # Its row has said that it failed.
     step = view.state.open.get(event.step) or view.state.frozen[event.step]
@@ -172,12 +172,12 @@ def _step_failed(view: Projection, event: e.StepFailed) -> list[Record]:
     return [moved, *view.closed(step, "failed")]
 
 
-def _calls(step: Step, event: e.StepFailed | e.StepPaused | e.FailureHeld | e.CompensationExhausted) -> int:
+def _calls(step: StepState, event: e.StepFailed | e.StepPaused | e.FailureHeld | e.CompensationExhausted) -> int:
     """How many calls of a step that gave up were made."""
     return step.attempt if step.effect is not None and event.was_called else step.made
 
 
-def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
+def _step_stopped(_view: RowProjection, event: e.StepStopped) -> list[Record]:
     """A call that has come back is counted, and what it answered is kept, although nothing follows from it."""
     if not event.attempt:
         return []
@@ -185,7 +185,7 @@ def _step_stopped(_view: Projection, event: e.StepStopped) -> list[Record]:
     return [StepMoved(number=event.step, status="skipped", attempts=event.attempt, output=output)]
 
 
-def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
+def _step_paused(view: RowProjection, event: e.StepPaused) -> list[Record]:
     step = view.state.open.get(event.step) or view.state.frozen[event.step]
     waits = view.routes.policies.on_failure == "pause"
     attempts = _calls(step, event)
@@ -203,23 +203,23 @@ def _step_paused(view: Projection, event: e.StepPaused) -> list[Record]:
     return [moved, letter, *view.closed(step, "failed")]
 
 
-def _failure_held(view: Projection, event: e.FailureHeld) -> list[Record]:
+def _failure_held(view: RowProjection, event: e.FailureHeld) -> list[Record]:
     """The step has not ended; that it will, and why, is told already."""
     attempts = _calls(view.state.open[event.step], event)
     return [StepMoved(number=event.step, status="running", error=event.error, attempts=attempts)]
 
 
-def _step_withdrawn(view: Projection, event: e.StepWithdrawn) -> list[Record]:
+def _step_withdrawn(view: RowProjection, event: e.StepWithdrawn) -> list[Record]:
     if view.state.status == "paused":
         return []  # It is called after all once the run goes on.
     return [StepMoved(number=event.step, status="skipped")]
 
 
-def _step_requeued(_view: Projection, event: e.StepRequeued) -> list[Record]:
+def _step_requeued(_view: RowProjection, event: e.StepRequeued) -> list[Record]:
     return [DeadLetterSettled(source="step", number=event.step)]
 
 
-def _workflow_forked(_view: Projection, event: e.WorkflowForked) -> list[Record]:
+def _workflow_forked(_view: RowProjection, event: e.WorkflowForked) -> list[Record]:
     """The steps that it takes over, as far as the state remembers them; what they answered is told by the other run."""
     return [
         StepOpened(number=each.number, node=each.node, token=each.token, status=each.status)
@@ -227,16 +227,16 @@ def _workflow_forked(_view: Projection, event: e.WorkflowForked) -> list[Record]
     ]
 
 
-def _step_repaired(view: Projection, event: e.StepRepaired) -> list[Record]:
+def _step_repaired(view: RowProjection, event: e.StepRepaired) -> list[Record]:
     if event.step in view.state.dead:
         return [DeadLetterSettled(source="step", number=event.step)]
     step = view.state.open.get(event.step)
-    if event.repair != "skip" or step is None or not isinstance(view.routes.node(step.node).op, Human):
+    if event.repair != "skip" or step is None or not isinstance(view.routes.node(step.node).op, HumanOp):
         return []
     return [TaskChanged(number=event.step, actor=event.actor, comment=event.reason)]
 
 
-def _step_skipped(view: Projection, event: e.StepSkipped) -> list[Record]:
+def _step_skipped(view: RowProjection, event: e.StepSkipped) -> list[Record]:
     step = view.state.open.get(event.step)
     if step is not None:
         moved = StepMoved(number=event.step, status="skipped", outcome=event.outcome)
@@ -255,15 +255,15 @@ def _step_skipped(view: Projection, event: e.StepSkipped) -> list[Record]:
     ]
 
 
-def _step_answered(view: Projection, event: e.StepAnswered) -> Sequence[Record]:
+def _step_answered(view: RowProjection, event: e.StepAnswered) -> Sequence[Record]:
     return view.rows_of(view.routes.node(view.state.open[event.step].node)).answered(view, event)
 
 
-def _compensation_started(view: Projection, event: e.CompensationStarted) -> list[Record]:
+def _compensation_started(view: RowProjection, event: e.CompensationStarted) -> list[Record]:
     return [*_settled(view, event.of), _undoing(view.state.executed[event.of], event.step)]
 
 
-def _settled(view: Projection, number: int) -> Sequence[Record]:
+def _settled(view: RowProjection, number: int) -> Sequence[Record]:
     """The dead letter of a compensation goes, if this is the one that gave up."""
     halted = view.state.rollback or view.state.dropped
     is_stuck = halted is not None and halted.stuck == number
@@ -271,7 +271,7 @@ def _settled(view: Projection, number: int) -> Sequence[Record]:
 
 
 def _turned_back(
-    view: Projection, _event: e.RollbackStarted | e.CancellationStarted | e.AbortStarted
+    view: RowProjection, _event: e.RollbackStarted | e.CancellationStarted | e.AbortStarted
 ) -> Sequence[Record]:
     """Whoever could not be undone while the run went on is undone with all the others now, or not at all."""
     stuck = None if view.state.dropped is None else view.state.dropped.stuck
@@ -289,12 +289,12 @@ def _undoing(of: Executed, number: int) -> StepOpened:
     )
 
 
-def _compensation_succeeded(view: Projection, event: e.CompensationSucceeded) -> list[Record]:
+def _compensation_succeeded(view: RowProjection, event: e.CompensationSucceeded) -> list[Record]:
     step = view.state.open[event.step]
     return [StepMoved(number=event.step, status="completed", attempts=0 if step.child else step.attempt)]
 
 
-def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) -> list[Record]:
+def _compensation_exhausted(view: RowProjection, event: e.CompensationExhausted) -> list[Record]:
     step = view.state.open[event.step]
     assert step.of is not None
     of = view.state.executed[step.of]
@@ -312,15 +312,15 @@ def _compensation_exhausted(view: Projection, event: e.CompensationExhausted) ->
     return [StepMoved(number=event.step, status="failed", error=event.error, attempts=calls), letter]
 
 
-def _child_undone(view: Projection, event: e.ChildUndone) -> Sequence[Record]:
+def _child_undone(view: RowProjection, event: e.ChildUndone) -> Sequence[Record]:
     return _settled(view, event.step)
 
 
-def _compensation_waived(_view: Projection, event: e.CompensationWaived) -> list[Record]:
+def _compensation_waived(_view: RowProjection, event: e.CompensationWaived) -> list[Record]:
     return [DeadLetterSettled(source="compensation", number=event.step)]  # The row of the compensation stays failed.
 
 
-def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]:
+def _step_rolled_back(view: RowProjection, event: e.StepRolledBack) -> list[Record]:
     of = view.state.executed[event.of]
     return [
         StepOpened(
@@ -335,7 +335,7 @@ def _step_rolled_back(view: Projection, event: e.StepRolledBack) -> list[Record]
     ]
 
 
-def _resumed(view: Projection, event: e.WorkflowResumed) -> Sequence[Record]:
+def _resumed(view: RowProjection, event: e.WorkflowResumed) -> Sequence[Record]:
     """The request to go on, if there was one; and what is due later, if clocks stood still."""
     later = task_rows.put_off(view, event.shift_ms) if event.shift_ms else []
     if not event.request:
@@ -354,7 +354,7 @@ def _resumed(view: Projection, event: e.WorkflowResumed) -> Sequence[Record]:
     ]
 
 
-def _event_received(_view: Projection, event: e.EventReceived) -> list[Record]:
+def _event_received(_view: RowProjection, event: e.EventReceived) -> list[Record]:
     return [SubscriptionClosed(number=event.step, place=event.place)]
 
 

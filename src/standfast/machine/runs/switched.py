@@ -7,12 +7,12 @@ from typing import TypeVar
 
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.events import WorkflowSwitched
-from standfast.machine.runs.state import Followed, State, Token
+from standfast.machine.runs.state import Followed, RunState, Token
 
 V = TypeVar("V")
 
 
-def switched(_routes: GraphIndex, state: State, event: WorkflowSwitched) -> None:
+def switched(_routes: GraphIndex, state: RunState, event: WorkflowSwitched) -> None:
     """The run goes on there."""
     nodes = event.nodes
     for token in (*state.tokens.values(), *state.parked.values()):

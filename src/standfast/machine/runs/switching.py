@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from standfast.kernel.decision import Answer
-from standfast.machine.graphs.graph import REJECT, Call, Gate, Human, Node, PolicyGate, Proxy
-from standfast.machine.graphs.graph import State as StateNode
+from standfast.machine.graphs.graph import REJECT, CallOp, GateOp, HumanOp, Node, PolicyGateOp, ProxyOp
+from standfast.machine.graphs.graph import StateOp as StateNode
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.graphs.rights import ways_around
 from standfast.machine.graphs.scopes import outside_of_branches
@@ -23,8 +23,8 @@ from standfast.machine.runs.law import OVERRIDE
 from standfast.machine.runs.refusals import Refusal, refused
 from standfast.machine.runs.repair import may_repair
 from standfast.machine.runs.slots import LEFT, standing, void
-from standfast.machine.runs.state import State, Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import RunState, StepState
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.ways_ahead import Versions, asks_others, eased, lost_ahead, passed_over
 from standfast.machine.runs.windows import document_of, index_of
 
@@ -32,7 +32,7 @@ _MOST = 10
 """Reasons that a message lists."""
 
 
-def switch(turn: Turn, command: SwitchWorkflow) -> Answer | None:
+def switch(turn: DecisionBuilder, command: SwitchWorkflow) -> Answer | None:
     """Follow another version from here on; why not, if it cannot be. What waits goes on waiting, but a question that asks others there is put anew."""
     refusal = may_repair(turn, command.reason)
     if refusal is not None:
@@ -73,13 +73,13 @@ def switch(turn: Turn, command: SwitchWorkflow) -> Answer | None:
     return None
 
 
-def _questions(turn: Turn) -> list[Step]:
+def _questions(turn: DecisionBuilder) -> list[StepState]:
     """The questions that are open."""
     steps = turn.state.open.values()
-    return [step for step in steps if step.of is None and isinstance(turn.routes.node(step.node).op, Human)]
+    return [step for step in steps if step.of is None and isinstance(turn.routes.node(step.node).op, HumanOp)]
 
 
-def _problems(turn: Turn, target: GraphIndex | None, command: SwitchWorkflow) -> Iterator[str]:
+def _problems(turn: DecisionBuilder, target: GraphIndex | None, command: SwitchWorkflow) -> Iterator[str]:
     routes, state, document = turn.routes, turn.state, document_of(turn.state)
     if target is None:
         yield "there is no such version; publish it first"
@@ -121,7 +121,7 @@ def _misnamed(routes: GraphIndex, target: GraphIndex, nodes: Mapping[str, str]) 
             yield f"the map leads to {name!r} twice; give each node a counterpart of its own"
 
 
-def _way(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
+def _way(turn: DecisionBuilder, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
     """What is asked for on the way to the next gate is asked for there, and nothing that is asked for there is passed over."""
     versions = Versions(turn.routes, target, nodes)
     approved = [each.node for each in standing(turn).values() if each.verdict == "approved"]
@@ -131,7 +131,7 @@ def _way(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[s
             yield from passed_over(versions, place, approved)
 
 
-def _places(state: State) -> list[str]:
+def _places(state: RunState) -> list[str]:
     """Where tokens are, or go to once the run goes on."""
     tokens = (*state.tokens.values(), *state.parked.values())
     return sorted(
@@ -148,9 +148,9 @@ def _rejects_to(routes: GraphIndex, gate: str) -> set[str]:
 def _gates(routes: GraphIndex, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
     """Every gate is there, performs the same transition, and rejects to the same status."""
     for name, node in routes.graph.nodes.items():
-        if isinstance(node.op, Gate):
+        if isinstance(node.op, GateOp):
             other = target.graph.nodes.get(nodes.get(name, name))
-            if other is None or not isinstance(other.op, Gate) or other.op.transition != node.op.transition:
+            if other is None or not isinstance(other.op, GateOp) or other.op.transition != node.op.transition:
                 yield f"the gate {name!r} has no counterpart there"
             elif (back := _rejects_to(routes, name)) and back != _rejects_to(target, other.id):
                 yield f"a rejection before the gate {name!r} leads elsewhere there"
@@ -160,7 +160,7 @@ def _gates(routes: GraphIndex, target: GraphIndex, nodes: Mapping[str, str]) -> 
             yield f"the transition {name!r} is not the same there"
 
 
-def _live(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
+def _live(turn: DecisionBuilder, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
     """Every node that something is at, or that an approval was given at, is there, of the same kind and in the same slot."""
     outside = outside_of_branches(target.graph)
     for name in live_nodes(turn.state):
@@ -176,7 +176,7 @@ def _live(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[
             yield from _different(node, other)
 
 
-def _deciders(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
+def _deciders(turn: DecisionBuilder, target: GraphIndex, nodes: Mapping[str, str]) -> Iterator[str]:
     """Who has decided what is known there too, where they may not decide something else because of it."""
     if not target.tells_deciders_apart:
         return
@@ -184,19 +184,19 @@ def _deciders(turn: Turn, target: GraphIndex, nodes: Mapping[str, str]) -> Itera
         yield "people are kept apart there by what they have decided, which nobody has kept of it; let it end where it is"
     gone = [each for each in turn.state.deciders if nodes.get(each, each) not in target.graph.nodes]
     known = {*turn.routes.graph.nodes, *nodes.values()}
-    people = [each.op for each in target.graph.nodes.values() if isinstance(each.op, Human)]
+    people = [each.op for each in target.graph.nodes.values() if isinstance(each.op, HumanOp)]
     new = sorted({name for op in people for name in op.distinct_from} - known)
     if gone and new:
         told = f"{gone[0]!r} was decided and has no counterpart there, where {new[0]!r} is new"
         yield f"{told}, and keeps those apart who decided it; name one"
 
 
-def _uncovered(turn: Turn, target: GraphIndex) -> Iterator[str]:
+def _uncovered(turn: DecisionBuilder, target: GraphIndex) -> Iterator[str]:
     """What is approved, or asked about, is not the workflow's own there, which no edit of it would void."""
     index, other = index_of(turn.routes), index_of(target)
     for approval in standing(turn).values():
         op = turn.routes.node(approval.node).op
-        assert isinstance(op, Human)
+        assert isinstance(op, HumanOp)
         own = other.system if op.covers else other.free
         for name in sorted(index.covered(op.covers) & own):
             yield f"{approval.node!r} is about {name!r}, which the workflow writes by itself there"
@@ -207,25 +207,25 @@ def _meaning(node: Node) -> object:
     match node.op:
         case StateNode():
             return node.op.status
-        case Gate():
+        case GateOp():
             return node.op.transition
-        case Proxy():
+        case ProxyOp():
             return (node.op.slot, node.op.side)
-        case PolicyGate():
+        case PolicyGateOp():
             return (node.op.action, node.op.of)
         case _:
             return None
 
 
 def _different(node: Node, other: Node) -> Iterator[str]:
-    if isinstance(node.op, Human) and isinstance(other.op, Human):
+    if isinstance(node.op, HumanOp) and isinstance(other.op, HumanOp):
         if (node.op.pins, node.op.covers, node.op.outcomes) != (other.op.pins, other.op.covers, other.op.outcomes):
             yield f"{other.id!r} covers other fields there, or has other outcomes, than what is asked or was decided at {node.id!r}"
-    elif isinstance(node.op, Call) and isinstance(other.op, Call) and node.op.definition != other.op.definition:
+    elif isinstance(node.op, CallOp) and isinstance(other.op, CallOp) and node.op.definition != other.op.definition:
         yield f"{other.id!r} starts another workflow there than {node.id!r}"
 
 
-def live_nodes(state: State) -> list[str]:
+def live_nodes(state: RunState) -> list[str]:
     """The nodes that something is at, or was decided at for the gate to come."""
     names = [token.node for token in (*state.tokens.values(), *state.parked.values())]
     names += [each for token in state.tokens.values() if token.stay for each in (token.stay.target, token.stay.node)]

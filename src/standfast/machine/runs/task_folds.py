@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from standfast.machine.graphs.graph import WITHDRAWN, Human
+from standfast.machine.graphs.graph import WITHDRAWN, HumanOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import events as e
 from standfast.machine.runs.agreement import ALL_ABSTAINED, is_within_reach
 from standfast.machine.runs.answers import Data, decision_of
 from standfast.machine.runs.candidates import asked_in, question_of
 from standfast.machine.runs.holding import put_off
-from standfast.machine.runs.question import Given, Question, Seat, begun, newcomers
-from standfast.machine.runs.state import State, Step
+from standfast.machine.runs.question import Question, Seat, TaskVote, begun, newcomers
+from standfast.machine.runs.state import RunState, StepState
 from standfast.machine.runs.votes import kept_words
 
 DATA_CHANGED = "data_changed"
 """Why a question ends that is put anew, because what it is about has changed: what was decided on it is void."""
 
 
-def note_decider(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
+def note_decider(routes: GraphIndex, state: RunState, event: e.StepAnswered) -> None:
     """Remember who has decided a human step; those who act for others count with them."""
     step = state.open[event.step]
-    if isinstance(routes.node(step.node).op, Human) and event.outcome != WITHDRAWN:
+    if isinstance(routes.node(step.node).op, HumanOp) and event.outcome != WITHDRAWN:
         note_names(state, step.node, (event.actor, event.on_behalf_of))
 
 
-def close_question(routes: GraphIndex, state: State, step: Step, *, is_void: bool = False) -> None:
+def close_question(routes: GraphIndex, state: RunState, step: StepState, *, is_void: bool = False) -> None:
     """A step has ended: what its question, if it was one, has come to is in the history and in rows.
 
     Whoever has voted has decided it, however it ended, unless that is void.
@@ -36,13 +36,13 @@ def close_question(routes: GraphIndex, state: State, step: Step, *, is_void: boo
         note_names(state, step.node, (name for each in question.given for name in (each.actor, each.on_behalf_of)))
 
 
-def note_passer(routes: GraphIndex, state: State, node: str, event: e.StepSkipped) -> None:
+def note_passer(routes: GraphIndex, state: RunState, node: str, event: e.StepSkipped) -> None:
     """Remember who has gone past a human step: whoever does so decides it."""
-    if routes.tells_deciders_apart and isinstance(routes.node(node).op, Human):
+    if routes.tells_deciders_apart and isinstance(routes.node(node).op, HumanOp):
         note_names(state, node, (event.by, event.on_behalf_of))
 
 
-def note_names(state: State, node: str, names: Iterable[str]) -> None:
+def note_names(state: RunState, node: str, names: Iterable[str]) -> None:
     """Remember people as deciders of a human step."""
     found = [name for name in dict.fromkeys(names) if name]
     if found:
@@ -50,24 +50,24 @@ def note_names(state: State, node: str, names: Iterable[str]) -> None:
         known += [name for name in found if name not in known]
 
 
-def note_asked(routes: GraphIndex, state: State, event: e.StepAnswered) -> None:
+def note_asked(routes: GraphIndex, state: RunState, event: e.StepAnswered) -> None:
     """Remember who was asked what is answered now, and for whom it was answered."""
     step = state.open[event.step]
     node = routes.node(step.node)
-    if isinstance(node.op, Human):
+    if isinstance(node.op, HumanOp):
         names = asked_in(node.op, node.capability, question_of(routes, state, step))
         if names:
             state.asked[event.step] = list(dict.fromkeys([*names, *filter(None, [event.on_behalf_of])]))
 
 
-def kept_answer(routes: GraphIndex, state: State, event: e.StepAnswered) -> Data:
+def kept_answer(routes: GraphIndex, state: RunState, event: e.StepAnswered) -> Data:
     """An answer as it is remembered in order to tell a repeated one.
 
     It comes with what was given, where a form has filled something in, and with the words for yes and no where they are unusual ones.
     """
     kept = decision_of(event)
     op = routes.node(state.open[event.step].node).op
-    if isinstance(op, Human):
+    if isinstance(op, HumanOp):
         kept |= kept_words(op)
         if event.reason == ALL_ABSTAINED and not event.decisions:  # Somebody has abstained for all.
             kept["said"] = op.abstains
@@ -82,29 +82,29 @@ def kept_answer(routes: GraphIndex, state: State, event: e.StepAnswered) -> Data
     return kept
 
 
-def _question(routes: GraphIndex, state: State, number: int) -> Question:
+def _question(routes: GraphIndex, state: RunState, number: int) -> Question:
     question = state.questions.get(number)
     if question is None:
         op = routes.node(state.open[number].node).op
-        assert isinstance(op, Human)
+        assert isinstance(op, HumanOp)
         question = state.questions[number] = begun(op)
     return question
 
 
-def _people_sought(routes: GraphIndex, state: State, event: e.PeopleSought) -> None:
+def _people_sought(routes: GraphIndex, state: RunState, event: e.PeopleSought) -> None:
     question = _question(routes, state, event.step)
     question.is_looking, question.trouble, question.lost = True, "", []
     question.why += event.why
 
 
-def _chain_found(routes: GraphIndex, state: State, event: e.ChainFound) -> None:
+def _chain_found(routes: GraphIndex, state: RunState, event: e.ChainFound) -> None:
     question = _question(routes, state, event.step)
     question.stages, question.chain_version, question.is_looking = event.stages, event.version, False
     question.why += event.why
     _to_stage(question, 1)
 
 
-def _stage_passed(routes: GraphIndex, state: State, event: e.StagePassed) -> None:
+def _stage_passed(routes: GraphIndex, state: RunState, event: e.StagePassed) -> None:
     question = _question(routes, state, event.step)
     for seat in question.seats:
         seat.is_out = True
@@ -117,7 +117,7 @@ def _to_stage(question: Question, number: int) -> None:
     question.stage, question.agree, question.least = number, stage.agree, stage.least
 
 
-def _people_asked(routes: GraphIndex, state: State, event: e.PeopleAsked) -> None:
+def _people_asked(routes: GraphIndex, state: RunState, event: e.PeopleAsked) -> None:
     question = _question(routes, state, event.step)
     for seat in () if event.stays else question.seats:
         seat.is_out = seat.is_out or (seat.is_free and not seat.is_extra)
@@ -133,12 +133,12 @@ def _people_asked(routes: GraphIndex, state: State, event: e.PeopleAsked) -> Non
     question.why = [*question.why, *event.why] if question.stages else []
 
 
-def _decided(routes: GraphIndex, state: State, event: e.TaskDecided) -> None:
+def _decided(routes: GraphIndex, state: RunState, event: e.TaskDecided) -> None:
     state.chain = 0
     question = _question(routes, state, event.step)
     question.decisions += 1
     question.claimed_by = ""  # Only whoever has claimed it decides meanwhile, and has done so.
-    question.seats[event.seat - 1].given = Given(
+    question.seats[event.seat - 1].given = TaskVote(
         sequence=question.decisions,
         outcome=event.outcome,
         actor=event.actor,
@@ -153,20 +153,20 @@ def _decided(routes: GraphIndex, state: State, event: e.TaskDecided) -> None:
     )
 
 
-def _withdrawn(routes: GraphIndex, state: State, event: e.DecisionWithdrawn) -> None:
+def _withdrawn(routes: GraphIndex, state: RunState, event: e.DecisionWithdrawn) -> None:
     _question(routes, state, event.step).seats[event.seat - 1].given = None
 
 
-def _claimed(routes: GraphIndex, state: State, event: e.TaskClaimed) -> None:
+def _claimed(routes: GraphIndex, state: RunState, event: e.TaskClaimed) -> None:
     question = _question(routes, state, event.step)
     question.claimed_by, question.claimed_role = event.by, event.role
 
 
-def _released(routes: GraphIndex, state: State, event: e.TaskReleased) -> None:
+def _released(routes: GraphIndex, state: RunState, event: e.TaskReleased) -> None:
     _question(routes, state, event.step).claimed_by = ""
 
 
-def _handed(routes: GraphIndex, state: State, event: e.Handed) -> None:
+def _handed(routes: GraphIndex, state: RunState, event: e.Handed) -> None:
     question = _question(routes, state, event.step)
     heir = Seat(person=event.person)
     if event.seat:
@@ -187,12 +187,12 @@ def _handed(routes: GraphIndex, state: State, event: e.Handed) -> None:
         question.missing -= 1
     question.seats.append(heir)
     op = routes.node(state.open[event.step].node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     if not question.missing and is_within_reach(op, question):
         question.trouble = ""
 
 
-def _escalated(routes: GraphIndex, state: State, event: e.TaskEscalated) -> None:
+def _escalated(routes: GraphIndex, state: RunState, event: e.TaskEscalated) -> None:
     step = state.open[event.step]
     step.level = event.level
     put_off(step, event.shift_ms)
@@ -205,7 +205,7 @@ def _escalated(routes: GraphIndex, state: State, event: e.TaskEscalated) -> None
         question.lost = []
 
 
-def _commented(routes: GraphIndex, state: State, event: e.TaskCommented) -> None:
+def _commented(routes: GraphIndex, state: RunState, event: e.TaskCommented) -> None:
     question = _question(routes, state, event.step)
     question.comments += 1
     if event.is_question:

@@ -14,13 +14,13 @@ from standfast.kernel.people_records import CommentMade, DecisionGiven, Decision
 from standfast.kernel.records import TaskChanged, TaskStatus
 from standfast.kernel.rows import Record
 from standfast.machine.graphs.asks import Stage, agreement_in_words
-from standfast.machine.graphs.graph import ERROR, TIMEOUT, WITHDRAWN, Human
+from standfast.machine.graphs.graph import ERROR, TIMEOUT, WITHDRAWN, HumanOp
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs import events as e
 from standfast.machine.runs.candidates import barred_names, question_of
 from standfast.machine.runs.errands import Person
 from standfast.machine.runs.question import Question, begun, newcomers
-from standfast.machine.runs.state import State, Step
+from standfast.machine.runs.state import RunState, StepState
 from standfast.machine.runs.working import reached_ms
 
 _encode = msgspec.json.Encoder().encode
@@ -37,31 +37,31 @@ _STATUSES: dict[str, TaskStatus] = {
 """What becomes of a question that nobody answered; if it comes to anything else, its time has passed."""
 
 
-class View(Protocol):
+class TaskRowSource(Protocol):
     """A run as it was before an event."""
 
     routes: GraphIndex
-    state: State
+    state: RunState
 
 
-def asked_at_once(op: Human, number: int) -> list[Record]:
+def asked_at_once(op: HumanOp, number: int) -> list[Record]:
     """Those whom the definition itself names."""
     return [_person(number, place, seat.person) for place, seat in enumerate(begun(op).seats, 1)]
 
 
-def kept_out(view: View, step: Step, more: Iterable[str] = ()) -> bytes | None:
+def kept_out(view: TaskRowSource, step: StepState, more: Iterable[str] = ()) -> bytes | None:
     """Who may not decide a question although they may be asked, besides who wants the run; what is decided on it itself is not told here."""
     unvoted = replace(step, number=0)
     names = {*barred_names(view.routes, view.state, unvoted), *more} - {view.state.requester}
     return _encode(sorted(names)) if names else None
 
 
-def agreement_of(op: Human) -> str:
+def agreement_of(op: HumanOp) -> str:
     """What has to be agreed, in words, where several are asked."""
     return agreement_in_words(op.agreement, op.least) if len(op.all_asks) > 1 or op.agreement != "any" else ""
 
 
-def answered(routes: GraphIndex, state: State, event: e.StepAnswered) -> list[Record]:
+def answered(routes: GraphIndex, state: RunState, event: e.StepAnswered) -> list[Record]:
     """The question is answered: the answer rests on all decisions that stand, and nobody is asked any more."""
     question, number = question_of(routes, state, state.open[event.step]), event.step
     closed = TaskChanged(
@@ -89,7 +89,7 @@ def _answered_status(event: e.StepAnswered) -> TaskStatus:
     return "withdrawn" if event.outcome == WITHDRAWN else "decided"
 
 
-def ended(routes: GraphIndex, state: State, number: int, outcome: str) -> list[Record]:
+def ended(routes: GraphIndex, state: RunState, number: int, outcome: str) -> list[Record]:
     """Nobody answered, and nobody is asked any more."""
     step = state.open.get(number) or state.frozen.get(number)
     question = None if step is None else question_of(routes, state, step)
@@ -141,15 +141,15 @@ def _resolution(question: Question, why: list[dict[str, object]]) -> bytes | Non
     return _encode(known) if known else None
 
 
-def _of(view: View, number: int) -> Question:
+def _of(view: TaskRowSource, number: int) -> Question:
     return question_of(view.routes, view.state, view.state.open[number])
 
 
-def _chain_found(view: View, event: e.ChainFound) -> list[Record]:
+def _chain_found(view: TaskRowSource, event: e.ChainFound) -> list[Record]:
     return [_at_stage(event.step, event.stages, 1, resolution=_resolution(_of(view, event.step), event.why))]
 
 
-def _stage_passed(view: View, event: e.StagePassed) -> list[Record]:
+def _stage_passed(view: TaskRowSource, event: e.StagePassed) -> list[Record]:
     question = _of(view, event.step)
     return [
         _at_stage(event.step, question.stages, event.stage + 1),
@@ -173,7 +173,7 @@ def _unclaimed(question: Question, number: int) -> list[Record]:
     return [TaskChanged(number=number, claimed_by="")] if question.claimed_by else []
 
 
-def _people_asked(view: View, event: e.PeopleAsked) -> list[Record]:
+def _people_asked(view: TaskRowSource, event: e.PeopleAsked) -> list[Record]:
     question = _of(view, event.step)
     first = len(question.seats) + 1
     people: list[Record] = [
@@ -188,7 +188,7 @@ def _people_asked(view: View, event: e.PeopleAsked) -> list[Record]:
     return [*why, *_unclaimed(question, event.step), *_closing(question, event.step, keeps_extra=True), *people]
 
 
-def _decided(view: View, event: e.TaskDecided) -> list[Record]:
+def _decided(view: TaskRowSource, event: e.TaskDecided) -> list[Record]:
     question = _of(view, event.step)
     return [
         *_unclaimed(question, event.step),
@@ -197,7 +197,7 @@ def _decided(view: View, event: e.TaskDecided) -> list[Record]:
     ]
 
 
-def _withdrawn(view: View, event: e.DecisionWithdrawn) -> list[Record]:
+def _withdrawn(view: TaskRowSource, event: e.DecisionWithdrawn) -> list[Record]:
     given = _of(view, event.step).seats[event.seat - 1].given
     assert given is not None
     return [
@@ -206,15 +206,15 @@ def _withdrawn(view: View, event: e.DecisionWithdrawn) -> list[Record]:
     ]
 
 
-def _claimed(_view: View, event: e.TaskClaimed) -> list[Record]:
+def _claimed(_view: TaskRowSource, event: e.TaskClaimed) -> list[Record]:
     return [TaskChanged(number=event.step, claimed_by=event.by)]
 
 
-def _released(_view: View, event: e.TaskReleased) -> list[Record]:
+def _released(_view: TaskRowSource, event: e.TaskReleased) -> list[Record]:
     return [TaskChanged(number=event.step, claimed_by="")]
 
 
-def _handed(view: View, event: e.Handed) -> list[Record]:
+def _handed(view: TaskRowSource, event: e.Handed) -> list[Record]:
     question = _of(view, event.step)
     opened = _person(event.step, len(question.seats) + 1, event.person, stage=question.stage)
     if not event.seat:
@@ -223,7 +223,7 @@ def _handed(view: View, event: e.Handed) -> list[Record]:
     return [*_unclaimed(question, event.step), closed, opened]
 
 
-def _escalated(view: View, event: e.TaskEscalated) -> list[Record]:
+def _escalated(view: TaskRowSource, event: e.TaskEscalated) -> list[Record]:
     question = _of(view, event.step)
     first = len(question.seats) + 1
     people: list[Record] = [
@@ -235,18 +235,18 @@ def _escalated(view: View, event: e.TaskEscalated) -> list[Record]:
     return [*claim, *people, *ended, *_due_later(view, view.state.open[event.step], event.shift_ms)]
 
 
-def _reminded(view: View, event: e.TaskReminded) -> list[Record]:
+def _reminded(view: TaskRowSource, event: e.TaskReminded) -> list[Record]:
     return _due_later(view, view.state.open[event.step], event.shift_ms)
 
 
-def put_off(view: View, shift_ms: int) -> list[Record]:
+def put_off(view: TaskRowSource, shift_ms: int) -> list[Record]:
     """The clocks of a run have stood still: what is due is due as much later."""
     return [record for step in view.state.open.values() for record in _due_later(view, step, shift_ms)]
 
 
-def _due_later(view: View, step: Step, shift_ms: int) -> list[Record]:
+def _due_later(view: TaskRowSource, step: StepState, shift_ms: int) -> list[Record]:
     op = view.routes.node(step.node).op
-    if not shift_ms or not isinstance(op, Human) or op.times is None or op.times.due_ms is None:
+    if not shift_ms or not isinstance(op, HumanOp) or op.times is None or op.times.due_ms is None:
         return []
     since = datetime.fromisoformat(step.asked_at)
     due_ms = reached_ms(view.state, op.times.calendar, since, op.times.due_ms)
@@ -254,18 +254,18 @@ def _due_later(view: View, step: Step, shift_ms: int) -> list[Record]:
     return [TaskChanged(number=step.number, due_at=due_at)]
 
 
-def _people_involved(view: View, event: e.PeopleInvolved) -> list[Record]:
+def _people_involved(view: TaskRowSource, event: e.PeopleInvolved) -> list[Record]:
     """More people may not decide what is open, where those may not whose matter the run is."""
     own = [each for each in view.state.open.values() if _keeps_own_out(view.routes, each)]
     return [TaskChanged(number=each.number, kept_out=kept_out(view, each, event.names)) for each in own]
 
 
-def _keeps_own_out(routes: GraphIndex, step: Step) -> bool:
+def _keeps_own_out(routes: GraphIndex, step: StepState) -> bool:
     op = routes.node(step.node).op
-    return step.of is None and isinstance(op, Human) and not op.self_approval
+    return step.of is None and isinstance(op, HumanOp) and not op.self_approval
 
 
-def _commented(view: View, event: e.TaskCommented) -> list[Record]:
+def _commented(view: TaskRowSource, event: e.TaskCommented) -> list[Record]:
     question = _of(view, event.step)
     comment = CommentMade(
         number=event.step,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from standfast.kernel.actor import SYSTEM, Actor
 from standfast.kernel.decision import Answer, Ignored
-from standfast.machine.graphs.graph import Human, Node, Rung, Times
+from standfast.machine.graphs.graph import HumanOp, Node, Rung, TaskTimes
 from standfast.machine.runs.answers import answer_found
 from standfast.machine.runs.commands import EscalateTask, RemindTask, TimeOut
 from standfast.machine.runs.conclusions import conclude
@@ -22,18 +22,18 @@ from standfast.machine.runs.events import StepAnswered, TaskEscalated, TaskRemin
 from standfast.machine.runs.notices import asked, tell_of_task
 from standfast.machine.runs.question import Seat
 from standfast.machine.runs.reviewing import review
-from standfast.machine.runs.state import Step
+from standfast.machine.runs.state import StepState
 from standfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.waking import waiting_since
 from standfast.machine.runs.working import reached, reached_ms
 
 _MILLISECOND = timedelta(milliseconds=1)
-_NO_TIMES = Times()
+_NO_TIMES = TaskTimes()
 _LATE = Ignored(reason="the question is not open any more")
 
 
-def due_at(turn: Turn, node: Node) -> str:
+def due_at(turn: DecisionBuilder, node: Node) -> str:
     """When an answer to a question that is asked now is due; empty if nobody says."""
     due_ms = _times(node).due_ms
     if due_ms is None:
@@ -41,15 +41,15 @@ def due_at(turn: Turn, node: Node) -> str:
     return reached(turn.state, _times(node).calendar, turn.moment.now, due_ms).isoformat()
 
 
-def asked_at(turn: Turn, node: Node) -> str:
+def asked_at(turn: DecisionBuilder, node: Node) -> str:
     """From when the times of a question count that is asked now; empty if it has none."""
-    assert isinstance(node.op, Human)
+    assert isinstance(node.op, HumanOp)
     return waiting_since(turn) if node.op.times is None else turn.moment.now.isoformat()
 
 
-def begin(turn: Turn, step: Step, node: Node) -> None:
+def begin(turn: DecisionBuilder, step: StepState, node: Node) -> None:
     """A question was asked: its times begin to run, and those who are asked are told, if they want to be."""
-    assert isinstance(node.op, Human)
+    assert isinstance(node.op, HumanOp)
     if node.op.times is not None:
         _set_reminder(turn, step)
         _set_escalation(turn, step)
@@ -57,7 +57,7 @@ def begin(turn: Turn, step: Step, node: Node) -> None:
         tell_of_task(turn, step, asked(turn, step), "opened")
 
 
-def remind(turn: Turn, command: RemindTask) -> Answer | None:
+def remind(turn: DecisionBuilder, command: RemindTask) -> Answer | None:
     """Remind those who are asked, and set the next time."""
     step = turn.state.open.get(command.step)
     if step is None or turn.moment.fired_timer != reminder_timer(command.step):
@@ -71,7 +71,7 @@ def remind(turn: Turn, command: RemindTask) -> Answer | None:
     return None
 
 
-def escalate(turn: Turn, command: EscalateTask) -> Answer | None:
+def escalate(turn: DecisionBuilder, command: EscalateTask) -> Answer | None:
     """Go up a rung: ask somebody besides, or end the question."""
     step = turn.state.open.get(command.step)
     if step is None or turn.moment.fired_timer != escalation_timer(command.step):
@@ -80,7 +80,7 @@ def escalate(turn: Turn, command: EscalateTask) -> Answer | None:
     return None
 
 
-def can_go_higher(op: Human, step: Step) -> str | None:
+def can_go_higher(op: HumanOp, step: StepState) -> str | None:
     """To whom, or to which outcome, a question can escalate next; None if it cannot."""
     ladder = (op.times or _NO_TIMES).escalation
     if step.level < len(ladder):
@@ -89,13 +89,13 @@ def can_go_higher(op: Human, step: Step) -> str | None:
     return f"role:{op.last_resort}" if op.last_resort and not step.level else None
 
 
-def ends_next(op: Human, step: Step) -> bool:
+def ends_next(op: HumanOp, step: StepState) -> bool:
     """Whether a question ends by an outcome when it escalates next."""
     ladder = (op.times or _NO_TIMES).escalation
     return step.level < len(ladder) and bool(ladder[step.level].outcome)
 
 
-def put_higher(turn: Turn, step: Step, reason: str) -> bool:
+def put_higher(turn: DecisionBuilder, step: StepState, reason: str) -> bool:
     """Escalate before it is time: to the next rung, or to the last resort. Whether there is any."""
     node = turn.routes.node(step.node)
     if step.level < len(_times(node).escalation):
@@ -105,7 +105,7 @@ def put_higher(turn: Turn, step: Step, reason: str) -> bool:
     return _ask_last_resort(turn, step, node, reason)
 
 
-def _go_up(turn: Turn, step: Step, reason: str = "", *, by: Actor = SYSTEM) -> None:
+def _go_up(turn: DecisionBuilder, step: StepState, reason: str = "", *, by: Actor = SYSTEM) -> None:
     level = step.level + 1
     rung = _times(turn.routes.node(step.node)).escalation[step.level]
     shift_ms = _stood_still_ms(turn, step, escalation_timer(step.number), rung.after_ms)
@@ -127,14 +127,14 @@ def _go_up(turn: Turn, step: Step, reason: str = "", *, by: Actor = SYSTEM) -> N
     _set_escalation(turn, step)
 
 
-def put_to_others(turn: Turn, step: Step) -> bool:
+def put_to_others(turn: DecisionBuilder, step: StepState) -> bool:
     """The time of a question is over: ask its last resort, in a run that escalates. Whether that was done."""
     return turn.state.escalates and _ask_last_resort(turn, step, turn.routes.node(step.node))
 
 
-def _ask_last_resort(turn: Turn, step: Step, node: Node, reason: str = "") -> bool:
+def _ask_last_resort(turn: DecisionBuilder, step: StepState, node: Node, reason: str = "") -> bool:
     """Ask those who are asked last, once; they have as much time as the others had."""
-    assert isinstance(node.op, Human)
+    assert isinstance(node.op, HumanOp)
     if not node.op.last_resort or step.level:
         return False
     people = [Person(kind="role", name=node.op.last_resort, via="escalation 1")]
@@ -147,7 +147,7 @@ def _ask_last_resort(turn: Turn, step: Step, node: Node, reason: str = "") -> bo
     return True
 
 
-def _verdict(turn: Turn, step: Step, outcome: str, by: Actor) -> StepAnswered:
+def _verdict(turn: DecisionBuilder, step: StepState, outcome: str, by: Actor) -> StepAnswered:
     """The answer that stands for one that nobody has given; the engine's own, or of whoever did not want to wait for it."""
     return StepAnswered(
         step=step.number,
@@ -163,25 +163,25 @@ def _person(rung: Rung, level: int) -> Person:
     return Person(kind="role" if rung.role else "user", name=rung.role or rung.user, via=f"escalation {level}")
 
 
-def _times(node: Node) -> Times:
-    assert isinstance(node.op, Human)
+def _times(node: Node) -> TaskTimes:
+    assert isinstance(node.op, HumanOp)
     return node.op.times or _NO_TIMES
 
 
-def _set_reminder(turn: Turn, step: Step) -> None:
+def _set_reminder(turn: DecisionBuilder, step: StepState) -> None:
     after_ms = _reminder_ms(_times(turn.routes.node(step.node)), step.reminded + 1)
     if after_ms is not None:
         turn.set_timer(reminder_timer(step.number), _left_ms(turn, step, after_ms), RemindTask(step=step.number))
 
 
-def _reminder_ms(times: Times, count: int) -> int | None:
+def _reminder_ms(times: TaskTimes, count: int) -> int | None:
     """How long after the question a reminder comes; None if there is none of this number."""
     if times.every_ms is not None:
         return times.every_ms * count
     return times.reminders_ms[count - 1] if count <= len(times.reminders_ms) else None
 
 
-def _last_passed(turn: Turn, step: Step, shift_ms: int) -> int:
+def _last_passed(turn: DecisionBuilder, step: StepState, shift_ms: int) -> int:
     """The last reminder whose time has come: after a standstill people are reminded once."""
     times, count = _times(turn.routes.node(step.node)), step.reminded + 1
     if times.every_ms is not None:
@@ -192,14 +192,14 @@ def _last_passed(turn: Turn, step: Step, shift_ms: int) -> int:
     return count
 
 
-def _set_escalation(turn: Turn, step: Step) -> None:
+def _set_escalation(turn: DecisionBuilder, step: StepState) -> None:
     ladder = _times(turn.routes.node(step.node)).escalation
     if step.level < len(ladder):
         after_ms = _left_ms(turn, step, ladder[step.level].after_ms)
         turn.set_timer(escalation_timer(step.number), after_ms, EscalateTask(step=step.number))
 
 
-def _stood_still_ms(turn: Turn, step: Step, key: str, after_ms: int) -> int:
+def _stood_still_ms(turn: DecisionBuilder, step: StepState, key: str, after_ms: int) -> int:
     """For how long clocks stood still under pauses of more than the run: their end moves timers, and no run is told of it."""
     moment = turn.moment
     due_at = moment.fired_due_at if moment.fired_timer == key else moment.pending_timers.get(key)
@@ -211,12 +211,12 @@ def _stood_still_ms(turn: Turn, step: Step, key: str, after_ms: int) -> int:
     )  # A timer is set to whole milliseconds, so that it may be early by less than one.
 
 
-def _left_ms(turn: Turn, step: Step, after_ms: int) -> int:
+def _left_ms(turn: DecisionBuilder, step: StepState, after_ms: int) -> int:
     """How long it is until then."""
     return (_reached(turn, step, after_ms) - turn.moment.now) // _MILLISECOND
 
 
-def _reached(turn: Turn, step: Step, after_ms: int) -> datetime:
+def _reached(turn: DecisionBuilder, step: StepState, after_ms: int) -> datetime:
     """When so much time has gone by since the question was asked."""
     calendar = _times(turn.routes.node(step.node)).calendar
     return reached(turn.state, calendar, datetime.fromisoformat(step.asked_at), after_ms)

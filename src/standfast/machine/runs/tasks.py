@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Answer, Ignored, Rejection
-from standfast.machine.graphs.graph import WITHDRAWN, Human
+from standfast.machine.graphs.graph import WITHDRAWN, HumanOp
 from standfast.machine.runs import commands as c
 from standfast.machine.runs.answers import decision_of, is_within, merged, too_large
 from standfast.machine.runs.asking import MOST_PEOPLE
@@ -53,9 +53,9 @@ from standfast.machine.runs.nodes.human import close
 from standfast.machine.runs.notices import tell_of_task
 from standfast.machine.runs.question import Question, Seat, person_named, shown
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.state import Step
+from standfast.machine.runs.state import StepState
 from standfast.machine.runs.task_times import ends_next, put_higher
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 REASSIGN, ADD_APPROVER, WITHDRAW = "task:reassign", "task:add_approver", "task:withdraw"
 ESCALATE = "task:escalate"
@@ -67,9 +67,9 @@ DELEGATED_BY = "delegated by "
 class _Task(NamedTuple):
     """An open question."""
 
-    turn: Turn
-    step: Step
-    op: Human
+    turn: DecisionBuilder
+    step: StepState
+    op: HumanOp
     question: Question
 
     @property
@@ -77,11 +77,11 @@ class _Task(NamedTuple):
         return self.turn.moment.actor
 
 
-def task_command(turn: Turn, command: c.TaskCommand) -> Answer | None:
+def task_command(turn: DecisionBuilder, command: c.TaskCommand) -> Answer | None:
     """What becomes of a command about a question: refused unless it is open."""
     step = turn.state.open.get(command.step)
     op = None if step is None or step.of is not None else turn.routes.node(step.node).op
-    if step is None or not isinstance(op, Human):
+    if step is None or not isinstance(op, HumanOp):
         if isinstance(command, c.WithdrawDecision) and _is_own_approval(turn, command.step):
             _withdraw_approval(turn, command)
             return None
@@ -95,7 +95,7 @@ def task_command(turn: Turn, command: c.TaskCommand) -> Answer | None:
     return _TABLE[type(command)](task, command)
 
 
-def _is_own_approval(turn: Turn, step: int) -> bool:
+def _is_own_approval(turn: DecisionBuilder, step: int) -> bool:
     """Whether the actor has approved a document at a step, and no gate has used that up or sees it as void."""
     document, known = turn.state.document, turn.state.decided.get(step)
     approval = None if document is None else document.approvals.get(step)
@@ -111,7 +111,7 @@ def _is_own_approval(turn: Turn, step: int) -> bool:
     return is_one and bool(names & {actor.id, person(actor)})
 
 
-def _why_too_late(turn: Turn, command: c.TaskCommand) -> str:
+def _why_too_late(turn: DecisionBuilder, command: c.TaskCommand) -> str:
     """Why an approval of a document is not withdrawn any more; empty if that is not asked, or not known."""
     document = turn.state.document
     if document is None or not isinstance(command, c.WithdrawDecision):
@@ -123,7 +123,7 @@ def _why_too_late(turn: Turn, command: c.TaskCommand) -> str:
     return ", and is void already: it is asked for again" if approval and approval.verdict == "void" else ""
 
 
-def _withdraw_approval(turn: Turn, command: c.WithdrawDecision) -> None:
+def _withdraw_approval(turn: DecisionBuilder, command: c.WithdrawDecision) -> None:
     """The approval is void, and the gate asks for it again."""
     actor = turn.moment.actor
     turn.emit(

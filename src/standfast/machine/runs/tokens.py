@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.events import StepCompleted, StepSkipped, StepStarted
-from standfast.machine.runs.state import ROOT, State, Token
+from standfast.machine.runs.state import ROOT, RunState, Token
 
 OWN = "#"
 """How the names of nodes begin that the compiler of a process has added."""
 
 
-def enter(routes: GraphIndex, state: State, event: StepStarted | StepCompleted | StepSkipped) -> None:
+def enter(routes: GraphIndex, state: RunState, event: StepStarted | StepCompleted | StepSkipped) -> None:
     """A token is at the node of a step that begins with this event."""
     state.next_step = event.step + 1
     token, node = state.tokens[event.token], event.node
@@ -23,13 +23,13 @@ def enter(routes: GraphIndex, state: State, event: StepStarted | StepCompleted |
     token.retry_of, token.first = None, 0
 
 
-def leave(routes: GraphIndex, state: State, token: Token) -> None:
+def leave(routes: GraphIndex, state: RunState, token: Token) -> None:
     """Remember the step of a process that its token goes away from without coming to another one."""
     if routes.graph.kind == "process" and not token.node.startswith(OWN):
         state.at = token.node
 
 
-def place_of(state: State) -> str:
+def place_of(state: RunState) -> str:
     """The node that a process is at, or was at last; empty if it has not entered any."""
     token = state.token(ROOT)
     return state.at if token is None or token.node.startswith(OWN) else token.node

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from standfast.kernel.actor import late_text
 from standfast.kernel.decision import Answer, Rejection
-from standfast.machine.graphs.document import Transition
+from standfast.machine.graphs.document import DocumentTransition
 from standfast.machine.graphs.document_index import DocumentIndex
-from standfast.machine.graphs.graph import Gate, PolicyGate
-from standfast.machine.graphs.graph import State as StateNode
+from standfast.machine.graphs.graph import GateOp, PolicyGateOp
+from standfast.machine.graphs.graph import StateOp as StateNode
 from standfast.machine.runs.commands import Command
 from standfast.machine.runs.document import MOST_MADE
 from standfast.machine.runs.document_commands import (
@@ -29,7 +29,7 @@ from standfast.machine.runs.fields import differences_of
 from standfast.machine.runs.leaving import finish
 from standfast.machine.runs.mutations import (
     Author,
-    Draft,
+    MutationDraft,
     action_for,
     amending_action,
     amending_acts,
@@ -48,8 +48,8 @@ from standfast.machine.runs.refusals import Refusal, refused
 from standfast.machine.runs.rounds import GoOn, begin_round, lead
 from standfast.machine.runs.rules import follow
 from standfast.machine.runs.slots import interrupt
-from standfast.machine.runs.state import ROOT, Data, Step
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import ROOT, Data, StepState
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of, index_of, is_behind_gate, recall_objection, window_of
 
 ADOPT = "adopt"
@@ -61,7 +61,7 @@ AMENDED = "amended"
 # -- the beginning
 
 
-def create(turn: Turn, command: CreateDocument) -> Answer | None:
+def create(turn: DecisionBuilder, command: CreateDocument) -> Answer | None:
     """Begin the life of a document; why not, if it cannot be."""
     refusal = _uncreatable(turn, command)
     if refusal is not None:
@@ -74,7 +74,7 @@ def create(turn: Turn, command: CreateDocument) -> Answer | None:
         if command.status
         else created(turn, given, author, redacted=command.redacted)
     )
-    if not isinstance(draft, Draft):
+    if not isinstance(draft, MutationDraft):
         return draft
     beyond = _beyond(turn, command, draft.data)
     if beyond is not None:
@@ -122,7 +122,7 @@ def _acts(command: CreateDocument) -> list[str]:
     return [] if command.status else [command.action]
 
 
-def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
+def _uncreatable(turn: DecisionBuilder, command: CreateDocument) -> Rejection | None:
     if turn.routes.documents is None:
         told = f"{turn.routes.graph.name!r} manages no documents; start it, or name the workflow of a document"
         return refused(Refusal.NO_DOCUMENT, told)
@@ -149,7 +149,7 @@ def _uncreatable(turn: Turn, command: CreateDocument) -> Rejection | None:
     return incapable(turn, action, turn.moment.actor) or may_undo(turn, command.undo)
 
 
-def _beyond(turn: Turn, command: CreateDocument, content: Data) -> Rejection | None:
+def _beyond(turn: DecisionBuilder, command: CreateDocument, content: Data) -> Rejection | None:
     """Why the policies do not let somebody create a document with a content, or amend one so that it has it."""
     index, actor = index_of(turn.routes), turn.moment.actor
     names = [command.action, amending_action(index).name] if command.amended_from else [command.action]
@@ -157,7 +157,7 @@ def _beyond(turn: Turn, command: CreateDocument, content: Data) -> Rejection | N
     return next((each for each in refusals if each is not None), None)
 
 
-def ended(turn: Turn, command: Command) -> Rejection:
+def ended(turn: DecisionBuilder, command: Command) -> Rejection:
     """What is said to those who ask something of a document whose life is over: whoever may not ask that of one that lives is told nothing else."""
     document = document_of(turn.state)
     barred = _barred(turn, command)
@@ -170,7 +170,7 @@ def ended(turn: Turn, command: Command) -> Rejection:
     return refused(Refusal.WORKFLOW_EDIT_LOCKED, told)
 
 
-def _barred(turn: Turn, command: Command) -> Rejection | None:
+def _barred(turn: DecisionBuilder, command: Command) -> Rejection | None:
     """Why somebody may not ask something, however the document stands."""
     index, actor = index_of(turn.routes), turn.moment.actor
     match command:
@@ -191,7 +191,7 @@ def _barred(turn: Turn, command: Command) -> Rejection | None:
 # -- transitions
 
 
-def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | None:
+def request(turn: DecisionBuilder, command: RequestTransition, *, go_on: GoOn) -> Answer | None:
     """Ask for a transition: its gate performs it, at once if nothing lies before it."""
     index, document = index_of(turn.routes), document_of(turn.state)
     transition = index.transitions.get(command.transition)
@@ -203,7 +203,7 @@ def request(turn: Turn, command: RequestTransition, *, go_on: GoOn) -> Answer | 
     author = Author(turn.moment.actor, [transition.name], reason=command.reason)
     may_set = window_of(turn.routes, turn.state).window == "editable"
     draft = drafted(turn, document.data, {}, author, may_set=may_set)
-    if not isinstance(draft, Draft):
+    if not isinstance(draft, MutationDraft):
         return draft
     if draft.changes and may_set:
         change(turn, draft, "update", author)
@@ -223,7 +223,7 @@ def _unknown(index: DocumentIndex, name: str) -> Rejection:
     return refused(Refusal.UNKNOWN_TRANSITION, told)
 
 
-def _unasked(turn: Turn, transition: Transition) -> Rejection | None:
+def _unasked(turn: DecisionBuilder, transition: DocumentTransition) -> Rejection | None:
     """Why somebody may not ask for a transition, wherever it leads from."""
     actor, name = turn.moment.actor, transition.name
     if actor.may(transition.capability):
@@ -232,7 +232,7 @@ def _unasked(turn: Turn, transition: Transition) -> Rejection | None:
     return refused(Refusal.NOT_ALLOWED, told)
 
 
-def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
+def _illegal(turn: DecisionBuilder, transition: DocumentTransition) -> Rejection | None:
     index, document = index_of(turn.routes), document_of(turn.state)
     name, legal = transition.name, index.legal(document.status)
     possible = f"from there lead {', '.join(map(repr, legal))}" if legal else "nothing leads on from there"
@@ -260,20 +260,20 @@ def _illegal(turn: Turn, transition: Transition) -> Rejection | None:
     return None
 
 
-def _open(turn: Turn) -> str:
+def _open(turn: DecisionBuilder) -> str:
     steps = [*turn.state.open.values(), *turn.state.dead.values()]
     return ", ".join(repr(step.node) for step in steps if step.of is None) or "those that are under way"
 
 
-def _denied(turn: Turn, transition: Transition) -> list[Step]:
+def _denied(turn: DecisionBuilder, transition: DocumentTransition) -> list[StepState]:
     """The steps on the way of a transition that were denied to whoever asked for it: somebody else, or somebody with other rights, may ask again."""
     if document_of(turn.state).way != transition.name:
         return []
     nodes = [(step, turn.routes.node(step.node)) for step in turn.state.dead.values()]
-    return [step for step, node in nodes if isinstance(node.op, Gate | PolicyGate) or is_denied(turn, node)]
+    return [step for step, node in nodes if isinstance(node.op, GateOp | PolicyGateOp) or is_denied(turn, node)]
 
 
-def _try_again(turn: Turn, denied: list[Step], go_on: GoOn) -> None:
+def _try_again(turn: DecisionBuilder, denied: list[StepState], go_on: GoOn) -> None:
     """Have gates look again that have let nobody through."""
     for step in denied:
         turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id))
@@ -282,13 +282,13 @@ def _try_again(turn: Turn, denied: list[Step], go_on: GoOn) -> None:
         go_on(turn)
 
 
-def _waiting(turn: Turn) -> Step | None:
+def _waiting(turn: DecisionBuilder) -> StepState | None:
     """The step by which the document waits in its state."""
     steps = turn.state.open.values()
     return next((step for step in steps if isinstance(turn.routes.node(step.node).op, StateNode)), None)
 
 
-def _ask(turn: Turn, command: RequestTransition, warnings: list[str], *, again: bool) -> None:
+def _ask(turn: DecisionBuilder, command: RequestTransition, warnings: list[str], *, again: bool) -> None:
     actor = turn.moment.actor
     turn.emit(
         TransitionRequested(
@@ -306,7 +306,7 @@ def _ask(turn: Turn, command: RequestTransition, warnings: list[str], *, again: 
     )
 
 
-def _go(turn: Turn, transition: Transition, go_on: GoOn) -> None:
+def _go(turn: DecisionBuilder, transition: DocumentTransition, go_on: GoOn) -> None:
     """Leave the state by the transition; what is under way for another one is ended."""
     waiting = _waiting(turn)
     if waiting is not None:
@@ -321,7 +321,7 @@ def _go(turn: Turn, transition: Transition, go_on: GoOn) -> None:
 # -- the place of another
 
 
-def supersede(turn: Turn, command: SupersedeDocument) -> Answer | None:
+def supersede(turn: DecisionBuilder, command: SupersedeDocument) -> Answer | None:
     """Have another document take the place of this one, whose run ends. Nothing that it did is undone, unless that was under way."""
     index, document, actor = index_of(turn.routes), document_of(turn.state), turn.moment.actor
     if index.spec.amendment != "new_row":

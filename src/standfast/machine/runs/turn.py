@@ -17,7 +17,7 @@ from standfast.kernel.facts import SETTINGS_FACT, DocumentFact, Fact, FactKey, d
 from standfast.kernel.moment import Moment
 from standfast.kernel.retry import NO_RETRY, RetryPolicy
 from standfast.kernel.rows import Record
-from standfast.machine.graphs.graph import Execution, Human, Node, Retry, Work
+from standfast.machine.graphs.graph import Execution, HandlerCall, HumanOp, Node, RetryRule
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.graphs.reads import ORG, RELATED, Reads
 from standfast.machine.runs.commands import AnswerStep, ReturnStep, RunStep, TimeOut
@@ -33,10 +33,10 @@ from standfast.machine.runs.events import (
     WorkflowPaused,
 )
 from standfast.machine.runs.evolution import evolve
-from standfast.machine.runs.namespaces import Asked, namespaces_of, text_names
+from standfast.machine.runs.namespaces import ScopeQuery, namespaces_of, text_names
 from standfast.machine.runs.starters import lack_of, starter_of
-from standfast.machine.runs.state import Data, Executed, State, Step, Token
-from standfast.machine.runs.step_rows import NodeRows, Projection
+from standfast.machine.runs.state import Data, Executed, RunState, StepState, Token
+from standfast.machine.runs.step_rows import NodeRows, RowProjection
 from standfast.machine.runs.timers import escalation_timer, reminder_timer, step_timer
 from standfast.machine.runs.working import reached_ms
 
@@ -53,27 +53,27 @@ _CALLING: frozenset[Execution] = frozenset({"effect", "transactional"})
 class NodeKind(NodeRows, Protocol):
     """What a kind of node does."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """A token arrives."""
         ...
 
-    def fail(self, turn: Turn, token: Token, node: Node, error: str, *, was_called: bool = True) -> None:
+    def fail(self, turn: DecisionBuilder, token: Token, node: Node, error: str, *, was_called: bool = True) -> None:
         """A node that takes no time cannot do its work; if it was not even begun, there is nothing to undo."""
         ...
 
-    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
+    def stop(self, turn: DecisionBuilder, step: StepState, ending: Ending) -> bool:
         """An open step is not wanted any more: take back what it asked for. Whether it will still be told how that ended."""
         ...
 
-    def abandon(self, turn: Turn, executed: Executed) -> None:
+    def abandon(self, turn: DecisionBuilder, executed: Executed) -> None:
         """The end of a step that was stopped is not waited for any more, because everything ends at once."""
         ...
 
-    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Answer | None:
+    def answer(self, turn: DecisionBuilder, step: StepState, command: AnswerStep) -> Answer | None:
         """Somebody who may do so answers an open step, by an outcome that it has; why not, if it cannot be taken."""
         ...
 
-    def time_out(self, turn: Turn, step: Step) -> None:
+    def time_out(self, turn: DecisionBuilder, step: StepState) -> None:
         """The time of an open step is over."""
         ...
 
@@ -92,7 +92,7 @@ class _Rarely:
         self.stopped_by = ""
 
 
-class Turn:
+class DecisionBuilder:
     """A decision in the making."""
 
     __slots__ = (
@@ -110,7 +110,7 @@ class Turn:
         "state",
     )
 
-    def __init__(self, routes: GraphIndex, state: State, moment: Moment, kinds: Callable[[Node], NodeKind]) -> None:
+    def __init__(self, routes: GraphIndex, state: RunState, moment: Moment, kinds: Callable[[Node], NodeKind]) -> None:
         self.routes = routes
         self.state = state
         self.moment = moment
@@ -122,7 +122,7 @@ class Turn:
         self._news: FactsRead | None = None
         self._absent: dict[str, Unreadable] = {}
         self._entering: list[tuple[str, str, bool]] = []
-        self._projection = Projection(routes, kinds, state)
+        self._projection = RowProjection(routes, kinds, state)
 
     @property
     def stopped_by(self) -> str:
@@ -220,7 +220,7 @@ class Turn:
     def follow(self, routes: GraphIndex) -> None:
         """From now on the run follows another version of its graph."""
         self.routes = routes
-        self._projection = Projection(routes, self._kinds, self.state)
+        self._projection = RowProjection(routes, self._kinds, self.state)
 
     def decision(self) -> Decision:
         """All that came of the turn."""
@@ -319,7 +319,7 @@ class Turn:
         """Have a node fail that a token has come to."""
         self._kinds(node).fail(self, token, node, error)
 
-    def kind(self, step: Step | Executed) -> NodeKind:
+    def kind(self, step: StepState | Executed) -> NodeKind:
         """What the node of a step does."""
         return self._kinds(self.routes.node(step.node))
 
@@ -327,7 +327,7 @@ class Turn:
         self, token: Token, node: str, *, data: Data | None = None, answer: object = None
     ) -> dict[str, object]:
         """What expressions may read; with this data instead of the token's, and with what the node is left with, where that is given."""
-        asked = Asked(self.moment, self.state, node, token.data if data is None else data, answer)
+        asked = ScopeQuery(self.moment, self.state, node, token.data if data is None else data, answer)
         return self._with_news(node, namespaces_of(self.routes.graph.kind).values(asked))
 
     def names_for(self, token: Token, node: str) -> dict[str, object]:
@@ -365,7 +365,7 @@ class Turn:
         call_at: str = "",
         asked_at: str = "",
         due_at: str = "",
-    ) -> Step:
+    ) -> StepState:
         """A step for a node that takes time."""
         number = self.next_step
         visit = token.visits.get(node.id, 0) + 1
@@ -391,7 +391,7 @@ class Turn:
 
     def _elapsing_ms(self, node: Node, limit: int) -> int:
         """The time of a step by the clock; that of a question may count working time."""
-        if not isinstance(node.op, Human) or node.op.times is None:
+        if not isinstance(node.op, HumanOp) or node.op.times is None:
             return limit
         return reached_ms(self.state, node.op.times.calendar, self.moment.now, limit)
 
@@ -402,7 +402,7 @@ class Turn:
         return node.timeout_ms
 
     def call(
-        self, work: Work, body: RunStep, *, priority: int, delay: timedelta = _NOW, retry: RetryPolicy = NO_RETRY
+        self, work: HandlerCall, body: RunStep, *, priority: int, delay: timedelta = _NOW, retry: RetryPolicy = NO_RETRY
     ) -> None:
         """Have a handler called. Without a rule for retries every failure comes back as a command: the machine decides what follows."""
         timeout = None if work.timeout_ms is None else timedelta(milliseconds=work.timeout_ms)
@@ -423,13 +423,13 @@ class Turn:
         """Have the engine itself do something; it tries again by its own rule."""
         self._effects.append(Effect(body=errand, handler=errand.handler))
 
-    def recall(self, step: Step, *, stop: bool, is_asked: bool = False) -> None:
+    def recall(self, step: StepState, *, stop: bool, is_asked: bool = False) -> None:
         """Take the work of a step back if nobody has begun it; it comes back by itself otherwise, sooner if told to stop."""
         assert step.effect is not None
         told = ReturnStep(step=step.number, is_asked=is_asked)
         self._more.recalls.append(Recall(effect=step.effect, command=told, stop=stop))
 
-    def withdraw(self, step: Step) -> None:
+    def withdraw(self, step: StepState) -> None:
         """Take the work of a step from whoever has it: what comes of it counts no more."""
         assert step.effect is not None
         self._more.withdrawn.append(step.effect)
@@ -459,19 +459,19 @@ class Turn:
         elif self.state.pause is not None and key in self.state.pause.held:
             self.emit(TimerHeld(key=key))
 
-    def cancel_step_timer(self, step: Step) -> None:
+    def cancel_step_timer(self, step: StepState) -> None:
         """The time of a step does not run any more."""
         if self.moment.pending_timers or self._rarely is not None or self.state.pause is not None:
             for timer in (step_timer, reminder_timer, escalation_timer):
                 self.cancel_timer(timer(step.number))
 
-    def wait_after(self, retry: Retry, attempt: int) -> timedelta:
+    def wait_after(self, retry: RetryRule, attempt: int) -> timedelta:
         """How long to wait after the failure of a call; what is left to chance is the same each time this is decided."""
         has_jitter = retry.jitter_percent or retry.is_default
         chance = self.moment.derive_id("jitter", self.next_effect).int % 1000 / 1000 if has_jitter else 0.0
         return self.policy_of(retry).wait_after(attempt, chance)
 
-    def policy_of(self, retry: Retry) -> RetryPolicy:
+    def policy_of(self, retry: RetryRule) -> RetryPolicy:
         """How a call is made again: as the graph says, or as the engine's settings do where it says nothing."""
         return self.routes.retry if retry.is_default else _policy_of(retry)
 
@@ -486,7 +486,7 @@ class Turn:
         return self._rarely
 
 
-def _policy_of(retry: Retry) -> RetryPolicy:
+def _policy_of(retry: RetryRule) -> RetryPolicy:
     """The arithmetic of a graph's retry rule. The cap bounds how waits grow, and is never shorter than the first one."""
     return RetryPolicy(
         max_attempts=retry.max_calls,

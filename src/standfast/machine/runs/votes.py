@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from standfast.machine.graphs.asks import VOTES, Vote
-from standfast.machine.graphs.graph import Human, Node
+from standfast.machine.graphs.graph import HumanOp, Node
 from standfast.machine.runs.commands import AnswerStep
 from standfast.machine.runs.state import Data
 
@@ -17,7 +17,7 @@ def outcome_of(node: Node, command: AnswerStep) -> str:
     """What a step is answered by; empty if it has no word for the vote."""
     if command.vote is None:
         return command.outcome
-    return node.op.outcome_for(command.vote) if isinstance(node.op, Human) else ""
+    return node.op.outcome_for(command.vote) if isinstance(node.op, HumanOp) else ""
 
 
 def answer_in_words(command: AnswerStep) -> str:
@@ -25,7 +25,7 @@ def answer_in_words(command: AnswerStep) -> str:
     return repr(command.outcome) if command.vote is None else _TOLD[command.vote]
 
 
-def kept_words(op: Human) -> Data:
+def kept_words(op: HumanOp) -> Data:
     """What has to be remembered of a question so that a vote that comes again is known: nothing where its words are the usual ones."""
     words = _words(op)
     return {} if words == _USUAL else {_WORDS: words}
@@ -38,8 +38,8 @@ def repeated_outcome(kept: Data, command: AnswerStep) -> str:
     return cast("dict[Vote, str]", kept.get(_WORDS, _USUAL))[command.vote]
 
 
-def _words(op: Human) -> dict[Vote, str]:
+def _words(op: HumanOp) -> dict[Vote, str]:
     return {vote: op.outcome_for(vote) for vote in VOTES}
 
 
-_USUAL = _words(Human())
+_USUAL = _words(HumanOp())

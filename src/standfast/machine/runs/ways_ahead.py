@@ -11,8 +11,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from standfast.machine.graphs.graph import BRANCH, Edge, Gate, Graph, Human, Join, Node, PolicyGate, Rest, Split
-from standfast.machine.graphs.graph import State as StateNode
+from standfast.machine.graphs.graph import (
+    BRANCH,
+    Edge,
+    GateOp,
+    Graph,
+    HumanOp,
+    JoinOp,
+    Node,
+    PolicyGateOp,
+    RestOp,
+    SplitOp,
+)
+from standfast.machine.graphs.graph import StateOp as StateNode
 from standfast.machine.graphs.index import GraphIndex, led_to
 from standfast.machine.graphs.rights import fewer_rights, formula_of
 from standfast.machine.runs.windows import index_of
@@ -35,7 +46,9 @@ class Versions(NamedTuple):
     @property
     def guarded(self) -> set[str]:
         """The slots of the first version in which approvals or policy gates lie."""
-        return {node.region for node in self.old.graph.nodes.values() if isinstance(node.op, Human | PolicyGate)} - {""}
+        return {
+            node.region for node in self.old.graph.nodes.values() if isinstance(node.op, HumanOp | PolicyGateOp)
+        } - {""}
 
     def origin(self, name: str) -> str:
         """The node that has this one as its counterpart; empty if none has."""
@@ -91,7 +104,7 @@ def eased(versions: Versions) -> list[str]:
 def asks_others(versions: Versions, name: str) -> bool:
     """Whether the counterpart of a question asks others, or lets them decide by other rules."""
     node, other = versions.old.node(name), versions.new.graph.nodes.get(versions.counterpart(name))
-    if other is None or not isinstance(node.op, Human) or not isinstance(other.op, Human):
+    if other is None or not isinstance(node.op, HumanOp) or not isinstance(other.op, HumanOp):
         return False
     apart = {versions.counterpart(each) for each in versions.old.apart(name)}
     return _work(node) != _work(other) or apart != set(versions.new.apart(other.id))
@@ -102,7 +115,7 @@ def _changed_ahead(versions: Versions) -> Iterator[str]:
 
     A step that only leads to another one than before is not named if that is new or gone, nor is a new question behind all approvals.
     """
-    walls = [name for name, node in versions.old.graph.nodes.items() if isinstance(node.op, Human | PolicyGate)]
+    walls = [name for name, node in versions.old.graph.nodes.items() if isinstance(node.op, HumanOp | PolicyGateOp)]
     there = [*map(versions.counterpart, walls)]
     old = _ahead(versions.old.graph, walls, versions.counterpart)
     new = _ahead(versions.new.graph, there, str)
@@ -110,7 +123,7 @@ def _changed_ahead(versions: Versions) -> Iterator[str]:
     alone = old.keys() ^ new.keys()
     for name in old | new:
         one, other = old.get(name), new.get(name)
-        if one is None and name in behind and isinstance(versions.new.node(name).op, Human):
+        if one is None and name in behind and isinstance(versions.new.node(name).op, HumanOp):
             continue
         if (
             one is None
@@ -159,9 +172,9 @@ def _conditions(edge: Edge) -> Choice:
 def _work(node: Node, called: Callable[[str], str] = str) -> str:
     """All that a node does, without its names, and without what a question says and shows."""
     op = node.op
-    if isinstance(op, Human):
+    if isinstance(op, HumanOp):
         op = replace(op, subject="", template=None, shows={}, channels=(), distinct_from=())
-    elif isinstance(op, Join):
+    elif isinstance(op, JoinOp):
         op = replace(op, split=called(op.split))
     return repr(replace(node, id="", op=op, metadata={}))
 
@@ -182,10 +195,10 @@ def _lost(versions: Versions, old: _Walk, new: _Walk, name: str) -> str:
 
 
 def _weaker(versions: Versions, node: Node, other: Node) -> str:
-    if isinstance(node.op, PolicyGate):
-        is_same = isinstance(other.op, PolicyGate) and (other.op.action, other.op.of) == (node.op.action, node.op.of)
+    if isinstance(node.op, PolicyGateOp):
+        is_same = isinstance(other.op, PolicyGateOp) and (other.op.action, other.op.of) == (node.op.action, node.op.of)
         return "" if is_same and node.run_as == other.run_as else f"{other.id!r} asks for something else there"
-    if not isinstance(node.op, Human) or not isinstance(other.op, Human):
+    if not isinstance(node.op, HumanOp) or not isinstance(other.op, HumanOp):
         return f"{other.id!r} is of another kind there"
     if (node.op.pins, node.op.approval) != (other.op.pins, other.op.approval):
         return f"{other.id!r} approves something else there"
@@ -227,7 +240,7 @@ class _Walk:
         for name in self._nodes:
             for edge in () if self._is_stop(name) else self._out[name]:
                 self._into[edge.target].append(name)
-        self.walls = {name: None for name in self._nodes if isinstance(routes.node(name).op, Human | PolicyGate)}
+        self.walls = {name: None for name in self._nodes if isinstance(routes.node(name).op, HumanOp | PolicyGateOp)}
         """The approvals and policy gates among them."""
 
     def leads(self, name: str, target: str) -> bool:
@@ -241,7 +254,7 @@ class _Walk:
     def exits(self, wall: str) -> set[Choice]:
         """The ways on from an approval by which it was not given."""
         op = self._routes.node(wall).op
-        good = op.approval if isinstance(op, Human) else "ok"
+        good = op.approval if isinstance(op, HumanOp) else "ok"
         return {(edge.on, repr(edge.when), edge.capability) for edge in self._out[wall] if edge.on != good}
 
     def choices(self, wall: str) -> dict[str, Choice]:
@@ -262,7 +275,7 @@ class _Walk:
         return {
             called(node.id): (_work(node, called), *map(_conditions, self._out[node.id]))
             for node in nodes
-            if (node.op.is_answering and not isinstance(node.op, Human)) or any(e.assign for e in self._out[node.id])
+            if (node.op.is_answering and not isinstance(node.op, HumanOp)) or any(e.assign for e in self._out[node.id])
         }
 
     def _choice(self, name: str, told: list[tuple[Edge, bool, bool]]) -> Choice:
@@ -283,12 +296,12 @@ class _Walk:
 
     def _is_stop(self, name: str) -> bool:
         return name == self._until or (
-            isinstance(self._routes.node(name).op, Gate | StateNode | Rest) and name != self._place
+            isinstance(self._routes.node(name).op, GateOp | StateNode | RestOp) and name != self._place
         )
 
     def _lists(self, wall: str) -> list[str]:
         """The splits over a list, for each entry of which a node is met."""
-        splits = [name for name in self._nodes if isinstance(op := self._routes.node(name).op, Split) and op.items]
+        splits = [name for name in self._nodes if isinstance(op := self._routes.node(name).op, SplitOp) and op.items]
         joins = [self._routes.join_of(name) for name in splits]
         return [
             name
@@ -317,7 +330,7 @@ class _Walk:
 
     def _needs_more(self, name: str, found: set[str]) -> bool:
         """Whether a split sends tokens down all of its branches, and not all of these can go on."""
-        if not isinstance(self._routes.node(name).op, Split) or not self._waits_for_all(name):
+        if not isinstance(self._routes.node(name).op, SplitOp) or not self._waits_for_all(name):
             return False
         return not all(edge.target in found for edge in self._out[name] if edge.on == BRANCH)
 
@@ -325,10 +338,10 @@ class _Walk:
         join = self._routes.join_of(name)
         is_plain = all(edge.when is None for edge in self._out[name] if edge.on == BRANCH)
         op = None if join is None else join.op
-        return is_plain and isinstance(op, Join) and op.strategy == "all" and op.accept is None and op.abort is None
+        return is_plain and isinstance(op, JoinOp) and op.strategy == "all" and op.accept is None and op.abort is None
 
 
 def _arrivals(join: Node) -> Choice:
     op = join.op
-    assert isinstance(op, Join)
+    assert isinstance(op, JoinOp)
     return (op.strategy, op.count, op.losers, repr(op.accept), repr(op.abort))

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from standfast.kernel.actor import Actor
 from standfast.machine.graphs.document import Window
 from standfast.machine.graphs.document_index import DocumentIndex, strictest
-from standfast.machine.graphs.graph import Gate
-from standfast.machine.graphs.graph import State as StateNode
+from standfast.machine.graphs.graph import GateOp
+from standfast.machine.graphs.graph import StateOp as StateNode
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.runs.document import Document
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 
-class View(NamedTuple):
+class EffectiveWindow(NamedTuple):
     """A window, and what it comes from."""
 
     window: Window
@@ -31,7 +31,7 @@ def index_of(routes: GraphIndex) -> DocumentIndex:
     return routes.documents
 
 
-def recall_objection(state: State, actor: Actor) -> str:
+def recall_objection(state: RunState, actor: Actor) -> str:
     """Why somebody cannot recall a document: only whoever wants it does, as long as no gate has used a decision up; empty if they can."""
     document = document_of(state)
     intent = document.intent
@@ -43,13 +43,13 @@ def recall_objection(state: State, actor: Actor) -> str:
     return ""
 
 
-def document_of(state: State) -> Document:
+def document_of(state: RunState) -> Document:
     """The document of a run that has one."""
     assert state.document is not None
     return state.document
 
 
-def is_behind_gate(routes: GraphIndex, state: State) -> bool:
+def is_behind_gate(routes: GraphIndex, state: RunState) -> bool:
     """Whether steps are under way that lie between a gate and the state that it leads to: the document has the status, and has not arrived."""
     regions = index_of(routes).regions
     for token in (*state.tokens.values(), *state.parked.values()):
@@ -59,7 +59,7 @@ def is_behind_gate(routes: GraphIndex, state: State) -> bool:
     return False
 
 
-def _places(routes: GraphIndex, state: State) -> Iterator[str]:
+def _places(routes: GraphIndex, state: RunState) -> Iterator[str]:
     """The nodes that tokens are at: a branch that has arrived waits at its join."""
     joins = _joins(routes, state) if state.scopes else {}
     for name, token in (*state.tokens.items(), *state.parked.items()):
@@ -71,7 +71,7 @@ def _places(routes: GraphIndex, state: State) -> Iterator[str]:
             yield place
 
 
-def _joins(routes: GraphIndex, state: State) -> dict[str, str]:
+def _joins(routes: GraphIndex, state: RunState) -> dict[str, str]:
     """The joins where branches wait that have arrived, by their tokens."""
     return {
         name: join.id
@@ -81,12 +81,12 @@ def _joins(routes: GraphIndex, state: State) -> dict[str, str]:
     }
 
 
-def _closed_gates(routes: GraphIndex, state: State) -> set[str]:
+def _closed_gates(routes: GraphIndex, state: RunState) -> set[str]:
     """The gates that let the document not through: it has stayed where it was."""
-    return {step.node for step in state.dead.values() if isinstance(routes.node(step.node).op, Gate)}
+    return {step.node for step in state.dead.values() if isinstance(routes.node(step.node).op, GateOp)}
 
 
-def window_of(routes: GraphIndex, state: State) -> View:
+def window_of(routes: GraphIndex, state: RunState) -> EffectiveWindow:
     """How the document may be edited."""
     index, document = index_of(routes), document_of(state)
     places = () if document.is_resting else tuple(dict.fromkeys(_places(routes, state)))
@@ -96,4 +96,4 @@ def window_of(routes: GraphIndex, state: State) -> View:
         *(index.spec.windows.get(place, "editable") for place in places if place not in closed),
     )
     is_stable = not index.stable.isdisjoint(places)
-    return View("amend_only" if is_stable and window == "editable" else window, places, is_stable)
+    return EffectiveWindow("amend_only" if is_stable and window == "editable" else window, places, is_stable)

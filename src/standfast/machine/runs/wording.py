@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from standfast.expressions import Expression
 from standfast.machine.graphs.audiences import EVERYBODY, MASKED, Audience, Guarded
-from standfast.machine.graphs.document import Field
-from standfast.machine.graphs.graph import Human, Node
+from standfast.machine.graphs.document import DocumentField
+from standfast.machine.graphs.graph import HumanOp, Node
 from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.graphs.kinds.human import TEMPLATE
 from standfast.machine.runs.fields import masked
@@ -30,7 +30,7 @@ class Text(NamedTuple):
 
 def subject_of(routes: GraphIndex, node: Node, names: Data) -> Text:
     """Fill in what a person is asked; ExpressionError if it cannot be put into words."""
-    assert isinstance(node.op, Human)
+    assert isinstance(node.op, HumanOp)
     return text_of(routes.template(node.id), routes.guarded(node.id, TEMPLATE), node.op.subject or node.id, names)
 
 
@@ -47,7 +47,7 @@ def value_shown(guarded: Guarded, value: object) -> object:
     return MASKED if guarded.field is None else masked(guarded.field, value, is_hidden, MASKED)
 
 
-def is_hidden(field: Field) -> bool:
+def is_hidden(field: DocumentField) -> bool:
     """Whether only some roles may see a field."""
     return bool(field.audience)
 

@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from standfast.errors import ExpressionError
-from standfast.expressions import Reason
+from standfast.expressions import ExpressionErrorCode
 from standfast.machine.graphs.working_time import Calendar, WorkingTime, calendars_of
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 _DAY: Final = timedelta(days=1)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-def reached(state: State, calendar: str, since: datetime, after_ms: int) -> datetime:
+def reached(state: RunState, calendar: str, since: datetime, after_ms: int) -> datetime:
     """When a time is over: by the clock, or by a calendar, of which whole days are working days and the rest is working time.
 
     A step that is entered has made sure of its calendar; one that is gone since then leaves the clock.
@@ -27,20 +27,22 @@ def reached(state: State, calendar: str, since: datetime, after_ms: int) -> date
     return WorkingTime(found[calendar]).after(since, days=days, time=rest)
 
 
-def reached_ms(state: State, calendar: str, since: datetime, after_ms: int) -> int:
+def reached_ms(state: RunState, calendar: str, since: datetime, after_ms: int) -> int:
     """The same as time by the clock."""
     return (reached(state, calendar, since, after_ms) - since) // _MILLISECOND if calendar else after_ms
 
 
-def check_calendar(state: State, calendar: str) -> None:
+def check_calendar(state: RunState, calendar: str) -> None:
     """ExpressionError if the organisation has no calendar of this name, or one that cannot be read."""
     if not calendar:
         return
     found, flaws = _calendars(state)
     if flaws or calendar not in found:
         told = flaws[0] if flaws else f"the organisation's settings have no calendar {calendar!r}"
-        raise ExpressionError(f"{told}; publish it under `calendars` of its settings", reason=Reason.BAD_TIME)
+        raise ExpressionError(
+            f"{told}; publish it under `calendars` of its settings", reason=ExpressionErrorCode.BAD_TIME
+        )
 
 
-def _calendars(state: State) -> tuple[dict[str, Calendar], list[str]]:
+def _calendars(state: RunState) -> tuple[dict[str, Calendar], list[str]]:
     return calendars_of({} if state.document is None else state.document.org)

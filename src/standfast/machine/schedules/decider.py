@@ -16,7 +16,7 @@ from standfast.machine.runs.candidates import acting_names
 from standfast.machine.runs.commands import EndChild
 from standfast.machine.runs.refusals import Refusal, refused
 from standfast.machine.schedules import words as w
-from standfast.machine.schedules.firing import BY_ITSELF, TICK, Stopper, Turn
+from standfast.machine.schedules.firing import BY_ITSELF, TICK, ScheduleDecision, Stopper
 from standfast.machine.schedules.rows import records_of, standing_of
 
 MOST_BACKFILLS: Final = 10
@@ -64,7 +64,7 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.ScheduleEff
                 state.next_at, state.changed_at, state.is_deleted = event.next_at, event.at, False
                 state.anchor = state.anchor or event.at
             case w.SchedulePaused():
-                state.pause, state.next_at = w.Pause(at=event.at, by=event.by, reason=event.reason), None
+                state.pause, state.next_at = w.SchedulePause(at=event.at, by=event.by, reason=event.reason), None
             case w.ScheduleResumed():
                 state.pause, state.next_at = None, event.next_at
             case w.ScheduleDeleted():
@@ -88,13 +88,13 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.ScheduleEff
 
     def decide(self, state: w.ScheduleState, command: w.Command, moment: Moment) -> Answer:
         """What becomes of the schedule."""
-        turn = Turn(self.evolve, state, moment)
+        turn = ScheduleDecision(self.evolve, state, moment)
         answer = self._answer(turn, command)
         if answer is not None:
             return answer
         return turn.decision() or _LATE
 
-    def _answer(self, turn: Turn, command: w.Command) -> Answer | None:
+    def _answer(self, turn: ScheduleDecision, command: w.Command) -> Answer | None:
         is_there = turn.state.plan is not None and not turn.state.is_deleted
         if not is_there and not isinstance(command, _ALWAYS):
             is_own = isinstance(command, w.PassTime | w.GoOn)
@@ -128,7 +128,7 @@ def _evolve_fire(state: w.ScheduleState, event: w.FireTold | w.FireMoved | w.Fir
         _keep(state, replace(fire, status=event.status, detail=event.detail, run=event.run or fire.run))
 
 
-def _put(turn: Turn, command: w.PutSchedule) -> Answer | None:
+def _put(turn: ScheduleDecision, command: w.PutSchedule) -> Answer | None:
     state, now, asked = turn.state, turn.moment.now, turn.moment.asked
     is_there = state.plan is not None and not state.is_deleted
     refusal = _conflict(state, command.expected_version)
@@ -156,7 +156,7 @@ def _conflict(state: w.ScheduleState, expected: int | None) -> Rejection | None:
     return refused(Refusal.VERSION_CONFLICT, told)
 
 
-def _pause(turn: Turn, command: w.PauseSchedule) -> Answer | None:
+def _pause(turn: ScheduleDecision, command: w.PauseSchedule) -> Answer | None:
     if turn.state.pause is not None:
         return _SAME
     turn.emit(w.SchedulePaused(by=turn.moment.actor.id, reason=command.reason, at=turn.moment.now))
@@ -164,7 +164,7 @@ def _pause(turn: Turn, command: w.PauseSchedule) -> Answer | None:
     return None
 
 
-def _resume(turn: Turn, command: w.ResumeSchedule) -> Answer | None:
+def _resume(turn: ScheduleDecision, command: w.ResumeSchedule) -> Answer | None:
     if turn.state.pause is None:
         return _SAME
     following = turn.clockwork.after(turn.passed)
@@ -174,7 +174,7 @@ def _resume(turn: Turn, command: w.ResumeSchedule) -> Answer | None:
     return None
 
 
-def _backfill(turn: Turn, command: w.BackfillSchedule) -> Answer | None:
+def _backfill(turn: ScheduleDecision, command: w.BackfillSchedule) -> Answer | None:
     if len(turn.state.backfills) >= MOST_BACKFILLS:
         told = f"{MOST_BACKFILLS} periods are being made up for already; wait for one of them, or stop them"
         return refused(Refusal.TOO_MANY_BACKFILLS, told)
@@ -182,14 +182,14 @@ def _backfill(turn: Turn, command: w.BackfillSchedule) -> Answer | None:
     return None
 
 
-def _asker(turn: Turn) -> w.Asker | None:
+def _asker(turn: ScheduleDecision) -> w.Asker | None:
     """Who asks for times that have not come by themselves; None if that is the engine itself."""
     asked = turn.moment.asked
     actor = late_actor(asked)
     return None if actor is None else w.Asker(actor=actor, terms=late_terms(asked, turn.moment.actor.roles))
 
 
-def _delete(turn: Turn, command: w.DeleteSchedule) -> Answer | None:
+def _delete(turn: ScheduleDecision, command: w.DeleteSchedule) -> Answer | None:
     refusal = _conflict(turn.state, command.expected_version)
     if refusal is not None:
         return refusal
@@ -201,7 +201,7 @@ def _delete(turn: Turn, command: w.DeleteSchedule) -> Answer | None:
     return None
 
 
-def _trigger(turn: Turn, command: w.TriggerSchedule) -> None:
+def _trigger(turn: ScheduleDecision, command: w.TriggerSchedule) -> None:
     assert turn.state.plan is not None
     asker = _asker(turn)
     stopper = Stopper() if asker is None else Stopper(asker.actor, asker.terms)
@@ -210,32 +210,32 @@ def _trigger(turn: Turn, command: w.TriggerSchedule) -> None:
     turn.fire(turn.moment.now, "manual", overlap, stopper, by=by, asker=asker)
 
 
-def _stop_backfills(turn: Turn, _command: w.StopBackfills) -> Answer | None:
+def _stop_backfills(turn: ScheduleDecision, _command: w.StopBackfills) -> Answer | None:
     turn.stop_backfills()
     return None if turn.decision() is not None else _SAME
 
 
-def _pass_time(turn: Turn, _command: w.PassTime) -> Answer | None:
+def _pass_time(turn: ScheduleDecision, _command: w.PassTime) -> Answer | None:
     if turn.moment.fired_timer != TICK:
         return _LATE
     turn.pass_time()
     return None
 
 
-def _go_on(turn: Turn, command: w.GoOn) -> None:
+def _go_on(turn: ScheduleDecision, command: w.GoOn) -> None:
     turn.go_on(command.backfill)
 
 
-def _note_start(turn: Turn, command: w.NoteStart) -> Answer | None:
+def _note_start(turn: ScheduleDecision, command: w.NoteStart) -> Answer | None:
     return turn.note_start(command)
 
 
-def _note_stop(turn: Turn, command: w.NoteStop) -> Answer | None:
+def _note_stop(turn: ScheduleDecision, command: w.NoteStop) -> Answer | None:
     turn.note_stop(command)
     return None
 
 
-def _note_end(turn: Turn, command: EndChild) -> Answer | None:
+def _note_end(turn: ScheduleDecision, command: EndChild) -> Answer | None:
     return turn.note_end(command.step, command.status, command.error or command.reason)
 
 

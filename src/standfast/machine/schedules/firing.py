@@ -41,7 +41,7 @@ class Stopper(NamedTuple):
     terms: Terms = NO_TERMS
 
 
-class Turn:
+class ScheduleDecision:
     """What one command comes to."""
 
     def __init__(self, evolve: Evolve, state: w.ScheduleState, moment: Moment) -> None:

@@ -143,7 +143,7 @@ class Clockwork(NamedTuple):
         except OverflowError:
             return time  # The calendar ends before.
 
-    def due(self, time: datetime, now: datetime) -> Due:
+    def due(self, time: datetime, now: datetime) -> ScheduleDueAction:
         """What is to be done now, if this is the first time that nothing was done for."""
         on_time = now - self.plan.grace - self.plan.jitter_ms * _MILLISECOND
         floor = min(on_time, self._horizon(now)) if self.plan.catch_up == "all" else on_time
@@ -155,7 +155,7 @@ class Clockwork(NamedTuple):
             following = self.after(following)
         edge = floor if made_up is None else made_up
         last = self.until(_before(edge)) if time < min(floor, edge) else None
-        return Due(times, (time, last) if last is not None and last >= time else None, following)
+        return ScheduleDueAction(times, (time, last) if last is not None and last >= time else None, following)
 
     def _made_up(self, time: datetime, on_time: datetime, now: datetime) -> datetime | None:
         """The last of the times that were missed, where that one is made up for."""
@@ -177,7 +177,7 @@ def _before(instant: datetime) -> datetime:
     return max(instant, _BEGINNING + _INSTANT) - _INSTANT
 
 
-class Due(NamedTuple):
+class ScheduleDueAction(NamedTuple):
     """What a schedule does when its timer fires."""
 
     times: list[datetime]

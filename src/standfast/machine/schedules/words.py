@@ -333,7 +333,7 @@ class Backfill(_Word, frozen=True, kw_only=True):
     """The first time of it that nothing was started for; None once there is none left."""
 
 
-class Pause(_Word, frozen=True, kw_only=True):
+class SchedulePause(_Word, frozen=True, kw_only=True):
     """Since when it starts nothing by itself."""
 
     at: datetime
@@ -356,7 +356,7 @@ class ScheduleState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     next_at: datetime | None = None
     last_at: datetime | None = None
     """The last time that was dealt with."""
-    pause: Pause | None = None
+    pause: SchedulePause | None = None
     is_deleted: bool = False
     count: int = 0
     """How many fires and periods it has numbered."""

@@ -30,7 +30,7 @@ _VERSION: Final = re.compile(r"3\.([01])\.\d+(-.+)?")
 Tree = dict[str, object]
 
 
-class Document:
+class OpenApiDocument:
     """A document of which every part can be asked for. Its schemas are JSON Schema, also those of version 3.0."""
 
     def __init__(self, tree: Tree, name: str) -> None:
@@ -72,7 +72,7 @@ def below(place: str, *names: str) -> str:
     return "/".join((place, *(name.replace("~", "~0").replace("/", "~1") for name in names)))
 
 
-def read_document(source: str | Path | Mapping[str, object]) -> Document:
+def read_document(source: str | Path | Mapping[str, object]) -> OpenApiDocument:
     """The document of a file, of a package, or as data; ConfigurationError if it is none of version 3.0 or 3.1."""
     name = "given as data" if isinstance(source, Mapping) else str(source)
     given = dict(source) if isinstance(source, Mapping) else _parsed(_text(source, name), name)
@@ -83,7 +83,7 @@ def read_document(source: str | Path | Mapping[str, object]) -> Document:
             f"{name!r} is no OpenAPI document of version 3.0 or 3.1; its `openapi` says which it is"
         )
     plain = _Plainer(name, is_old=found[1] == "0").plain(given, 0)
-    return Document(cast("Tree", plain), name)
+    return OpenApiDocument(cast("Tree", plain), name)
 
 
 def _text(source: str | Path, name: str) -> bytes:

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from standfast.errors import ConfigurationError
 from standfast.kernel.vocabulary import name_flaw
-from standfast.outbound.http import Limits, Outbound, check_header
+from standfast.outbound.http import HttpLimits, Outbound, check_header
 from standfast.outbound.invokers import Invocation, Invoker
-from standfast.outbound.openapi.documents import Document, Tree, below, read_document
+from standfast.outbound.openapi.documents import OpenApiDocument, Tree, below, read_document
 from standfast.outbound.openapi.operations import Operation, body_of, check_path
 from standfast.outbound.openapi.parameters import parameters_of
 from standfast.outbound.openapi.schemas import Schemas
-from standfast.outbound.openapi.security import Redaction, Security
-from standfast.outbound.places import Place, place_of
+from standfast.outbound.openapi.security import SecretRedaction, Security
+from standfast.outbound.places import Url, place_of
 from standfast.runtime.handlers import Fail, Retry, UncalledError
 
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
@@ -58,7 +58,7 @@ class ApiDocument:
         if not _NAME.fullmatch(name):
             raise ConfigurationError(f"{name!r} cannot be the name of a document; take letters, digits, - and _")
         self.name = name
-        self.limits = Limits(
+        self.limits = HttpLimits(
             connect_seconds=_number(connect_timeout, "connect_timeout", _LONGEST),
             total_seconds=_number(timeout, "timeout", _LONGEST),
             request_bytes=round(_number(max_request_bytes, "max_request_bytes", 1e9)),
@@ -82,7 +82,7 @@ class ApiDocument:
     def call(self, operation: Operation, invocation: Invocation) -> dict[str, object]:
         """Call an operation; what of its answer a step may read."""
         secrets = [each.secret() for each in operation.credentials]
-        redacted = Redaction(secrets)
+        redacted = SecretRedaction(secrets)
         limit = invocation.time_limit
         total = self.limits.total_seconds if limit is None else min(self.limits.total_seconds, max(limit, 0.001))
         limits = replace(self.limits, total_seconds=total)
@@ -141,7 +141,7 @@ class ApiDocument:
             schemas=schemas,
         )
 
-    def _place(self, document: Document, owners: tuple[Tree, ...], place: str) -> Place:
+    def _place(self, document: OpenApiDocument, owners: tuple[Tree, ...], place: str) -> Url:
         url = self._server or next((_server(each["servers"]) for each in owners if each.get("servers")), "")
         try:
             found = place_of(url)

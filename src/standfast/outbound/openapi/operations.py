@@ -11,12 +11,12 @@ import msgspec
 
 from standfast.expressions.suggestions import suggestion
 from standfast.outbound.bodies import is_json, json_of, media_type
-from standfast.outbound.http import Answer, Request, judge
-from standfast.outbound.openapi.documents import Document, Tree, below
-from standfast.outbound.openapi.parameters import Parameter
+from standfast.outbound.http import HttpRequest, HttpResponse, judge
+from standfast.outbound.openapi.documents import OpenApiDocument, Tree, below
+from standfast.outbound.openapi.parameters import OpenApiParameter
 from standfast.outbound.openapi.schemas import Schemas
-from standfast.outbound.openapi.security import Credential, Redaction
-from standfast.outbound.places import Place
+from standfast.outbound.openapi.security import Credential, SecretRedaction
+from standfast.outbound.places import Url
 from standfast.runtime.handlers import Fail, UncalledError
 
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -34,7 +34,7 @@ _HOLE: Final = re.compile(r"\{([^{}]*)\}")
 _encode = msgspec.json.Encoder().encode
 
 
-class Body(msgspec.Struct, frozen=True, kw_only=True):
+class RequestBody(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent with a request."""
 
     media: str
@@ -43,10 +43,10 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     is_required: bool
 
 
-class Said(msgspec.Struct, frozen=True):
+class OperationInput(msgspec.Struct, frozen=True):
     """What a step's input says, by where it goes."""
 
-    parameters: list[tuple[Parameter, object]]
+    parameters: list[tuple[OpenApiParameter, object]]
     body: object
     has_body: bool
 
@@ -57,22 +57,22 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     method: str
     path: str
-    server: Place
+    server: Url
     """Its target is the path that all paths begin with."""
-    parameters: Sequence[Parameter]
-    body: Body | None
+    parameters: Sequence[OpenApiParameter]
+    body: RequestBody | None
     responses: Tree
     place: str
     """Where it stands in its document."""
     credentials: Sequence[Credential]
-    document: Document
+    document: OpenApiDocument
     schemas: Schemas
 
     # -- the request
 
     def request(
         self, given: dict[str, object], *, secrets: Sequence[str], headers: dict[str, str], key: tuple[str, str]
-    ) -> Request:
+    ) -> HttpRequest:
         """The request for an input. `key` is the name of the header of the idempotency key, if there is one, and the key."""
         said = self._said(given, key)
         target = self._target(said, secrets)
@@ -82,14 +82,14 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
             sent = {name: value for name, value in sent.items() if name.lower() != key[0].lower()} | {key[0]: key[1]}
         if body is not None and self.body is not None:
             sent["Content-Type"] = self.body.media
-        return Request(
+        return HttpRequest(
             method=self.method,
             place=msgspec.structs.replace(self.server, target=target),
             headers=sent,
             body=body,
         )
 
-    def _said(self, given: dict[str, object], key: tuple[str, str]) -> Said:
+    def _said(self, given: dict[str, object], key: tuple[str, str]) -> OperationInput:
         values = {each.name: given.get(each.name) for each in self.parameters}
         rest = {name: value for name, value in given.items() if name not in values}
         if self.body is None:
@@ -106,21 +106,21 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
                 parameters.append((each, value))
         return self._with_body(parameters, rest)
 
-    def _with_body(self, parameters: list[tuple[Parameter, object]], rest: dict[str, object]) -> Said:
+    def _with_body(self, parameters: list[tuple[OpenApiParameter, object]], rest: dict[str, object]) -> OperationInput:
         inner = {name.removeprefix(_INSIDE): value for name, value in rest.items() if name != _WHOLE}
         if _WHOLE in rest and inner:
             raise UncalledError(f"{self.name!r} is given a whole `body` and parts of one; keep one of both")
         if self.body is None or (not rest and not self.body.is_required):
-            return Said(parameters, None, has_body=False)
+            return OperationInput(parameters, None, has_body=False)
         body: object = rest.get(_WHOLE, inner)
         self._check(self.body.schema, body, "the body")
-        return Said(parameters, body, has_body=True)
+        return OperationInput(parameters, body, has_body=True)
 
     def _check(self, schema: str, value: object, what: str) -> None:
         if schema and (faults := self.schemas.faults(schema, value)):
             raise UncalledError(f"{what} is not what {self.name!r} takes: {faults}")
 
-    def _target(self, said: Said, secrets: Sequence[str]) -> str:
+    def _target(self, said: OperationInput, secrets: Sequence[str]) -> str:
         parts = {each.name: each.in_path(value) for each, value in said.parameters if each.where == "path"}
         pieces = _HOLE.split(self.path)  # What stands between the holes, and every second one is the name of one.
         path = "".join(parts[each] if place % 2 else quote(each, safe=_IN_PATH) for place, each in enumerate(pieces))
@@ -128,7 +128,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         pairs += [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in self._secret("query", secrets)]
         return self.server.target.rstrip("/") + path + (f"?{'&'.join(pairs)}" if pairs else "")
 
-    def _headers(self, said: Said, secrets: Sequence[str]) -> dict[str, str]:
+    def _headers(self, said: OperationInput, secrets: Sequence[str]) -> dict[str, str]:
         secret = dict(self._secret("header", secrets))
         taken = {
             name.lower() for name in secret
@@ -144,7 +144,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         held = zip(self.credentials, secrets, strict=True)
         return [(each.name, each.shown(secret)) for each, secret in held if each.where == where]
 
-    def _body(self, said: Said) -> bytes | None:
+    def _body(self, said: OperationInput) -> bytes | None:
         if not said.has_body or self.body is None:
             return None
         if self.body.media != _FORM:
@@ -155,13 +155,13 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     # -- the answer
 
-    def response(self, answer: Answer, wanted: Iterable[str], redacted: Redaction) -> dict[str, object]:
+    def response(self, answer: HttpResponse, wanted: Iterable[str], redacted: SecretRedaction) -> dict[str, object]:
         """What a step is told: the status, the headers that it wants, and the body."""
         judge(answer, detail=_detail(answer, redacted))
         headers = {name: answer.headers.get(name) for name in wanted}
         return {"status": answer.status, "headers": headers, "body": self._answered(answer)}
 
-    def _answered(self, answer: Answer) -> object:
+    def _answered(self, answer: HttpResponse) -> object:
         content, place = self._described(answer.status)
         media = media_type(answer.headers.get("content-type", ""))
         if answer.body and media in content and not is_json(media):
@@ -187,7 +187,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return {}, ""
 
 
-def body_of(document: Document, operation: Tree, place: str) -> Body | None:
+def body_of(document: OpenApiDocument, operation: Tree, place: str) -> RequestBody | None:
     """What an operation is sent; None if nothing."""
     if "requestBody" not in operation:
         return None
@@ -200,10 +200,10 @@ def body_of(document: Document, operation: Tree, place: str) -> Body | None:
     described = known[media]
     has_schema = isinstance(described, dict) and "schema" in described
     schema = below(there, "content", media, "schema") if has_schema else ""
-    return Body(media=media, schema=schema, is_required=part.get("required") is True)
+    return RequestBody(media=media, schema=schema, is_required=part.get("required") is True)
 
 
-def check_path(document: Document, path: str, place: str, parameters: Sequence[Parameter]) -> None:
+def check_path(document: OpenApiDocument, path: str, place: str, parameters: Sequence[OpenApiParameter]) -> None:
     """Every hole of a path has its parameter, and a path is one."""
     known = {each.name for each in parameters if each.where == "path"}
     holes = set(_HOLE.findall(path))
@@ -212,7 +212,7 @@ def check_path(document: Document, path: str, place: str, parameters: Sequence[P
         raise document.flaw(f"has a path at {place!r} that misses {missing}")
 
 
-def _is_key(parameter: Parameter, header: str) -> bool:
+def _is_key(parameter: OpenApiParameter, header: str) -> bool:
     """Whether a parameter is the idempotency key, which nobody has to give."""
     return bool(header) and parameter.where == "header" and parameter.name.lower() == header.lower()
 
@@ -227,7 +227,7 @@ def _pairs(body: dict[str, object]) -> Iterable[str]:
                 yield f"{quote_plus(name)}={quote_plus(text)}"
 
 
-def _detail(answer: Answer, redacted: Redaction) -> str:
+def _detail(answer: HttpResponse, redacted: SecretRedaction) -> str:
     """What the other side says of it, as far as it is text, without secrets: they are looked for before it is cut."""
     media = media_type(answer.headers.get("content-type", ""))
     if answer.is_success or not (is_json(media) or media.startswith("text/")):

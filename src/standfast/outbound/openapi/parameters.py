@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from standfast.outbound.bodies import is_json
-from standfast.outbound.openapi.documents import Document, Tree, below
+from standfast.outbound.openapi.documents import OpenApiDocument, Tree, below
 from standfast.runtime.handlers import UncalledError
 
 Where = Literal["path", "query", "header", "cookie"]
@@ -28,7 +28,7 @@ _UNSENT: Final = frozenset({"accept", "content-type", "authorization"})
 _encode = msgspec.json.Encoder().encode
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class OpenApiParameter(msgspec.Struct, frozen=True, kw_only=True):
     """One of them."""
 
     name: str
@@ -100,9 +100,9 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
         raise UncalledError(f"{self.name!r} holds {type(value).__name__} inside, which a {self.where} cannot say")
 
 
-def parameters_of(document: Document, item: Tree, *, method: str, place: str) -> list[Parameter]:
+def parameters_of(document: OpenApiDocument, item: Tree, *, method: str, place: str) -> list[OpenApiParameter]:
     """The parameters of an operation: its own, and those of its path that it does not say anew."""
-    found: dict[tuple[str, str], Parameter] = {}
+    found: dict[tuple[str, str], OpenApiParameter] = {}
     for owner, at in ((item, place), (document.part(item[method], place), below(place, method))):
         listed = owner.get("parameters", [])
         if not isinstance(listed, list):
@@ -115,7 +115,7 @@ def parameters_of(document: Document, item: Tree, *, method: str, place: str) ->
     return list(found.values())
 
 
-def _parameter(document: Document, part: Tree, place: str) -> Parameter:
+def _parameter(document: OpenApiDocument, part: Tree, place: str) -> OpenApiParameter:
     name, where = part.get("name"), part.get("in")
     if not isinstance(name, str) or not name or not isinstance(where, str) or where not in _STYLES:
         raise document.flaw(f"has a parameter at {place!r} without a name, or that is nowhere")
@@ -127,7 +127,7 @@ def _parameter(document: Document, part: Tree, place: str) -> Parameter:
     if media and not is_json(media):
         raise document.flaw(f"writes {name!r} at {place!r} as {media!r}; only JSON is known here")
     schema = below(place, "content", media, "schema") if media else below(place, "schema")
-    return Parameter(
+    return OpenApiParameter(
         name=name,
         where=cast("Where", where),
         is_required=part.get("required") is True or where == "path",

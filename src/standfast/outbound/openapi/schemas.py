@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 from standfast.machine.graphs.patterns import PatternError, read_pattern
-from standfast.outbound.openapi.documents import Document
+from standfast.outbound.openapi.documents import OpenApiDocument
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
@@ -29,7 +29,7 @@ _LONGEST_PATH: Final = 200
 class Schemas:
     """The schemas of one document."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: OpenApiDocument) -> None:
         self._document = document
 
     def faults(self, place: str, value: object) -> str:

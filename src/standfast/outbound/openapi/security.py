@@ -12,7 +12,7 @@ import msgspec
 
 from standfast.errors import ConfigurationError
 from standfast.expressions.suggestions import suggestion
-from standfast.outbound.openapi.documents import Document, Tree, below
+from standfast.outbound.openapi.documents import OpenApiDocument, Tree, below
 from standfast.outbound.secrets import check_reference, secret_of
 
 _PLACES: Final = ("header", "query", "cookie")
@@ -45,7 +45,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
         return f"Basic {base64.b64encode(secret.encode()).decode()}" if self.kind == "basic" else secret
 
 
-class Redaction:
+class SecretRedaction:
     """Takes secrets out of what is told, in all spellings in which they are sent, or told again as JSON."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -73,7 +73,7 @@ def _spellings(secret: str) -> tuple[str, ...]:
 class Security:
     """The schemes of one document, with the secrets that there are for them."""
 
-    def __init__(self, document: Document, secrets: Mapping[str, str]) -> None:
+    def __init__(self, document: OpenApiDocument, secrets: Mapping[str, str]) -> None:
         self._document = document
         components = document.tree.get("components", {})
         schemes = components.get("securitySchemes", {}) if isinstance(components, dict) else {}

@@ -16,7 +16,14 @@ from standfast.machine.runs.commands import EndNotice
 from standfast.machine.runs.errands import FullWords, Notify
 from standfast.outbound.http import Outbound
 from standfast.people.notices.addresses import People, Roles, address_of
-from standfast.people.notices.manners import Manners, Wants, is_muted, occasion_of, reworded, wants_of
+from standfast.people.notices.manners import (
+    NotificationPreferences,
+    NotificationTemplates,
+    is_muted,
+    occasion_of,
+    reworded,
+    wants_of,
+)
 from standfast.people.notices.notice import Addresses, Channel, Notice
 from standfast.people.notices.webhook import Webhook
 from standfast.runtime.handlers import EffectContext, Fail
@@ -40,7 +47,7 @@ class Deliveries:
         """Who knows what people want."""
         self.roles: Roles = lambda _tenant, of: frozenset({of.name} if of.kind == "role" else ())
         """Who knows which roles a recipient has."""
-        self.manners: Callable[[str], Manners | None] = lambda _tenant: None
+        self.manners: Callable[[str], NotificationTemplates | None] = lambda _tenant: None
         """Who knows how an organisation words its notices."""
         self._clock = clock
         self._outbound = outbound
@@ -94,7 +101,7 @@ class Deliveries:
         people = self.people(notice.tenant, notice.recipient)
         wants = {each.id: wants_of(each) for each in people}
         if manners is not None:
-            language = wants.get(notice.to, Wants()).language if notice.kind == "user" else ""
+            language = wants.get(notice.to, NotificationPreferences()).language if notice.kind == "user" else ""
             notice = reworded(notice, manners.wording(occasion, errand.channel, language or manners.language))
         mandatory = () if manners is None else manners.mandatory
         muted = [

@@ -25,7 +25,7 @@ _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", re.ASCII)
 _LONGEST: Final = 20_000
 
 
-class Wording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NotificationWording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A template: what the notice itself says stands in the holes `{subject}` and `{body}`, and `{to}` and `{definition}` are whom and what it is about."""
 
     subject: str = "{subject}"
@@ -34,19 +34,19 @@ class Wording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """For channels that show it; values are escaped in it."""
 
 
-class Manners(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NotificationTemplates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an organisation says of its notices, under `notices` of its settings."""
 
     language: str = "en"
     """That of whoever wants no other."""
-    templates: dict[Occasion, dict[str, dict[str, Wording]]] = {}
+    templates: dict[Occasion, dict[str, dict[str, NotificationWording]]] = {}
     """By occasion, by channel (`*` for all others), by language."""
     mandatory: list[Occasion] = []
     """What nobody can do without."""
 
-    def wording(self, occasion: str, channel: str, language: str) -> Wording | None:
+    def wording(self, occasion: str, channel: str, language: str) -> NotificationWording | None:
         """The template that fits best: of the channel before that of all, of the language before that of the organisation."""
-        of_occasion: Mapping[str, dict[str, Wording]] = self.templates.get(occasion, {})  # type: ignore[call-overload]
+        of_occasion: Mapping[str, dict[str, NotificationWording]] = self.templates.get(occasion, {})  # type: ignore[call-overload]
         for by_language in (of_occasion.get(channel, {}), of_occasion.get(ANY, {})):
             for each in (language, language.partition("-")[0], self.language):
                 if each in by_language:
@@ -66,7 +66,7 @@ class Manners(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                     yield from (f"{where} {flaw}" for flaw in _flaws_of(each))
 
 
-class Wants(NamedTuple):
+class NotificationPreferences(NamedTuple):
     """What a person wants of notices."""
 
     language: str = ""
@@ -74,7 +74,7 @@ class Wants(NamedTuple):
     """Channels that they do not want to be told by."""
 
 
-def _flaws_of(wording: Wording) -> Iterator[str]:
+def _flaws_of(wording: NotificationWording) -> Iterator[str]:
     for text in (wording.subject, wording.body, wording.html):
         if len(text) > _LONGEST:
             yield f"has {len(text)} characters; write at most {_LONGEST}"
@@ -85,27 +85,27 @@ def _flaws_of(wording: Wording) -> Iterator[str]:
         yield "has a subject of several lines; write one"
 
 
-def manners_of(settings: Mapping[str, object]) -> tuple[Manners | None, list[str]]:
+def manners_of(settings: Mapping[str, object]) -> tuple[NotificationTemplates | None, list[str]]:
     """What settings say of notices, None if nothing, and what is wrong with it."""
     given = settings.get("notices")
     if given is None:
         return None, []
     try:
-        found = msgspec.convert(given, settled(Manners))
+        found = msgspec.convert(given, settled(NotificationTemplates))
     except msgspec.ValidationError as error:
         return None, [f"what is said of notices cannot be read: {error}"]
     flaws = list(found.flaws())
     return (None if flaws else found), flaws
 
 
-def wants_of(person: Principal | None) -> Wants:
+def wants_of(person: Principal | None) -> NotificationPreferences:
     """What the directory knows of somebody's wishes; what cannot be read is none."""
     said = None if person is None else person.attributes.get(PREFERENCES)
     if not isinstance(said, Mapping):
-        return Wants()
+        return NotificationPreferences()
     language, off = said.get("language", ""), said.get("off", ())
     names = off if isinstance(off, list | tuple) else ()
-    return Wants(
+    return NotificationPreferences(
         language if isinstance(language, str) else "", frozenset(each for each in names if isinstance(each, str))
     )
 
@@ -120,7 +120,7 @@ def occasion_of(key: str) -> str:
     return key.split("/")[1].partition(":")[0] if key.count("/") > 1 else ""
 
 
-def reworded(notice: Notice, wording: Wording | None) -> Notice:
+def reworded(notice: Notice, wording: NotificationWording | None) -> Notice:
     """A notice in the words of the organisation."""
     if wording is None:
         return notice
@@ -134,7 +134,7 @@ def reworded(notice: Notice, wording: Wording | None) -> Notice:
     )
 
 
-def is_muted(wants: Wants, channel: str, occasion: str, mandatory: Collection[str]) -> bool:
+def is_muted(wants: NotificationPreferences, channel: str, occasion: str, mandatory: Collection[str]) -> bool:
     """Whether somebody does without a notice."""
     return channel in wants.off and occasion not in mandatory
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from standfast.errors import ConfigurationError
-from standfast.outbound.http import Limits, Outbound, Request, check_header, judge
+from standfast.outbound.http import HttpLimits, HttpRequest, Outbound, check_header, judge
 from standfast.outbound.places import place_of
 from standfast.people.notices.notice import Notice
 from standfast.runtime.handlers import Fail
@@ -45,7 +45,7 @@ class Webhook:
         except ValueError as error:
             raise ConfigurationError(f"this is no address of a webhook: {error}") from None
         self._secret = webhook_secret(secret)
-        self._limits = Limits(connect_seconds=timeout, total_seconds=timeout, reads_body=False)
+        self._limits = HttpLimits(connect_seconds=timeout, total_seconds=timeout, reads_body=False)
         self._headers = dict(headers or {})
         for name, value in self._headers.items():
             _check(name, value)
@@ -60,7 +60,7 @@ class Webhook:
         """Post it; what a receiver has taken it answers with 2xx."""
         body = msgspec.json.encode({"type": "notification", "timestamp": notice.at.isoformat(), "data": _data(notice)})
         headers = {**self._headers, **self._signed(notice, body)}
-        request = Request(method="POST", place=self._place, headers=headers, body=body)
+        request = HttpRequest(method="POST", place=self._place, headers=headers, body=body)
         judge(self._outbound.send(request, self._limits))
 
     def _signed(self, notice: Notice, body: bytes) -> dict[str, str]:

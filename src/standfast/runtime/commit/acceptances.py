@@ -21,7 +21,7 @@ _log = logging.getLogger("standfast.committer")
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 
 
-class Acceptance(msgspec.Struct, kw_only=True, eq=False):
+class InboxSubmission(msgspec.Struct, kw_only=True, eq=False):
     """A message that is to be put into the inbox."""
 
     message: StoredMessage
@@ -33,7 +33,7 @@ class Acceptance(msgspec.Struct, kw_only=True, eq=False):
     """Whether it was sent and no answer came."""
 
 
-class Acceptances:
+class InboxWriter:
     """What waits for the inbox of one committer, in order of arrival. Anybody adds; the committer alone writes."""
 
     def __init__(self, writer: Writer, clock: Clock, *, batch_limit: int, hint: Callable[[], None]) -> None:
@@ -41,12 +41,12 @@ class Acceptances:
         self._clock = clock
         self._batch_limit = batch_limit
         self._hint = hint
-        self.waiting: deque[Acceptance] = deque()
+        self.waiting: deque[InboxSubmission] = deque()
         self.again_at: float | None = None
         """Monotonic time at which to try again what the database did not take; None while it takes everything."""
         self._pause = _FIRST_PAUSE_SECONDS
 
-    def add(self, acceptance: Acceptance) -> None:
+    def add(self, acceptance: InboxSubmission) -> None:
         """Take a message; its reply comes when it is in the inbox, or will not be."""
         self.waiting.append(acceptance)
 
@@ -96,7 +96,7 @@ class Acceptances:
             while True:
                 self.waiting.popleft().reply.set_error(error)
 
-    def _accept(self, batch: list[Acceptance]) -> None:
+    def _accept(self, batch: list[InboxSubmission]) -> None:
         """One transaction; where the database refuses it, one for each, so that the message that is to blame fails alone."""
         try:
             numbers = self._writer.accept([each.message for each in batch], self._clock.now())

@@ -22,17 +22,17 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.kernel.vocabulary import stored_name
 from standfast.runtime.commit.cache import CachedInstance
-from standfast.runtime.commit.draft import Draft
+from standfast.runtime.commit.draft import InstanceDraft
 from standfast.runtime.commit.facts import Asking, DraftFacts, FactBook, Place
 from standfast.runtime.commit.header import new_header
-from standfast.runtime.commit.submissions import Outcome, Submission, is_same
-from standfast.runtime.commit.surroundings import Surroundings
+from standfast.runtime.commit.submissions import CommandOutcome, Submission, is_same
+from standfast.runtime.commit.surroundings import DraftContext
 from standfast.runtime.mishaps import is_interrupt
 from standfast.store.facts import Gate
 from standfast.store.rivals import VoidClaimError
-from standfast.store.shapes import Address, Claim, Header, Observation, ReceiptKey
+from standfast.store.shapes import Address, Claim, InstanceHeader, ObservationRecord, ReceiptKey
 
-Answer = tuple[Submission, Outcome | None, BaseException | None]
+Answer = tuple[Submission, CommandOutcome | None, BaseException | None]
 
 Found = dict[Address, CachedInstance | StandfastError]
 """The instances that exist, by address; an error stands for one that cannot be read."""
@@ -40,11 +40,11 @@ Found = dict[Address, CachedInstance | StandfastError]
 Name = int | Address
 """How a batch tells instances apart: by the number that their id is, or, while they are not there, by the address that names them."""
 
-_VOID = Outcome(None, 0, "the claim is void")
+_VOID = CommandOutcome(None, 0, "the claim is void")
 _ID_VERSION = 7
 
 
-class Batch:
+class CommandBatch:
     """Commands that share a transaction: each is decided in the order of arrival, on a draft of its instance; and what came of them.
 
     A quick batch doubts what it cannot prove and leaves it, with all that follows on the same instance. Any batch leaves what follows a
@@ -53,7 +53,7 @@ class Batch:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: DraftContext,
         *,
         now: datetime,
         new_id: Callable[[datetime], UUID],
@@ -64,14 +64,14 @@ class Batch:
         self.now = now
         """The time of everything in it."""
         self.answers: list[Answer] = []
-        self.written: list[Draft] = []
+        self.written: list[InstanceDraft] = []
         self.kept: list[CachedInstance] = []
         """Those that are remembered, and in hand until all are told of what was written."""
         self.doubtful: list[Submission] = []
         """Must be looked at again, the careful way."""
         self.spent: list[Claim] = []
         """Used up, because what they ask for was carried out before."""
-        self.observations: list[Observation] = []
+        self.observations: list[ObservationRecord] = []
         """Still to be written, because the transaction was not ours."""
         self.wanted: list[tuple[Place, FactKey]] = []
         """Facts that decisions have asked for and that nobody has read. Nothing of the batch counts until they are."""
@@ -80,12 +80,12 @@ class Batch:
         self._new_id = new_id
         self._forget = forget
         self._is_careful = is_careful
-        self._drafts: dict[Name, Draft] = {}
+        self._drafts: dict[Name, InstanceDraft] = {}
         self._answers: dict[Name, list[Answer]] = {}
         self._doubted: set[Name] = set()
-        self._receipts: dict[ReceiptKey, tuple[Name, Outcome, bytes]] = {}
+        self._receipts: dict[ReceiptKey, tuple[Name, CommandOutcome, bytes]] = {}
 
-    def accept(self, submission: Submission, outcome: Outcome) -> None:
+    def accept(self, submission: Submission, outcome: CommandOutcome) -> None:
         """The command was carried out, or there was nothing to do."""
         self.answers.append((submission, outcome, None))
 
@@ -93,14 +93,14 @@ class Batch:
         """The command failed."""
         self.answers.append((submission, None, error))
 
-    def add(self, other: Batch) -> None:
+    def add(self, other: CommandBatch) -> None:
         """Take over what came of a part."""
         self.answers += other.answers
         self.written += other.written
         self.kept += other.kept
         self.doubtful += other.doubtful
 
-    def decide(self, submissions: Iterable[Submission], found: Found) -> list[Draft]:
+    def decide(self, submissions: Iterable[Submission], found: Found) -> list[InstanceDraft]:
         """Decide commands for the instances that were found; the drafts to write. The answers hold once those are written."""
         for each in submissions:
             tracked = found.get(each.address)
@@ -190,7 +190,7 @@ class Batch:
             self._drafts[name].finished = (*self._drafts[name].finished, each.claim)
         return each, outcome, None
 
-    def _begin(self, each: Submission, tracked: CachedInstance | None) -> Draft:
+    def _begin(self, each: Submission, tracked: CachedInstance | None) -> InstanceDraft:
         if tracked is not None:
             return self._draft(tracked.header, tracked.program, tracked)
         address = each.address
@@ -205,9 +205,9 @@ class Batch:
         identity = identity or InstanceId(self._new_id(self.now))
         return self._draft(new_header(each, identity, program, self.now), program, None)
 
-    def _draft(self, header: Header, program: Program, before: CachedInstance | None) -> Draft:
+    def _draft(self, header: InstanceHeader, program: Program, before: CachedInstance | None) -> InstanceDraft:
         facts = DraftFacts(self._book, Place(header.tenant, header.partition), self.now)
-        return Draft(self._around, header, program, before, facts=facts)
+        return InstanceDraft(self._around, header, program, before, facts=facts)
 
     def _may_be_wrong(self, each: Submission, tracked: CachedInstance | None) -> bool:
         """Whether an answer that writes nothing needs proof: the state or the actor's rights are from memory, or the command may have been carried out."""

@@ -9,7 +9,7 @@ from standfast.errors import PayloadError, ReplayError
 from standfast.kernel.history import check_sequence
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
-from standfast.store.shapes import Address, Header, Loaded, PendingTimer
+from standfast.store.shapes import Address, InstanceHeader, Loaded, PendingTimerRecord
 
 NO_SNAPSHOTS = -1
 """Size of the last snapshot, for a state that cannot be stored."""
@@ -30,7 +30,9 @@ class CachedInstance:
         "timers",
     )
 
-    def __init__(self, header: Header, program: Program, state: object, timers: dict[str, PendingTimer]) -> None:
+    def __init__(
+        self, header: InstanceHeader, program: Program, state: object, timers: dict[str, PendingTimerRecord]
+    ) -> None:
         self.header = header
         self.program = program
         self.state = state
@@ -133,7 +135,7 @@ class InstanceCache:
         tracked = self._by_id.get(identity.int)
         return tracked is not None and tracked.header.version == version and identity not in self.outdated
 
-    def header(self, identity: InstanceId) -> Header | None:
+    def header(self, identity: InstanceId) -> InstanceHeader | None:
         """The row of an instance as it is remembered; any thread may ask."""
         tracked = self._by_id.get(identity.int)
         return None if tracked is None else tracked.header

@@ -24,20 +24,20 @@ from standfast.errors import (
 )
 from standfast.kernel.actor import SYSTEM
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.chance import Chance
+from standfast.runtime.chance import Randomness
 from standfast.runtime.clock import Clock
-from standfast.runtime.commit.batch import Batch, Found, asking_of
+from standfast.runtime.commit.batch import CommandBatch, Found, asking_of
 from standfast.runtime.commit.cache import CachedInstance, InstanceCache, folded
-from standfast.runtime.commit.draft import Draft
+from standfast.runtime.commit.draft import InstanceDraft
 from standfast.runtime.commit.facts import FactBook, gates_of
-from standfast.runtime.commit.submissions import Outcome, Submission, accompany, is_same
-from standfast.runtime.commit.surroundings import Surroundings
+from standfast.runtime.commit.submissions import CommandOutcome, Submission, accompany, is_same
+from standfast.runtime.commit.surroundings import DraftContext
 from standfast.runtime.companions import ended
 from standfast.runtime.mishaps import as_exception
 from standfast.store.facts import Gate
-from standfast.store.port import LostRaceError, Unit, Writer
+from standfast.store.port import LostRaceError, Transaction, Writer
 from standfast.store.rivals import VoidClaimError
-from standfast.store.shapes import Address, Change, Claim, Loaded, Receipt
+from standfast.store.shapes import Address, Claim, InstanceChange, Loaded, Receipt
 
 _ROUNDS = 8
 """How often a race may be lost in a row before the caller is told; each round somebody else has won."""
@@ -51,7 +51,7 @@ class Committer:
     """Carries out batches on one writer."""
 
     def __init__(
-        self, writer: Writer, around: Surroundings, *, clock: Clock, chance: Chance, cache: InstanceCache
+        self, writer: Writer, around: DraftContext, *, clock: Clock, chance: Randomness, cache: InstanceCache
     ) -> None:
         self._writer = writer
         self._around = around
@@ -61,7 +61,7 @@ class Committer:
         self._shifts = 0
         """How often the pauses that move timers had become others when timers were last forgotten."""
 
-    def commit(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
+    def commit(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> CommandBatch:
         """Carry out the commands, and use up work that ended without one. StoreUnavailableError leaves all of it undone or unknown."""
         if any(each.is_uncertain or each.held_since is not None for each in submissions):
             self._writer.write([], finished=finished, now=self._clock.now())
@@ -75,10 +75,10 @@ class Committer:
 
     # -- the quick way
 
-    def _quickly(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> Batch:
+    def _quickly(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> CommandBatch:
         book = FactBook(self._around.facts)
         batch = self._begin(book, is_careful=False)
-        drafts: list[Draft] = []
+        drafts: list[InstanceDraft] = []
         now = batch.now
         try:
             self._look_up(submissions, book, now)
@@ -139,7 +139,7 @@ class Committer:
             found |= self._fold(list(missing), self._writer.load(list(missing)), self._writer)
         return found
 
-    def _undo(self, drafts: Sequence[Draft], finished: Sequence[Claim], error: Exception) -> None:
+    def _undo(self, drafts: Sequence[InstanceDraft], finished: Sequence[Claim], error: Exception) -> None:
         """Nothing was written, or nobody knows: forget what was computed. What ended without a command has no part in it."""
         self._forget(drafts)
         if isinstance(error, StoreUnavailableError):
@@ -149,7 +149,7 @@ class Committer:
 
     # -- the careful way
 
-    def _carefully(self, submissions: Sequence[Submission]) -> Batch:
+    def _carefully(self, submissions: Sequence[Submission]) -> CommandBatch:
         for _ in range(_ROUNDS):
             try:
                 return self._locked(submissions)
@@ -163,7 +163,7 @@ class Committer:
                 return self._isolated(submissions, _unexpected(error))
         return self._isolated(submissions, ConflictError(f"somebody else was first {_ROUNDS} times in a row: {lost}"))
 
-    def _isolated(self, submissions: Sequence[Submission], error: StandfastError) -> Batch:
+    def _isolated(self, submissions: Sequence[Submission], error: StandfastError) -> CommandBatch:
         """One of the commands spoils the transaction: halve it until the culprit is alone."""
         batch = self._begin(FactBook(self._around.facts), is_careful=True)
         if len(submissions) == 1:
@@ -180,8 +180,8 @@ class Committer:
                 batch.refuse(each, held[each.address])
         return batch
 
-    def _locked(self, submissions: Sequence[Submission]) -> Batch:
-        drafts: list[Draft] = []
+    def _locked(self, submissions: Sequence[Submission]) -> CommandBatch:
+        drafts: list[InstanceDraft] = []
         try:
             with self._writer.unit() as unit:
                 addresses = list(dict.fromkeys(each.address for each in submissions))
@@ -213,8 +213,8 @@ class Committer:
         submissions: Sequence[Submission],
         book: FactBook,
         load: Callable[[], Found],
-        settle: Callable[[Sequence[Submission], Found, Batch], Sequence[Submission]],
-    ) -> tuple[Batch, list[Draft]]:
+        settle: Callable[[Sequence[Submission], Found, CommandBatch], Sequence[Submission]],
+    ) -> tuple[CommandBatch, list[InstanceDraft]]:
         """Decide commands the careful way. Whenever decisions ask for facts, these are read, and everything is decided anew."""
         for _ in range(_FACT_ROUNDS):
             batch = self._begin(book, is_careful=True)
@@ -229,7 +229,9 @@ class Committer:
         told = f"a decision asks for facts that cannot be read here: {asked}; give what it needs with the command"
         raise CommandError(told, decider=submissions[0].address.definition)
 
-    def commit_inside(self, unit: Unit, submission: Submission, known: CachedInstance | None = None) -> Batch:
+    def commit_inside(
+        self, unit: Transaction, submission: Submission, known: CachedInstance | None = None
+    ) -> CommandBatch:
         """Carry out one command inside a transaction that the caller has open and will commit.
 
         `known` is the instance as the caller has it in hand: if it is still so, the history is not read. VoidClaimError if what the
@@ -249,7 +251,7 @@ class Committer:
         finally:
             ended(submission.passages, error)
 
-    def _inside(self, unit: Unit, submission: Submission, known: CachedInstance | None) -> Batch:
+    def _inside(self, unit: Transaction, submission: Submission, known: CachedInstance | None) -> CommandBatch:
         hands = [known]  # In hand once: a decision that asks for facts may spoil it.
         batch, drafts = self._decided(
             [submission],
@@ -273,7 +275,7 @@ class Committer:
         self._keep(drafts, batch)
         return batch
 
-    def _found_inside(self, unit: Unit, address: Address, known: CachedInstance | None) -> Found:
+    def _found_inside(self, unit: Transaction, address: Address, known: CachedInstance | None) -> Found:
         """The instance, locked: as it is known if it has not moved, and else folded."""
         if known is None or address.instance != known.header.id or address.definition != known.header.definition:
             return self._fold([address], unit.load([address]), unit)
@@ -286,7 +288,7 @@ class Committer:
             return {address: known.renewed(found)}
         return self._fold([address], unit.load([address]), unit)
 
-    def look_inside(self, unit: Unit, address: Address) -> CachedInstance | None:
+    def look_inside(self, unit: Transaction, address: Address) -> CachedInstance | None:
         """An instance as it is in an open transaction, locked; None if there is none, and what keeps it from being read is raised."""
         found = self._fold([address], unit.load([address]), unit).get(address)
         if isinstance(found, StandfastError):
@@ -294,7 +296,7 @@ class Committer:
         return found
 
     def _settled_before(
-        self, submissions: Sequence[Submission], found: Found, unit: Unit, batch: Batch
+        self, submissions: Sequence[Submission], found: Found, unit: Transaction, batch: CommandBatch
     ) -> list[Submission]:
         """Answer what was carried out already, and what nobody has a right to any more; the rest is still to do."""
         keys = [each.receipt for each in submissions if each.receipt is not None]
@@ -313,14 +315,14 @@ class Committer:
                 batch.accept(each, _outcome(receipt))
                 batch.spent += [each.claim] if each.claim is not None and each.claim not in void else []
             elif each.cause in known and isinstance(tracked, CachedInstance):
-                batch.accept(each, Outcome(tracked.header.id, tracked.header.version))
+                batch.accept(each, CommandOutcome(tracked.header.id, tracked.header.version))
             elif each.claim is not None and each.claim in void:
-                batch.accept(each, Outcome(None, 0, "the claim is void"))
+                batch.accept(each, CommandOutcome(None, 0, "the claim is void"))
             else:
                 left.append(each)
         return left
 
-    def _known_causes(self, submissions: Sequence[Submission], found: Found, unit: Unit) -> set[str]:
+    def _known_causes(self, submissions: Sequence[Submission], found: Found, unit: Transaction) -> set[str]:
         """Which of the commands whose commit got no answer are in the history after all."""
         asked: list[tuple[InstanceId, str]] = []
         for each in submissions:
@@ -331,8 +333,8 @@ class Committer:
 
     # -- what both share
 
-    def _begin(self, book: FactBook, *, is_careful: bool) -> Batch:
-        return Batch(
+    def _begin(self, book: FactBook, *, is_careful: bool) -> CommandBatch:
+        return CommandBatch(
             self._around,
             now=self._clock.now(),
             new_id=self._chance.new_id,
@@ -341,7 +343,9 @@ class Committer:
             book=book,
         )
 
-    def _fold(self, addresses: Sequence[Address], loaded: Sequence[Loaded | None], source: Writer | Unit) -> Found:
+    def _fold(
+        self, addresses: Sequence[Address], loaded: Sequence[Loaded | None], source: Writer | Transaction
+    ) -> Found:
         """The states of stored instances; an error stands for one that cannot be folded, so that it fails alone."""
         found: Found = {}
         for address, each in zip(addresses, loaded, strict=True):
@@ -355,7 +359,7 @@ class Committer:
                 found[address] = _unexpected(as_exception(error))
         return found
 
-    def _folded(self, address: Address, loaded: Loaded, source: Writer | Unit) -> CachedInstance:
+    def _folded(self, address: Address, loaded: Loaded, source: Writer | Transaction) -> CachedInstance:
         header = loaded.header
         program = self._around.programs(header.tenant, header.definition, header.definition_version)
         if address.definition and address.definition != loaded.header.definition:
@@ -365,7 +369,7 @@ class Committer:
             raise NotFoundError("instance", address.instance or address.key)
         return tracked
 
-    def _keep(self, drafts: Sequence[Draft], batch: Batch) -> None:
+    def _keep(self, drafts: Sequence[InstanceDraft], batch: CommandBatch) -> None:
         for draft in drafts:
             has_changed = bool(draft.change.events)
             if has_changed:
@@ -382,7 +386,7 @@ class Committer:
                 self._cache.keep(draft.before)
                 batch.kept.append(draft.before)
 
-    def _forget(self, drafts: Sequence[Draft]) -> None:
+    def _forget(self, drafts: Sequence[InstanceDraft]) -> None:
         for draft in drafts:
             draft.give_up()
             self._cache.forget(draft.header.id)
@@ -391,7 +395,7 @@ class Committer:
 _by_id = attrgetter("header.id.int")
 
 
-def _changes(drafts: Sequence[Draft]) -> list[Change]:
+def _changes(drafts: Sequence[InstanceDraft]) -> list[InstanceChange]:
     """The changes in the order of their instances' ids, which is the order in which rows are locked everywhere."""
     try:
         changes = [draft.finish() for draft in drafts if draft.change.events]
@@ -403,7 +407,7 @@ def _changes(drafts: Sequence[Draft]) -> list[Change]:
     return changes
 
 
-def _gates(drafts: Sequence[Draft]) -> Sequence[Gate]:
+def _gates(drafts: Sequence[InstanceDraft]) -> Sequence[Gate]:
     """The facts that accepted commands were decided on; mostly none."""
     drafted = [
         (draft.change, (*draft.gates, *draft.facts.gates))
@@ -413,7 +417,7 @@ def _gates(drafts: Sequence[Draft]) -> Sequence[Gate]:
     return gates_of(drafted) if drafted else ()
 
 
-def _remember(drafts: Sequence[Draft], unit: Unit, now: datetime) -> None:
+def _remember(drafts: Sequence[InstanceDraft], unit: Transaction, now: datetime) -> None:
     """Keep the receipts of commands that changed nothing."""
     receipts = [each for draft in drafts if draft.is_empty for each in draft.change.receipts]
     if receipts:
@@ -426,5 +430,5 @@ def _unexpected(error: Exception) -> StoreError:
     return told
 
 
-def _outcome(receipt: Receipt) -> Outcome:
-    return Outcome(receipt.instance, receipt.version)
+def _outcome(receipt: Receipt) -> CommandOutcome:
+    return CommandOutcome(receipt.instance, receipt.version)

@@ -27,22 +27,22 @@ from standfast.runtime.commit.facts import DraftFacts, Vouched, VouchedFacts
 from standfast.runtime.commit.header import are_marked_otherwise, merged_search, moved_header
 from standfast.runtime.commit.limits import UNNAMED, check_decision, check_text
 from standfast.runtime.commit.shares import AT_ONCE
-from standfast.runtime.commit.submissions import Outcome, Submission
-from standfast.runtime.commit.surroundings import Surroundings
-from standfast.runtime.commit.work_rows import Rest, effect_row, rest_of, restored_timer, timer_row
+from standfast.runtime.commit.submissions import CommandOutcome, Submission
+from standfast.runtime.commit.surroundings import DraftContext
+from standfast.runtime.commit.work_rows import ExtraWork, effect_row, rest_of, restored_timer, timer_row
 from standfast.runtime.pauses import holds_call, holds_timers
 from standfast.store.facts import Gate
 from standfast.store.pauses import OF_INSTANTS
 from standfast.store.rivals import VoidClaimError
 from standfast.store.shapes import (
-    Change,
     Claim,
-    DeadLetter,
+    DeadLetterRecord,
     EffectClaim,
-    Header,
+    InstanceChange,
+    InstanceHeader,
     LetterClaim,
-    Observation,
-    PendingTimer,
+    ObservationRecord,
+    PendingTimerRecord,
     Receipt,
     Snapshot,
     StoredRecall,
@@ -51,7 +51,7 @@ from standfast.store.shapes import (
 )
 
 
-class Draft:
+class InstanceDraft:
     """All that one commit will do to one instance."""
 
     __slots__ = (
@@ -73,8 +73,8 @@ class Draft:
 
     def __init__(
         self,
-        around: Surroundings,
-        header: Header,
+        around: DraftContext,
+        header: InstanceHeader,
         program: Program,
         before: CachedInstance | None,
         *,
@@ -90,10 +90,10 @@ class Draft:
         """The row as it will be."""
         self.state = before.state if before else program.initial()
         self.timers = dict(before.timers) if before else {}
-        self.change = Change(header=header, expected=header.version)
+        self.change = InstanceChange(header=header, expected=header.version)
         self.finished: Sequence[Claim] = ()
         """Claims that are used up without a change."""
-        self.observations: Sequence[Observation] = ()
+        self.observations: Sequence[ObservationRecord] = ()
         self.ends = False
         """Whether the change ends the instance."""
         self.pauses = False
@@ -101,7 +101,7 @@ class Draft:
         self.is_tainted = False
         """Whether the decider failed on it: a state that it may have spoilt is not kept."""
 
-    def apply(self, submission: Submission, now: datetime) -> Outcome:
+    def apply(self, submission: Submission, now: datetime) -> CommandOutcome:
         """Decide one command and add what follows from it. Raises, and adds nothing, if it is refused or fails."""
         fired = ""
         if submission.claim is not None:
@@ -137,7 +137,7 @@ class Draft:
             view = submission.view
             if view is None:
                 return outcome
-            return Outcome(outcome.instance, outcome.version, seen=view(self.header, self.program, self.state))
+            return CommandOutcome(outcome.instance, outcome.version, seen=view(self.header, self.program, self.state))
         if isinstance(answer, Rejection):
             refused = ForbiddenError if answer.code == NOT_ALLOWED else RejectedError
             raise refused(reason=answer.code, message=answer.message)
@@ -151,7 +151,7 @@ class Draft:
         """Whether the instance stays as it is."""
         return not self.change.events
 
-    def finish(self) -> Change:
+    def finish(self) -> InstanceChange:
         """The change to write."""
         change = self.change
         change.header = self.header
@@ -201,7 +201,7 @@ class Draft:
         change = self.change
         return claim.instance == self.header.id and (claim.number in change.withdrawn or claim in change.consumed)
 
-    def _accept(self, decision: Decision, submission: Submission, now: datetime) -> Outcome:
+    def _accept(self, decision: Decision, submission: Submission, now: datetime) -> CommandOutcome:
         program, header, change = self.program, self.header, self.change
         effects = [program.effects.encode(effect.body) for effect in decision.effects]
         rest = rest_of(decision, program, header, trace=submission.request.trace, programs=self._around.programs)
@@ -244,7 +244,7 @@ class Draft:
             change.receipts = (*change.receipts, Receipt(submission.receipt, header.id, version, submission.digest))
         if self._around.observe:
             self._observe(submission, header, skipped=False, now=now)
-        return Outcome(header.id, version)
+        return CommandOutcome(header.id, version)
 
     def _evolved(self, decision: Decision) -> tuple[list[Encoded], object]:
         """The events as they are written, and the state after them: folded from what comes back, as a replay does it."""
@@ -270,7 +270,7 @@ class Draft:
         return next((each.due(now) for each in decision.timers if each.key == key), self.header.deadline_at)
 
     def _own_events(
-        self, decision: Decision, rest: Rest | None, submission: Submission, now: datetime
+        self, decision: Decision, rest: ExtraWork | None, submission: Submission, now: datetime
     ) -> list[Encoded]:
         """Take the rest into the change; what the kernel itself says of the decision."""
         told = [] if rest is None else self._take_rest(decision, rest, now)
@@ -278,7 +278,7 @@ class Draft:
             told.append(_answered(submission.vouched))
         return told
 
-    def _take_rest(self, decision: Decision, rest: Rest, now: datetime) -> list[Encoded]:
+    def _take_rest(self, decision: Decision, rest: ExtraWork, now: datetime) -> list[Encoded]:
         """Take it into the change; the events that tell of cancelled timers."""
         events = self._cancel_timers(decision.cancelled_timers)
         self._set_timers(decision.timers, rest, self.header.issued + len(decision.effects), now)
@@ -288,7 +288,7 @@ class Draft:
         self.change.messages = [*self.change.messages, *rest.messages]
         return events
 
-    def _skip(self, answer: Ignored, submission: Submission, now: datetime) -> Outcome:
+    def _skip(self, answer: Ignored, submission: Submission, now: datetime) -> CommandOutcome:
         if submission.claim is not None:
             self.finished = (*self.finished, submission.claim)
             self._stop_timer(submission.claim)
@@ -298,22 +298,22 @@ class Draft:
         if submission.receipt is not None:  # Sent again, it must not act when there is something to do by then.
             kept = Receipt(submission.receipt, identity, version, submission.digest)
             self.change.receipts = (*self.change.receipts, kept)
-        return Outcome(identity, version, answer.reason or "nothing to do")
+        return CommandOutcome(identity, version, answer.reason or "nothing to do")
 
-    def _restore_timer(self, submission: Submission, now: datetime) -> Outcome:
+    def _restore_timer(self, submission: Submission, now: datetime) -> CommandOutcome:
         """Put a timer back that gave up, due at once. It says so in the history, so that everybody who knows the instance notices."""
         letter, header, claim = submission.command, self.header, submission.claim
-        assert isinstance(letter, DeadLetter)
+        assert isinstance(letter, DeadLetterRecord)
         assert claim is not None
         if letter.name in self.timers or header.ended_at is not None:
             self.finished = (*self.finished, claim)
-            return Outcome(header.id, header.version, "a newer timer has its key, or the instance has ended")
+            return CommandOutcome(header.id, header.version, "a newer timer has its key, or the instance has ended")
         self._use_up(claim)
-        self.timers[letter.name] = PendingTimer(letter.number, now)
+        self.timers[letter.name] = PendingTimerRecord(letter.number, now)
         self._add_timers((restored_timer(header, letter, now),), now)
         self._append([_told(TIMER_REQUEUED, letter.name)], submission, now)
         self.header = replace(header, version=header.version + 1, commits=header.commits + 1, updated_at=now)
-        return Outcome(header.id, self.header.version)
+        return CommandOutcome(header.id, self.header.version)
 
     def _append(self, events: list[Encoded], submission: Submission, now: datetime) -> None:
         header, change, request = self.header, self.change, submission.request
@@ -408,7 +408,7 @@ class Draft:
             self._around.lessee.release(dropped.handler)
         return True
 
-    def _set_timers(self, timers: Sequence[Timer], rest: Rest, first: int, now: datetime) -> None:
+    def _set_timers(self, timers: Sequence[Timer], rest: ExtraWork, first: int, now: datetime) -> None:
         new = {}
         for number, (timer, encoded) in enumerate(zip(timers, rest.timers, strict=True), start=first):
             key = timer.key or f"{UNNAMED}{number}"
@@ -424,7 +424,7 @@ class Draft:
                 context=rest.context,
                 now=now,
             )
-            self.timers[key] = PendingTimer(number, row.due_at)
+            self.timers[key] = PendingTimerRecord(number, row.due_at)
         self._add_timers(new.values(), now)
 
     def _add_timers(self, timers: Collection[StoredTimer], now: datetime) -> None:
@@ -468,9 +468,9 @@ class Draft:
         if isinstance(claim, TimerClaim):
             self.timers.pop(claim.key, None)
 
-    def _observe(self, submission: Submission, before: Header, *, skipped: bool, now: datetime) -> None:
+    def _observe(self, submission: Submission, before: InstanceHeader, *, skipped: bool, now: datetime) -> None:
         header = self.header
-        seen = Observation(
+        seen = ObservationRecord(
             tenant=header.tenant,
             instance=header.id,
             definition=header.definition,
@@ -543,6 +543,6 @@ def _size(events: Sequence[StoredEvent]) -> int:
     return size
 
 
-def _word(header: Header) -> str:
+def _word(header: InstanceHeader) -> str:
     """How a decider calls the state of an instance: what it gives as the reason of the status, or else the status itself."""
     return header.reason or header.status

@@ -16,7 +16,7 @@ from standfast.kernel.actor import RequestContext
 from standfast.kernel.facts import Fact, FactKey, Facts, FactsNeeded, PersonFact, person_fact
 from standfast.store.facts import FactLook, Gate
 from standfast.store.port import StaleFactError
-from standfast.store.shapes import Change
+from standfast.store.shapes import InstanceChange
 
 _MOST_AT_ONCE: Final = 16
 """How many facts decisions of one commit get at once. For more they are made anew, so often and no more: one that asks without end fails."""
@@ -245,7 +245,7 @@ class VouchedFacts:
         return self._facts.get(key) if found is None else Fact(found, 0)
 
 
-def gates_of(drafted: Iterable[tuple[Change, Iterable[Gate]]]) -> list[Gate]:
+def gates_of(drafted: Iterable[tuple[InstanceChange, Iterable[Gate]]]) -> list[Gate]:
     """Returns the gates that a commit has to check besides the versions of the instances that it changes itself.
 
     Raises StaleFactError if a decision was based on another version of one of these.

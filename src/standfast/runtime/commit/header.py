@@ -13,16 +13,16 @@ from standfast.kernel.decision import Attribute
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.runtime.commit.submissions import Submission
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 
 MOST_ATTRIBUTES = 50
 """Values that one instance is found by."""
 
 
-def new_header(submission: Submission, identity: InstanceId, program: Program, now: datetime) -> Header:
+def new_header(submission: Submission, identity: InstanceId, program: Program, now: datetime) -> InstanceHeader:
     """The row of an instance to which nothing has happened yet, pinned to a version of its definition."""
     address = submission.address
-    return Header(
+    return InstanceHeader(
         id=identity,
         tenant=address.tenant,
         definition=address.definition,
@@ -42,7 +42,7 @@ def new_header(submission: Submission, identity: InstanceId, program: Program, n
 
 
 def moved_header(
-    old: Header,
+    old: InstanceHeader,
     status: Status,
     *,
     version: int,
@@ -51,9 +51,9 @@ def moved_header(
     deadline_at: datetime | None,
     search: str,
     now: datetime,
-) -> Header:
+) -> InstanceHeader:
     """The row after a decision."""
-    return Header(
+    return InstanceHeader(
         id=old.id,
         tenant=old.tenant,
         definition=old.definition,
@@ -79,14 +79,14 @@ def moved_header(
     )
 
 
-def _paused_at(old: Header, status: Status, now: datetime) -> datetime | None:
+def _paused_at(old: InstanceHeader, status: Status, now: datetime) -> datetime | None:
     """Since when it is paused: what goes on and is paused again in one decision says so itself."""
     if status.word != "paused":
         return None
     return old.paused_at if status.since in {None, old.paused_at} and old.paused_at else status.since or now
 
 
-def are_marked_otherwise(old: Header, new: Header) -> bool:
+def are_marked_otherwise(old: InstanceHeader, new: InstanceHeader) -> bool:
     """Whether two rows of an instance differ in what few changes touch; times and values that are equal and not the same ones count, and cost a writing."""
     return (
         old.paused_at is not new.paused_at

@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 
 from standfast.errors import ConflictError, ReusedIdError, StoppedError
-from standfast.runtime.commit.batch import Batch
+from standfast.runtime.commit.batch import CommandBatch
 from standfast.runtime.commit.cache import CachedInstance
 from standfast.runtime.commit.committer import Committer
 from standfast.runtime.commit.facts import Acting
 from standfast.runtime.commit.queues import CommitQueues
-from standfast.runtime.commit.submissions import Outcome, Submission, digest_of, is_same, reasoned, receipted
-from standfast.store.port import LostRaceError, Parts, Store, Unit, Writer
+from standfast.runtime.commit.submissions import CommandOutcome, Submission, digest_of, is_same, reasoned, receipted
+from standfast.store.port import LostRaceError, Store, StoreParts, Transaction, Writer
 from standfast.store.shapes import Address, Borrower, ReceiptKey
 
 T = TypeVar("T")
@@ -25,15 +25,15 @@ _MOST_IDLE = 4
 """Lines that are kept for the next one."""
 
 
-class Joint:
+class JointCommit:
     """One open transaction. A command that is refused raises, and nothing of the transaction stands."""
 
-    def __init__(self, unit: Unit, committing: Committer, next_cause: Callable[[], str], role: str) -> None:
+    def __init__(self, unit: Transaction, committing: Committer, next_cause: Callable[[], str], role: str) -> None:
         self._unit = unit
         self._committing = committing
         self._next_cause = next_cause
         self._role = role
-        self.batches: list[Batch] = []
+        self.batches: list[CommandBatch] = []
 
     def lend(self, tenant: str) -> AbstractContextManager[object]:
         """The connection, for user code that writes in the same transaction; before any command, so that it locks its own rows first."""
@@ -43,14 +43,14 @@ class Joint:
         """An instance as it is in this transaction, locked until that ends; None if there is none."""
         return self._committing.look_inside(self._unit, address)
 
-    def repeated(self, receipt: ReceiptKey | None, address: Address, said: object) -> Outcome | None:
+    def repeated(self, receipt: ReceiptKey | None, address: Address, said: object) -> CommandOutcome | None:
         """What became of a command that was carried out before with this receipt; ReusedIdError if something else was. None if none was."""
         known = None if receipt is None else self._unit.receipts([receipt]).get(receipt)
         if receipt is None or known is None:
             return None
         if not is_same(known.digest, digest_of(address, said)):
             raise ReusedIdError(receipt.key)
-        return Outcome(known.instance, known.version)
+        return CommandOutcome(known.instance, known.version)
 
     def carry_out(
         self,
@@ -63,7 +63,7 @@ class Joint:
         said: object = None,
         may_create: bool = False,
         definition_version: str = "",
-    ) -> Outcome:
+    ) -> CommandOutcome:
         """Decide and write a command; what became of it. Its refusal is raised. `said` is what its caller said of it, by which a repetition is told."""
         given, why = reasoned(command, comment, by.asked)
         submission = Submission(
@@ -89,7 +89,7 @@ class Joint:
         return outcome
 
 
-def outdate(committer: CommitQueues, batch: Batch) -> None:
+def outdate(committer: CommitQueues, batch: CommandBatch) -> None:
     """Have what was written by a commit that no lane made read again by those who remember it."""
     for draft in batch.written:
         committer.outdate(draft.header.id)
@@ -104,7 +104,7 @@ class Around(Protocol):
         """What commits one command inside an open transaction."""
         ...
 
-    def written_inside(self, batch: Batch) -> None:
+    def written_inside(self, batch: CommandBatch) -> None:
         """Pass on what was written."""
         ...
 
@@ -113,7 +113,7 @@ class Around(Protocol):
         ...
 
 
-class Joints:
+class JointCommits:
     """Makes such transactions, each on a connection that nobody else uses meanwhile, or on that of a caller who has one open."""
 
     def __init__(self, store: Store, around: Around, next_cause: Callable[[], str], role: str) -> None:
@@ -121,9 +121,9 @@ class Joints:
         self._around = around
         self._next_cause = next_cause
         self._role = role
-        self._idle: deque[Parts] = deque()
+        self._idle: deque[StoreParts] = deque()
 
-    def run(self, work: Callable[[Joint], T], connection: object = None) -> T:
+    def run(self, work: Callable[[JointCommit], T], connection: object = None) -> T:
         """Have work done in one transaction. If others undo it, it is done again from the beginning.
 
         With a connection it is the transaction that the caller has open there: what raises leaves that as it was, and nobody hears of
@@ -145,7 +145,7 @@ class Joints:
         return value
 
     @contextmanager
-    def _line(self) -> Iterator[Parts]:
+    def _line(self) -> Iterator[StoreParts]:
         try:
             line = self._idle.pop()
         except IndexError:
@@ -160,17 +160,17 @@ class Joints:
 
     def _done(
         self,
-        begin: Callable[[], AbstractContextManager[Unit]],
+        begin: Callable[[], AbstractContextManager[Transaction]],
         writer: Writer,
-        work: Callable[[Joint], T],
+        work: Callable[[JointCommit], T],
         *,
         role: str,
-    ) -> tuple[Joint, T]:
+    ) -> tuple[JointCommit, T]:
         lost: LostRaceError | None = None
         for _ in range(_ROUNDS):
             try:
                 with begin() as unit:
-                    joint = Joint(unit, self._around.transactor(writer), self._next_cause, role)
+                    joint = JointCommit(unit, self._around.transactor(writer), self._next_cause, role)
                     value = work(joint)
             except LostRaceError as error:
                 lost = error
@@ -179,5 +179,5 @@ class Joints:
         raise ConflictError(f"others were first {_ROUNDS} times in a row ({lost}); try again")
 
 
-def _ignore(_outcome: Outcome | None, _error: BaseException | None) -> None:
+def _ignore(_outcome: CommandOutcome | None, _error: BaseException | None) -> None:
     """The transaction itself is the answer."""

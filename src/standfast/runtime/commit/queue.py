@@ -16,10 +16,10 @@ from datetime import timedelta
 from queue import Empty, SimpleQueue
 
 from standfast.errors import HeldError, StoppedError, StoreUnavailableError
-from standfast.runtime.commit.acceptances import Acceptance, Acceptances
-from standfast.runtime.commit.batch import Batch
+from standfast.runtime.commit.acceptances import InboxSubmission, InboxWriter
+from standfast.runtime.commit.batch import CommandBatch
 from standfast.runtime.commit.committer import Committer
-from standfast.runtime.commit.submissions import Outcome, Submission, accompany, refused
+from standfast.runtime.commit.submissions import CommandOutcome, Submission, accompany, refused
 from standfast.runtime.companions import committed, ended
 from standfast.runtime.mishaps import describe
 from standfast.runtime.replies import Bringing
@@ -46,13 +46,13 @@ class CommitQueue:
     def __init__(
         self,
         committing: Committer,
-        acceptances: Acceptances,
+        acceptances: InboxWriter,
         telemetry: Telemetry,
         *,
         name: str = "committer",
         limit: float = 10.0,
         batch_limit: int,
-        written: Callable[[Batch], None],
+        written: Callable[[CommandBatch], None],
         recovered: Callable[[], None],
     ) -> None:
         self.name = name
@@ -107,7 +107,7 @@ class CommitQueue:
         if not (may_wait and self._is_committed_here(submission)):
             self._put(submission)
 
-    def accept(self, acceptance: Acceptance) -> None:
+    def accept(self, acceptance: InboxSubmission) -> None:
         """Take a message for the inbox; its reply comes when it is accepted or has failed."""
         if self._is_stopped:
             acceptance.reply.set_error(StoppedError("the engine is stopped"))
@@ -344,7 +344,7 @@ class CommitQueue:
         """Whether an outage is waited out: not on a caller's thread, and not when the engine is stopping."""
         return self._thread is not None and not self._is_stopped
 
-    def _commit(self, submissions: list[Submission], finished: list[Claim]) -> Batch:
+    def _commit(self, submissions: list[Submission], finished: list[Claim]) -> CommandBatch:
         begun = time.perf_counter()
         batch = self._committing.commit(submissions, finished)
         if self._telemetry.companions.is_any:
@@ -361,7 +361,7 @@ class CommitQueue:
             )
         return batch
 
-    def _settle(self, batch: Batch) -> None:
+    def _settle(self, batch: CommandBatch) -> None:
         """What was written is written, whatever those do who are told of it."""
         try:
             self._written(batch)
@@ -399,7 +399,7 @@ class CommitQueue:
         self._held.extendleft(reversed([each for each in waiting if each[1].address not in tried]))
         return [each for _, each in waiting if each.address in tried]
 
-    def _tell(self, submission: Submission, outcome: Outcome | None, error: BaseException | None) -> None:
+    def _tell(self, submission: Submission, outcome: CommandOutcome | None, error: BaseException | None) -> None:
         """Its caller's trouble is not that of its neighbours."""
         if error is not None and self._telemetry.is_heard:
             self._telemetry.tell(refused(submission, error))

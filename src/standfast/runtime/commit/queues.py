@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.commit.acceptances import Acceptance
+from standfast.runtime.commit.acceptances import InboxSubmission
 from standfast.runtime.commit.cache import CachedInstance, InstanceCache
 from standfast.runtime.commit.queue import CommitQueue
 from standfast.runtime.commit.submissions import Submission
-from standfast.store.shapes import Address, Claim, Header
+from standfast.store.shapes import Address, Claim, InstanceHeader
 
 
 class Lane:
@@ -38,7 +38,7 @@ class CommitQueues:
         """Take a command; its `settled` is called when it is committed or has failed. See `CommitQueue.submit`."""
         self._lane_of(submission.address).submit(submission, may_wait=may_wait)
 
-    def accept(self, acceptance: Acceptance) -> None:
+    def accept(self, acceptance: InboxSubmission) -> None:
         """Take a message for the inbox. One lane has them all, so that each target keeps the order of its callers."""
         self.lanes[0].committer.accept(acceptance)
 
@@ -50,7 +50,7 @@ class CommitQueues:
         """Whether an instance is known here to have so many events: whoever adds more here will tell."""
         return any(lane.cache.is_at(instance, version) for lane in self.lanes)
 
-    def header(self, instance: InstanceId) -> Header | None:
+    def header(self, instance: InstanceId) -> InstanceHeader | None:
         """The row of an instance as it is known here."""
         return next((found for lane in self.lanes if (found := lane.cache.header(instance)) is not None), None)
 

@@ -10,7 +10,7 @@ _MANY = 10_000
 """Tenants that are remembered; those who are within their share need not be."""
 
 
-class Shares:
+class TenantFairness:
     """How far the tenants of one process are ahead of their shares.
 
     Each effect takes a turn, and a tenant has so many turns in a second. What is asked for beyond that counts as if it had come when its turn is:

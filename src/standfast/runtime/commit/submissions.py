@@ -19,10 +19,10 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.kernel.vocabulary import stored_name, wire_name
 from standfast.runtime.commit.facts import StandsIn, Vouched
-from standfast.runtime.companions import CommandFacts, Companions, Passage
+from standfast.runtime.companions import CommandFacts, CommandInterception, Interceptors
 from standfast.runtime.mishaps import code_of, describe
 from standfast.runtime.telemetry import CommandRefused
-from standfast.store.shapes import Address, Claim, Header, ReceiptKey, within
+from standfast.store.shapes import Address, Claim, InstanceHeader, ReceiptKey, within
 
 RECEIPTED: Final = "+"
 """Parts the mark of a receipt from the rest of a cause."""
@@ -106,7 +106,7 @@ def is_same(one: bytes, other: bytes) -> bool:
     return one[_VERSION_AT:_SAID_AT] != other[_VERSION_AT:_SAID_AT] or one[_SAID_AT:] == other[_SAID_AT:]
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False):
+class CommandOutcome(msgspec.Struct, frozen=True, gc=False):
     """What became of a command."""
 
     instance: InstanceId | None
@@ -119,13 +119,13 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What the view of the submission has made of the instance; None if it has none, or if nothing was decided now."""
 
 
-View = Callable[[Header, Program, object], object]
+View = Callable[[InstanceHeader, Program, object], object]
 """Makes something of an instance as it is right after a command: of its row, its program and its state, which goes on changing.
 
 It is called where the command is decided: it must be quick, and must not fail.
 """
 
-Settled = Callable[[Outcome | None, BaseException | None], None]
+Settled = Callable[[CommandOutcome | None, BaseException | None], None]
 """Called once, with the outcome or with the error."""
 
 
@@ -172,11 +172,11 @@ class Submission(msgspec.Struct, kw_only=True, eq=False):
     """Monotonic time since which another transaction has had its instance whenever it was tried; None if none has."""
     is_uncertain: bool = False
     """Whether a commit of it was sent and no answer came."""
-    passages: Sequence[Passage] = ()
+    passages: Sequence[CommandInterception] = ()
     """Those who go along with it."""
 
 
-def accompany(submission: Submission, companions: Companions) -> None:
+def accompany(submission: Submission, companions: Interceptors) -> None:
     """Have companions go along with a command; what it leads to follows from what they call it."""
     address, request = submission.address, submission.request
     facts = CommandFacts(

@@ -7,25 +7,25 @@ import logging
 from standfast.errors import PayloadError
 from standfast.kernel.program import Programs
 from standfast.runtime.commit.facts import FactSource, NoSource
-from standfast.runtime.commit.shares import Shares
+from standfast.runtime.commit.shares import TenantFairness
 from standfast.runtime.commit.work_rows import Lessee
-from standfast.runtime.companions import Companions
-from standfast.runtime.pauses import Standing
+from standfast.runtime.companions import Interceptors
+from standfast.runtime.pauses import ActivePauses
 from standfast.runtime.settings import Settings
 
 _log = logging.getLogger("standfast")
 
 
-class Surroundings:
+class DraftContext:
     """The same for all drafts of a committer."""
 
     def __init__(
         self,
         programs: Programs,
-        standing: Standing,
-        companions: Companions,
+        standing: ActivePauses,
+        companions: Interceptors,
         *,
-        shares: Shares | None,
+        shares: TenantFairness | None,
         ageing: float,
         snapshot_events: int,
         observe: bool,
@@ -46,21 +46,23 @@ class Surroundings:
         self._warned: set[str] = set()
 
     @classmethod
-    def of(cls, programs: Programs, settings: Settings, standing: Standing, companions: Companions) -> Surroundings:
+    def of(
+        cls, programs: Programs, settings: Settings, standing: ActivePauses, companions: Interceptors
+    ) -> DraftContext:
         """What the settings say."""
         return cls(
             programs,
             standing,
             companions,
-            shares=None if settings.tenant_rate is None else Shares(settings.tenant_rate),
+            shares=None if settings.tenant_rate is None else TenantFairness(settings.tenant_rate),
             ageing=settings.ageing_rate,
             snapshot_events=settings.snapshot_events,
             observe=settings.observe_inputs,
         )
 
-    def without_lessee(self) -> Surroundings:
+    def without_lessee(self) -> DraftContext:
         """The same for commits that hand nothing over, because nobody learns for certain what became of them."""
-        other = Surroundings(
+        other = DraftContext(
             self.programs,
             self.standing,
             self.companions,

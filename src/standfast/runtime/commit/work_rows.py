@@ -18,7 +18,15 @@ from standfast.kernel.vocabulary import Encoded
 from standfast.runtime.handlers import Fail
 from standfast.store.incidents import LongCall
 from standfast.store.ranks import rank_of
-from standfast.store.shapes import Address, DeadLetter, Header, StoredEffect, StoredMessage, StoredRecall, StoredTimer
+from standfast.store.shapes import (
+    Address,
+    DeadLetterRecord,
+    InstanceHeader,
+    StoredEffect,
+    StoredMessage,
+    StoredRecall,
+    StoredTimer,
+)
 
 
 class EffectOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,7 +59,7 @@ class Lessee(Protocol):
 
 
 def effect_row(  # noqa: PLR0913 - all that can be said about a row, by name
-    header: Header,
+    header: InstanceHeader,
     effect: Effect,
     encoded: Encoded,
     *,
@@ -89,7 +97,7 @@ def effect_row(  # noqa: PLR0913 - all that can be said about a row, by name
 
 
 def timer_row(
-    header: Header,
+    header: InstanceHeader,
     timer: Timer,
     encoded: Encoded,
     *,
@@ -115,7 +123,7 @@ def timer_row(
     )
 
 
-def restored_timer(header: Header, letter: DeadLetter, now: datetime) -> StoredTimer:
+def restored_timer(header: InstanceHeader, letter: DeadLetterRecord, now: datetime) -> StoredTimer:
     """A timer that gave up, due now."""
     return StoredTimer(
         instance=header.id,
@@ -132,7 +140,7 @@ def restored_timer(header: Header, letter: DeadLetter, now: datetime) -> StoredT
     )
 
 
-class Rest(NamedTuple):
+class ExtraWork(NamedTuple):
     """What few decisions ask for."""
 
     context: bytes | None
@@ -142,7 +150,9 @@ class Rest(NamedTuple):
     messages: list[StoredMessage]
 
 
-def rest_of(decision: Decision, program: Program, header: Header, *, trace: str, programs: Programs) -> Rest | None:
+def rest_of(
+    decision: Decision, program: Program, header: InstanceHeader, *, trace: str, programs: Programs
+) -> ExtraWork | None:
     """What few decisions ask for, ready to be written; None if this one does not."""
     if not (
         decision.timers
@@ -157,7 +167,7 @@ def rest_of(decision: Decision, program: Program, header: Header, *, trace: str,
     # What follows from a command by itself is the instance's doing, under the same trace and in the same part of the tenant.
     context = context_bytes(trace=trace, partition=header.partition)
     sender = Address(tenant=header.tenant, instance=header.id, partition=header.partition)
-    return Rest(
+    return ExtraWork(
         context=context,
         timers=[program.commands.encode(timer.command) for timer in decision.timers],
         recalls=[recall_row(each, program, header, context) for each in decision.recalls],
@@ -218,7 +228,7 @@ def own_message(address: Address, command: object, program: Program, context: by
     )
 
 
-def recall_row(recall: Recall, program: Program, header: Header, context: bytes | None) -> StoredRecall:
+def recall_row(recall: Recall, program: Program, header: InstanceHeader, context: bytes | None) -> StoredRecall:
     """An effect to be taken back, with what its instance is told then."""
     program.check_own(recall.command, header.key, f"a recall of {program.type!r}")
     address = Address(tenant=header.tenant, definition=header.definition, instance=header.id)

@@ -12,17 +12,17 @@ from functools import partial
 from msgspec.structs import replace
 
 from standfast.kernel.actor import SYSTEM, Actor, RequestContext, following, request_of
-from standfast.runtime.commit.submissions import Outcome, Submission, digest_of, receipt_key, receipted
+from standfast.runtime.commit.submissions import CommandOutcome, Submission, digest_of, receipt_key, receipted
 from standfast.runtime.context import EngineContext
-from standfast.runtime.loop import Chores, Turns
+from standfast.runtime.loop import Chores, IsolatedTasks
 from standfast.runtime.mishaps import UnreadableError, describe
-from standfast.runtime.pauses import Standing
+from standfast.runtime.pauses import ActivePauses
 from standfast.runtime.telemetry import TimerFired
 from standfast.runtime.vocabularies import Vocabularies
 from standfast.runtime.work.failures import FailurePolicy, dead_message, dead_timer, is_passing
-from standfast.runtime.work.gate import Gate
+from standfast.runtime.work.gate import PauseFilter
 from standfast.runtime.work.unreadable import UnreadHistories, is_unreadable, tell_buried
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 from standfast.store.shapes import Address, StoredMessage, StoredTimer
 
 _log = logging.getLogger("standfast.due_work")
@@ -41,10 +41,10 @@ class DueWork:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: StoreParts,
         shared: EngineContext,
         *,
-        standing: Standing,
+        standing: ActivePauses,
         vocabularies: Vocabularies,
         effects_ready: Callable[[], None],
     ) -> None:
@@ -52,7 +52,7 @@ class DueWork:
         self._inbox = parts.inbox()
         self._effects = parts.effects()
         self._shared = shared
-        self._gate = Gate(parts.pauses(), standing, shared)
+        self._gate = PauseFilter(parts.pauses(), standing, shared)
         self._failures = FailurePolicy(shared)
         self.unreadable = UnreadHistories(shared, vocabularies, parts.keeper())
         self._hold = shared.settings.lease
@@ -81,7 +81,7 @@ class DueWork:
         self.chores.run()
         if not self._is_time():
             return self._wait()
-        turns = Turns()
+        turns = IsolatedTasks()
         fired, due_at = turns.take(self.fire, _NOTHING)
         delivered = turns.take(self.deliver, 0)
         _, wake_at = turns.take(self.unpark, _NOTHING)
@@ -159,7 +159,7 @@ class DueWork:
         return len(handlers), next_at
 
     def _fire(self, timer: StoredTimer, then: Callable[[], None]) -> None:
-        def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
+        def settled(_outcome: CommandOutcome | None, error: BaseException | None) -> None:
             if error is not None:
                 self.chores.add(partial(self._timer_failed, timer, error), otherwise=partial(_leave, timer.key))
             then()
@@ -222,7 +222,7 @@ class DueWork:
             return
         message = line.popleft()
 
-        def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
+        def settled(_outcome: CommandOutcome | None, error: BaseException | None) -> None:
             if error is None:
                 self._deliver_next(line)
             else:

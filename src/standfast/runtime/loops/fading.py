@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from standfast.kernel.ids import InstanceId
 from standfast.runtime.context import EngineContext
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 
 _FIRST = timedelta(hours=1)
 """After the start of a process, which has other things to do."""
@@ -21,10 +21,10 @@ _MOST = 500
 """Steps that a round looks at."""
 
 
-class FadingLook:
+class CompressionPass:
     """Looks for them, once in an interval. One thread steps it."""
 
-    def __init__(self, parts: Parts, shared: EngineContext) -> None:
+    def __init__(self, parts: StoreParts, shared: EngineContext) -> None:
         self._keeper = parts.keeper()
         self._shared = shared
         self._last: tuple[InstanceId, int] | None = None

@@ -10,15 +10,15 @@ from functools import partial
 from standfast.kernel.ids import WorkerId
 from standfast.kernel.publications import EVENT_KIND
 from standfast.runtime.context import EngineContext
-from standfast.runtime.loop import Turns
-from standfast.runtime.loops.fading import FadingLook
+from standfast.runtime.loop import IsolatedTasks
+from standfast.runtime.loops.fading import CompressionPass
 from standfast.runtime.loops.incidents import IncidentLook
 from standfast.runtime.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
 from standfast.runtime.loops.resuming import Resuming, Resumption
 from standfast.runtime.vocabularies import Vocabularies
 from standfast.runtime.work.unreadable import Throttle, UnreadWork
 from standfast.store.findings import NeededError, PartError
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 from standfast.store.shapes import Address
 
 _log = logging.getLogger("standfast.housekeeping")
@@ -33,7 +33,7 @@ _KEEP_EVENTS = timedelta(days=1)
 class Housekeeping:
     """Keeps the database tidy. One thread steps it."""
 
-    def __init__(self, parts: Parts, shared: EngineContext, vocabularies: Vocabularies, worker: WorkerId) -> None:
+    def __init__(self, parts: StoreParts, shared: EngineContext, vocabularies: Vocabularies, worker: WorkerId) -> None:
         self._keeper = parts.keeper()
         self._pauses = parts.pauses()
         self._shared = shared
@@ -46,7 +46,7 @@ class Housekeeping:
         self.unread = UnreadWork(parts, shared, vocabularies, worker)
         self.resuming = Resuming(parts, shared)
         self.incidents = IncidentLook(parts, shared)
-        self.fading = FadingLook(parts, shared)
+        self.fading = CompressionPass(parts, shared)
         self.review: Callable[[], None] = lambda: None
         """Looks again whether open questions can be decided; given in by whoever knows how."""
         self.is_outdated: Callable[[], bool] = lambda: False
@@ -61,7 +61,7 @@ class Housekeeping:
         """One round."""
         if self.is_outdated():
             return SHORTEST_PAUSE.total_seconds()
-        now, turns = self._shared.clock.now(), Turns()
+        now, turns = self._shared.clock.now(), IsolatedTasks()
         if self._tidy_at is None or not self._tidy_at - _INTERVAL <= now < self._tidy_at:
             turns.take(lambda: self._keeper.tidy(now), None)
             has_more = turns.take(self._prune_in_turn, 0) > 0 or turns.error is not None
@@ -113,7 +113,7 @@ class Housekeeping:
     def _prune_instances(self) -> int:
         settings, now = self._shared.settings, self._shared.clock.now()
         gone = 0
-        turns = Turns()
+        turns = IsolatedTasks()
         for address in self._keeper.expired(ended_before=now - _KEEP_EVENTS, limit=_MOST, kind=EVENT_KIND):
             gone += turns.take(partial(self._delete, address), otherwise=False)
         if settings.keep_finished is None:

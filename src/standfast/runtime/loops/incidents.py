@@ -16,7 +16,7 @@ from standfast.runtime.settings import Settings
 from standfast.runtime.telemetry import CallHangs, InstanceStuck
 from standfast.runtime.work.unreadable import Throttle
 from standfast.store.incidents import Incident, Incidents, LongCall, RefusedSchedule
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 
 _log = logging.getLogger("standfast.housekeeping")
 
@@ -40,7 +40,7 @@ def hung_calls(incidents: Incidents, settings: Settings, now: datetime) -> list[
 class IncidentLook:
     """Looks for them, once in an interval. One thread steps it; any thread may ask what was found."""
 
-    def __init__(self, parts: Parts, shared: EngineContext) -> None:
+    def __init__(self, parts: StoreParts, shared: EngineContext) -> None:
         self._incidents = parts.incidents()
         self._shared = shared
         self._throttle = Throttle(shared)

@@ -9,12 +9,12 @@ from functools import partial
 from standfast.errors import StandfastError
 from standfast.kernel.actor import following
 from standfast.kernel.ids import effect_key
-from standfast.runtime.commit.submissions import Outcome, Submission
+from standfast.runtime.commit.submissions import CommandOutcome, Submission
 from standfast.runtime.context import EngineContext
-from standfast.runtime.loop import Turns
-from standfast.runtime.telemetry import HandlerMissing
+from standfast.runtime.loop import IsolatedTasks
+from standfast.runtime.telemetry import HandlerMissingObserved
 from standfast.store.findings import Unhandled
-from standfast.store.port import Parts
+from standfast.store.port import StoreParts
 from standfast.store.shapes import Address, StoredEffect, Word
 
 _log = logging.getLogger("standfast.housekeeping")
@@ -29,7 +29,7 @@ _MOST_TOLD = 100
 class MissingHandlers:
     """Looks for handlers that no live worker has. One thread steps it."""
 
-    def __init__(self, parts: Parts, shared: EngineContext) -> None:
+    def __init__(self, parts: StoreParts, shared: EngineContext) -> None:
         self._keeper = parts.keeper()
         self._effects = parts.effects()
         self._workers = parts.workers()
@@ -42,7 +42,7 @@ class MissingHandlers:
         missing = self._keeper.unhandled(waited=settings.missing_handler_cooldown, now=clock.judge())
         oldest = clock.now() - self._window
         self._reported_at = {name: at for name, at in self._reported_at.items() if at > oldest}
-        turns = Turns()
+        turns = IsolatedTasks()
         for each in missing:
             if each.handler not in self._reported_at:
                 self._reported_at[each.handler] = clock.now()
@@ -69,7 +69,7 @@ class MissingHandlers:
     def _report(self, missing: Unhandled) -> None:
         name, count = missing.handler, missing.waiting
         _log.warning("%d effects wait for the handler %r, which no live worker has", count, name)
-        self._shared.telemetry.tell(HandlerMissing(handler=name, waiting=count))
+        self._shared.telemetry.tell(HandlerMissingObserved(handler=name, waiting=count))
         settings, now = self._shared.settings, self._shared.clock.judge()
         told = self._told(name, waited=settings.missing_handler_cooldown)
         # Many processes look; one of them tells the instances.
@@ -101,7 +101,7 @@ class MissingHandlers:
     def _tell(self, effect: StoredEffect, command: object) -> None:
         name = effect_key(effect.instance, effect.number)
 
-        def settled(_outcome: Outcome | None, error: BaseException | None) -> None:
+        def settled(_outcome: CommandOutcome | None, error: BaseException | None) -> None:
             if error is not None:
                 _log.warning("effect %s: its instance could not be told that nobody has its handler: %s", name, error)
 

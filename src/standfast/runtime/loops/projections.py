@@ -18,7 +18,7 @@ from standfast.kernel.vocabulary import name_flaw
 from standfast.runtime.clock import Clock
 from standfast.runtime.context import EngineContext
 from standfast.runtime.health import Watched
-from standfast.runtime.loop import Chores, Turns
+from standfast.runtime.loop import Chores, IsolatedTasks
 from standfast.runtime.mishaps import as_exception, describe
 from standfast.runtime.replies import Reply
 from standfast.store.findings import FedEvent
@@ -328,7 +328,7 @@ class Projecting:
 
     def _feed_all(self) -> int:
         """Feed each a stretch of events, so that one that fails keeps no other from its own; the first failure is raised at the end."""
-        turns = Turns()
+        turns = IsolatedTasks()
         fed = () if self.is_paused else self._projections.values()
         done = sum(turns.take(partial(self._feed_one, each), 0) for each in fed)
         turns.end()

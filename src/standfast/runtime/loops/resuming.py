@@ -15,11 +15,11 @@ from uuid import UUID
 
 from standfast.kernel.actor import RequestContext
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.commit.submissions import Outcome, Settled, Submission
+from standfast.runtime.commit.submissions import CommandOutcome, Settled, Submission
 from standfast.runtime.context import EngineContext
 from standfast.runtime.mishaps import describe
-from standfast.store.port import Parts
-from standfast.store.resuming import LatePause, ResumeRequest
+from standfast.store.port import StoreParts
+from standfast.store.resuming import LatePause, ResumeRequestRecord
 from standfast.store.shapes import Address
 
 _log = logging.getLogger("standfast.housekeeping")
@@ -28,7 +28,7 @@ _MOST = 1000
 _FAR = datetime(9000, 1, 1, tzinfo=UTC)
 
 
-class Told(NamedTuple):
+class ResumeSubmission(NamedTuple):
     """What an instance is told, and on whose behalf."""
 
     command: object
@@ -38,11 +38,11 @@ class Told(NamedTuple):
 class Resumption(NamedTuple):
     """What is said to instances that are to go on."""
 
-    requested: Callable[[ResumeRequest], Told]
+    requested: Callable[[ResumeRequestRecord], ResumeSubmission]
     """Somebody asked for it."""
-    decided: Callable[[], Told]
+    decided: Callable[[], ResumeSubmission]
     """What it waited for is decided."""
-    expired: Callable[[timedelta], Told]
+    expired: Callable[[timedelta], ResumeSubmission]
     """Its pause has lasted as long as it may, which is given."""
     expiring: str
     """The kind of those whose pauses end like that."""
@@ -57,7 +57,7 @@ class _Refusal(NamedTuple):
 class Resuming:
     """Looks for what is to go on, once in an interval. One thread steps it."""
 
-    def __init__(self, parts: Parts, shared: EngineContext) -> None:
+    def __init__(self, parts: StoreParts, shared: EngineContext) -> None:
         self._resumes = parts.resumes()
         self._shared = shared
         self.resumption: Resumption | None = None
@@ -103,7 +103,7 @@ class Resuming:
             self._tell(paused, resumption.expired(longest), _shrug)
         return len(requests) + len(decided) + len(late)
 
-    def _tell(self, paused: LatePause, told: Told, settled: Settled, name: str = "") -> None:
+    def _tell(self, paused: LatePause, told: ResumeSubmission, settled: Settled, name: str = "") -> None:
         shared = self._shared
         shared.submit(
             Submission(
@@ -115,10 +115,10 @@ class Resuming:
             )
         )
 
-    def _noting(self, request: ResumeRequest) -> Settled:
+    def _noting(self, request: ResumeRequestRecord) -> Settled:
         """What became of a request: the commit says that it was carried out, and anything else is written down here."""
 
-        def settled(outcome: Outcome | None, error: BaseException | None) -> None:
+        def settled(outcome: CommandOutcome | None, error: BaseException | None) -> None:
             told = "" if outcome is None else outcome.ignored
             if error is not None or told:
                 self._refusals.append(
@@ -133,7 +133,7 @@ class Resuming:
             self._resumes.refuse(request, instance=instance, error=error)
 
 
-def _shrug(_outcome: Outcome | None, error: BaseException | None) -> None:
+def _shrug(_outcome: CommandOutcome | None, error: BaseException | None) -> None:
     """Another process was faster, or somebody has decided otherwise; whatever it is, the next round looks again."""
     if error is not None:
         _log.debug("an instance that was to go on does not: %s", error)

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 from standfast.kernel.actor import SYSTEM
 from standfast.runtime.context import EngineContext
-from standfast.runtime.pauses import Standing
+from standfast.runtime.pauses import ActivePauses
 from standfast.runtime.work.gate import step_of
 from standfast.store.pauses import Pauses
-from standfast.store.walking import next_walk_at
+from standfast.store.walking import next_propagation_at
 
 _log = logging.getLogger("standfast.pauses")
 
@@ -24,13 +24,13 @@ _CHECK = timedelta(seconds=30)
 _TIME_IS_UP = "its time was up"
 
 
-class Walker:
+class PausePropagator:
     """Goes on with the walk, and ends pauses whose time is up. One thread steps it, the one that watches."""
 
     def __init__(
         self,
         pauses: Pauses,
-        standing: Standing,
+        standing: ActivePauses,
         shared: EngineContext,
         *,
         look: Callable[[], object],
@@ -69,7 +69,7 @@ class Walker:
     def next_at(self) -> datetime | None:
         """When the next walk is due, or the next pause ends by itself; None if that is not known to come."""
         now = self._shared.clock.now()
-        known = [each.until for each in self._standing.pauses] + [next_walk_at(self._standing.known)]
+        known = [each.until for each in self._standing.pauses] + [next_propagation_at(self._standing.known)]
         return min((at for at in known if at is not None and at > now), default=None)
 
     def _end_late(self, now: datetime) -> None:
@@ -83,7 +83,7 @@ class Walker:
 
     def _has_reason(self, now: datetime) -> bool:
         """Whether to ask the database for a stride."""
-        due = next_walk_at(self._standing.known)
+        due = next_propagation_at(self._standing.known)
         if self._is_walking or (due is not None and due <= now):
             return True
         if self._check_at is not None and self._check_at - _CHECK <= now < self._check_at:

@@ -16,7 +16,7 @@ from standfast.kernel.actor import OWN, SYSTEM, RequestContext, request_of
 from standfast.kernel.ids import InstanceId, effect_key
 from standfast.kernel.program import Program
 from standfast.runtime.commit.work_rows import EffectOptions
-from standfast.runtime.companions import Attendance, CallFacts, Companions
+from standfast.runtime.companions import CallFacts, CallInterception, Interceptors
 from standfast.runtime.handlers import EffectContext, Fail, Handler, NoConnectionError, Retry, UncalledError
 from standfast.runtime.mishaps import describe
 from standfast.runtime.telemetry import WorkLost
@@ -108,7 +108,7 @@ class Execution:
         if request is not OWN:
             self.follow_up = RequestContext(actor=SYSTEM, trace=request.trace, partition=request.partition)
         """As what the result of the call is decided: the engine's own doing, under the trace of the call."""
-        self.attendances: Sequence[Attendance] = ()
+        self.attendances: Sequence[CallInterception] = ()
         """Those who go along with the call."""
         self.context = EffectContext(
             instance=effect.instance,
@@ -123,7 +123,7 @@ class Execution:
         )
         self._settled = threading.Lock()
 
-    def begin_attendance(self, companions: Companions) -> None:
+    def begin_attendance(self, companions: Interceptors) -> None:
         """Have companions go along with the call; called on its thread, or in its task."""
         effect, context = self.effect, self.context
         facts = CallFacts(

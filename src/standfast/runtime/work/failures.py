@@ -21,7 +21,7 @@ from standfast.runtime.mishaps import (
     code_of,
     describe,
 )
-from standfast.store.shapes import DeadLetter, StoredEffect, StoredMessage, StoredTimer
+from standfast.store.shapes import DeadLetterRecord, StoredEffect, StoredMessage, StoredTimer
 
 
 class FailurePolicy:
@@ -76,9 +76,9 @@ def calls_of(effect: StoredEffect, error: BaseException) -> int:
     return effect.attempts - isinstance(error, SpentError | RecalledError | UnreadableError)
 
 
-def dead_effect(effect: StoredEffect, error: BaseException, now: datetime) -> DeadLetter:
+def dead_effect(effect: StoredEffect, error: BaseException, now: datetime) -> DeadLetterRecord:
     """The dead letter of an effect."""
-    return DeadLetter(
+    return DeadLetterRecord(
         tenant=effect.tenant,
         source="effect",
         instance=effect.instance,
@@ -107,9 +107,9 @@ def _reason_of(effect: StoredEffect, error: BaseException) -> str:
     return "attempts_spent" if isinstance(error, SpentError) else code_of(error)
 
 
-def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> DeadLetter:
+def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> DeadLetterRecord:
     """The dead letter of a timer."""
-    return DeadLetter(
+    return DeadLetterRecord(
         tenant=timer.tenant,
         source="timer",
         instance=timer.instance,
@@ -129,10 +129,10 @@ def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> De
     )
 
 
-def dead_message(message: StoredMessage, *, error: BaseException, now: datetime) -> DeadLetter:
+def dead_message(message: StoredMessage, *, error: BaseException, now: datetime) -> DeadLetterRecord:
     """The dead letter of a message."""
     where = message.address
-    return DeadLetter(
+    return DeadLetterRecord(
         tenant=where.tenant,
         source="inbox",
         instance=where.instance,

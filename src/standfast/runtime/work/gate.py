@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from standfast.runtime.context import EngineContext, Languages
-from standfast.runtime.pauses import Standing, holds_call, holds_timers
-from standfast.store.pauses import OF_INSTANTS, HeldTimer, Pause, PausedEffect, Pauses, holding
+from standfast.runtime.context import EngineContext, ReadableTypes
+from standfast.runtime.pauses import ActivePauses, holds_call, holds_timers
+from standfast.store.pauses import OF_INSTANTS, HeldTimer, PausedEffect, PauseRecord, Pauses, holding
 from standfast.store.shapes import StoredEffect, StoredTimer
 from standfast.store.walking import frozen_since
 
 
-class Gate:
+class PauseFilter:
     """What claimed work passes before it begins. It belongs to the thread that claims."""
 
-    def __init__(self, pauses: Pauses, standing: Standing, shared: EngineContext) -> None:
+    def __init__(self, pauses: Pauses, standing: ActivePauses, shared: EngineContext) -> None:
         self._pauses = pauses
         self._standing = standing
         self._shared = shared
@@ -46,7 +46,7 @@ class Gate:
             self._pauses.hold_timers(held, at=self._shared.clock.now())
         return [each for each, pauses in zip(timers, about, strict=True) if not pauses]
 
-    def _about(self, work: Sequence[StoredEffect | StoredTimer]) -> list[tuple[Pause, ...]]:
+    def _about(self, work: Sequence[StoredEffect | StoredTimer]) -> list[tuple[PauseRecord, ...]]:
         """For each piece of work the pauses that are about its instance. Versions are asked for only where one matters."""
         pauses = self._standing.pauses
         versions = {}
@@ -60,7 +60,7 @@ class Gate:
         return step_of(self._shared.languages, effect)
 
 
-def step_of(languages: Languages, effect: StoredEffect | PausedEffect) -> str:
+def step_of(languages: ReadableTypes, effect: StoredEffect | PausedEffect) -> str:
     """Which step an effect is of; empty if it is of none, or cannot be read here."""
     try:
         program = languages.speaker(effect.language)

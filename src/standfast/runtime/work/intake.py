@@ -15,20 +15,20 @@ import msgspec
 from standfast.errors import StandfastError
 from standfast.kernel.actor import following, following_bytes
 from standfast.kernel.ids import effect_key
-from standfast.runtime.commit.submissions import Outcome, Submission
+from standfast.runtime.commit.submissions import CommandOutcome, Submission
 from standfast.runtime.commit.work_rows import options_of, own_message
 from standfast.runtime.context import EngineContext
 from standfast.runtime.handlers import Fail
 from standfast.runtime.loop import Chores, pause_after
 from standfast.runtime.mishaps import RecalledError, SpentError, describe, is_stranded, outcome_of
-from standfast.runtime.pauses import Standing
+from standfast.runtime.pauses import ActivePauses
 from standfast.runtime.telemetry import EffectBuried, WorkRetried
 from standfast.runtime.work.failures import FailurePolicy, dead_effect, failure_of, is_passing
-from standfast.runtime.work.gate import Gate
-from standfast.runtime.work.slots import Room
-from standfast.runtime.work.unreadable import Unreadable
+from standfast.runtime.work.gate import PauseFilter
+from standfast.runtime.work.slots import ReservedSlots
+from standfast.runtime.work.unreadable import UnreadableWork
 from standfast.runtime.work.worker import Worker
-from standfast.store.port import LostRaceError, Parts
+from standfast.store.port import LostRaceError, StoreParts
 from standfast.store.shapes import Address, EffectClaim, StoredEffect, Wanted
 
 _log = logging.getLogger("standfast.intake")
@@ -44,16 +44,16 @@ _ROUNDS = 10
 _MOST_LIMITS = 1024
 
 
-class Intake:
+class Claimer:
     """The claiming side of a worker. One thread steps it; failures are reported from any."""
 
     def __init__(
         self,
-        parts: Parts,
+        parts: StoreParts,
         worker: Worker,
         shared: EngineContext,
         *,
-        standing: Standing,
+        standing: ActivePauses,
         parked: Callable[[datetime], None],
         claim_lost: Callable[[], None],
     ) -> None:
@@ -61,9 +61,9 @@ class Intake:
         self._writer = parts.writer()
         self._worker = worker
         self._shared = shared
-        self._gate = Gate(parts.pauses(), standing, shared)
+        self._gate = PauseFilter(parts.pauses(), standing, shared)
         self._failures = FailurePolicy(shared)
-        self._unreadable = Unreadable(shared)
+        self._unreadable = UnreadableWork(shared)
         self._failing: set[EffectClaim] = set()
         self._limits: dict[tuple[str, bytes, int], int] = {}
         self.claiming = threading.Lock()
@@ -179,7 +179,7 @@ class Intake:
         with self._worker.expecting():
             return self._take(room)
 
-    def _take(self, room: Room) -> int:
+    def _take(self, room: ReservedSlots) -> int:
         found: list[StoredEffect] = []
         try:
             found = self.claim(room.wanted, room.limit)
@@ -265,7 +265,7 @@ class Intake:
             self._bury(effect, error, command)
             return
 
-        def settled(_outcome: Outcome | None, refusal: BaseException | None) -> None:
+        def settled(_outcome: CommandOutcome | None, refusal: BaseException | None) -> None:
             if refusal is None:
                 return
             if is_stranded(refusal):

@@ -20,7 +20,7 @@ class _Jam(NamedTuple):
     """When the last of the calls began, by the ticks of the engine's clock."""
 
 
-class Jams:
+class StarvationDetector:
     """Looks for slots that are taken for good. Calls are looked at when somebody asks: nothing is counted while they come and go."""
 
     name = "slots"

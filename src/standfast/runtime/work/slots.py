@@ -10,7 +10,7 @@ from standfast.runtime.handlers import Handler, Handlers
 from standfast.store.shapes import Wanted
 
 
-class Room(NamedTuple):
+class ReservedSlots(NamedTuple):
     """Slots that are reserved while effects for them are looked for."""
 
     wanted: list[Wanted]
@@ -52,7 +52,7 @@ class Slots:
             self._total -= 1
             return busy == handler.concurrency - 1 or self._total == self._limit - 1
 
-    def take_room(self, most: int) -> Room:
+    def take_room(self, most: int) -> ReservedSlots:
         """Take slots for as many effects as could run now, at most this many of each handler.
 
         Every handler is asked for, however little room there is for all together: who is first is a matter of urgency.
@@ -66,11 +66,11 @@ class Slots:
                 if limit > 0:
                     self._busy[each.name] = busy + limit
                     wanted.append(Wanted(each.name, limit))
-            room = Room(wanted, min(free, sum(each.limit for each in wanted)))
+            room = ReservedSlots(wanted, min(free, sum(each.limit for each in wanted)))
             self._total += room.limit
         return room
 
-    def leave_room(self, room: Room, used: Mapping[str, int]) -> None:
+    def leave_room(self, room: ReservedSlots, used: Mapping[str, int]) -> None:
         """Give the slots back that were not used, by handler."""
         with self._lock:
             for each in room.wanted:

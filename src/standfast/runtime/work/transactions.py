@@ -13,18 +13,18 @@ from collections.abc import Callable
 from standfast.errors import ConflictError
 from standfast.kernel.actor import following_bytes
 from standfast.kernel.ids import InstanceId, effect_key
-from standfast.runtime.commit.batch import Batch
+from standfast.runtime.commit.batch import CommandBatch
 from standfast.runtime.commit.cache import CachedInstance
 from standfast.runtime.commit.committer import Committer
-from standfast.runtime.commit.joint import Joint
-from standfast.runtime.commit.submissions import Outcome, Submission, causes, refused
+from standfast.runtime.commit.joint import JointCommit
+from standfast.runtime.commit.submissions import CommandOutcome, Submission, causes, refused
 from standfast.runtime.commit.work_rows import own_message, result_of
 from standfast.runtime.context import EngineContext
 from standfast.runtime.handlers import Fail
 from standfast.runtime.mishaps import is_stranded, outcome_of
 from standfast.runtime.work.call import Execution, call_here
-from standfast.runtime.work.unreadable import Unreadable
-from standfast.store.port import EndedTransactionError, LostRaceError, Parts, Unit, Writer
+from standfast.runtime.work.unreadable import UnreadableWork
+from standfast.store.port import EndedTransactionError, LostRaceError, StoreParts, Transaction, Writer
 from standfast.store.rivals import VoidClaimError
 from standfast.store.shapes import Borrower
 
@@ -58,9 +58,9 @@ class Transactions:
 
     def __init__(
         self,
-        open_line: Callable[[], Parts],
+        open_line: Callable[[], StoreParts],
         committing: Callable[[Writer], Committer],
-        written: Callable[[Batch], None],
+        written: Callable[[CommandBatch], None],
         shared: EngineContext,
         *,
         take: Callable[[InstanceId], CachedInstance | None],
@@ -68,12 +68,12 @@ class Transactions:
         self._open_line = open_line
         self._shared = shared
         self._telemetry = shared.telemetry
-        self._unreadable = Unreadable(shared)
+        self._unreadable = UnreadableWork(shared)
         self._committing = committing
         self._written = written
         self._take = take
         """Gives an instance as it is remembered; it is not given back, because what it remembers is old when the call is committed."""
-        self._idle: deque[Parts] = deque()
+        self._idle: deque[StoreParts] = deque()
         """Lines that no call uses. They do not belong to threads: one whose call was given up goes home when it comes back."""
         self._most_idle = shared.settings.threads
         self._role = shared.settings.handler_role
@@ -112,7 +112,7 @@ class Transactions:
             outcome = outcome_of(refusal.error)
             raise outcome from (refusal.error.__cause__ if outcome is refusal.error else refusal.error)
         joint = execution.joint
-        for each in joint.batches if isinstance(joint, Joint) else ():
+        for each in joint.batches if isinstance(joint, JointCommit) else ():
             self._written(each)
         if batch is not None:
             self._written(batch)
@@ -120,7 +120,7 @@ class Transactions:
                 writer.write([], observations=batch.observations, now=batch.observations[0].at)
         return ""
 
-    def _committed(self, execution: Execution, writer: Writer) -> Batch | None:
+    def _committed(self, execution: Execution, writer: Writer) -> CommandBatch | None:
         """What was committed. A call that others undid, as the victim of a deadlock, is made again, and counts as one."""
         for _ in range(_ROUNDS):
             has_spoken = False
@@ -144,7 +144,7 @@ class Transactions:
                 return batch
         raise ConflictError(f"what the handler wrote was undone {_ROUNDS} times in a row: {lost}") from lost
 
-    def _call(self, execution: Execution, unit: Unit, committing: Committer) -> Batch | None:
+    def _call(self, execution: Execution, unit: Transaction, committing: Committer) -> CommandBatch | None:
         if execution.is_settled:
             raise _TooLateError
         if not execution.handler.joins:
@@ -169,7 +169,7 @@ class Transactions:
             self._unreadable.tell_stranded(execution.effect, error)
         return batch
 
-    def _called(self, execution: Execution, unit: Unit) -> object:
+    def _called(self, execution: Execution, unit: Transaction) -> object:
         """What the handler returns. Its own errors are told from those of the engine, which mean something else."""
         borrower = Borrower(execution.effect.tenant, self._role) if self._role else None
         try:
@@ -182,10 +182,10 @@ class Transactions:
         finally:
             execution.take_back = None
 
-    def _joined(self, execution: Execution, unit: Unit, committing: Committer) -> object:
+    def _joined(self, execution: Execution, unit: Transaction, committing: Committer) -> object:
         """What a handler of the engine's own returns, which has commands of other instances carried out in the same transaction."""
         effect = execution.effect
-        execution.context.connection = Joint(
+        execution.context.connection = JointCommit(
             unit, committing, causes(effect_key(effect.instance, effect.number)), self._role
         )
         try:
@@ -195,7 +195,7 @@ class Transactions:
         except Exception as error:
             raise _FailedError(error) from error
 
-    def _hand_on(self, execution: Execution, submission: Submission, unit: Unit) -> None:
+    def _hand_on(self, execution: Execution, submission: Submission, unit: Transaction) -> None:
         """The answer goes through the inbox, to a process that can record it; what the handler wrote stands with it."""
         unit.consume([execution.claim])
         message = own_message(
@@ -218,7 +218,7 @@ class Transactions:
         )
 
 
-def _called_with(connection: object, execution: Execution, unit: Unit) -> object:
+def _called_with(connection: object, execution: Execution, unit: Transaction) -> object:
     execution.take_back = unit.take_back
     if execution.is_settled:  # Whoever gave the call up may have found nothing to take back.
         raise _TooLateError
@@ -226,5 +226,5 @@ def _called_with(connection: object, execution: Execution, unit: Unit) -> object
     return call_here(execution)
 
 
-def _ignore(_outcome: Outcome | None, _error: BaseException | None) -> None:
+def _ignore(_outcome: CommandOutcome | None, _error: BaseException | None) -> None:
     """The transaction itself is the answer."""

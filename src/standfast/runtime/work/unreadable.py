@@ -23,8 +23,8 @@ from standfast.runtime.telemetry import HistoryUnreadable, WorkBuried, WorkUnrea
 from standfast.runtime.vocabularies import REMEMBERED, Vocabularies
 from standfast.runtime.work.failures import dead_effect, dead_message, dead_timer
 from standfast.store.findings import WaitingWord
-from standfast.store.port import Parts
-from standfast.store.shapes import DeadLetter, StoredEffect, StoredMessage, StoredTimer, Wanted, Word
+from standfast.store.port import StoreParts
+from standfast.store.shapes import DeadLetterRecord, StoredEffect, StoredMessage, StoredTimer, Wanted, Word
 from standfast.store.surveying import Notes
 
 _log = logging.getLogger("standfast")
@@ -77,7 +77,7 @@ class Unread(NamedTuple):
 class UnreadWork:
     """Looks for work whose words this process does not know. One thread steps it."""
 
-    def __init__(self, parts: Parts, shared: EngineContext, vocabularies: Vocabularies, worker: WorkerId) -> None:
+    def __init__(self, parts: StoreParts, shared: EngineContext, vocabularies: Vocabularies, worker: WorkerId) -> None:
         self._keeper = parts.keeper()
         self._inbox, self._timers, self._effects = parts.inbox(), parts.timers(), parts.effects()
         self._shared = shared
@@ -154,7 +154,7 @@ class UnreadWork:
                     letter = dead_effect(effect, error, now)
                     self._told(letter, self._effects.bury(effect.claim, letter))
 
-    def _told(self, letter: DeadLetter, is_buried: bool) -> None:  # noqa: FBT001 - what the store answers
+    def _told(self, letter: DeadLetterRecord, is_buried: bool) -> None:  # noqa: FBT001 - what the store answers
         if is_buried:
             tell_buried(self._shared, letter)
 
@@ -180,7 +180,7 @@ def unread_words(waiting: list[WaitingWord], shared: EngineContext) -> list[Wait
     return [each for each in waiting if each.word not in (effects if each.kind == "effect" else commands)]
 
 
-def tell_buried(shared: EngineContext, letter: DeadLetter) -> None:
+def tell_buried(shared: EngineContext, letter: DeadLetterRecord) -> None:
     """A message, a timer, or work that no code can read gave up."""
     _log.error("%s %s of %r gave up: %s", letter.source, letter.name, letter.definition, letter.error)
     shared.telemetry.tell(
@@ -204,7 +204,7 @@ class _Left(NamedTuple):
     why: str
 
 
-class Unreadable:
+class UnreadableWork:
     """Says now and then what is left to others."""
 
     def __init__(self, shared: EngineContext) -> None:
@@ -232,7 +232,7 @@ class Unreadable:
         self._shared.telemetry.tell(HistoryUnreadable(definition=definition, error=reason))
 
 
-class UnreadHistories(Unreadable):
+class UnreadHistories(UnreadableWork):
     """Knows besides since when timers and messages are left to others, and when no code is known that could read what they are for."""
 
     def __init__(self, shared: EngineContext, vocabularies: Vocabularies, notes: Notes) -> None:

@@ -38,8 +38,8 @@ from standfast.runtime.work.call import (
     too_slow,
 )
 from standfast.runtime.work.event_loop import EventLoop
-from standfast.runtime.work.jams import Jams
-from standfast.runtime.work.slots import Room, Slots
+from standfast.runtime.work.jams import StarvationDetector
+from standfast.runtime.work.slots import ReservedSlots, Slots
 from standfast.store.shapes import EffectClaim, StoredEffect
 
 _log = logging.getLogger("standfast.worker")
@@ -87,7 +87,7 @@ class Worker:
             most, name="handler threads", prefix="standfast-handler", spare=most, limit=self._limit_of_health
         )
         self._loop: EventLoop | None = None
-        self.jams = Jams(
+        self.jams = StarvationDetector(
             self._executions,
             shared.handlers,
             shared.clock.ticks,
@@ -121,11 +121,11 @@ class Worker:
         """Give a slot back that was not used."""
         self._slots.give_back(self._handlers.get(handler))
 
-    def reserve_room(self, most: int) -> Room:
+    def reserve_room(self, most: int) -> ReservedSlots:
         """Take slots for as many effects as could run now, at most this many of each handler."""
-        return self._slots.take_room(most) if self._takes_work() else Room([], 0)
+        return self._slots.take_room(most) if self._takes_work() else ReservedSlots([], 0)
 
-    def leave_room(self, room: Room, used: Mapping[str, int]) -> None:
+    def leave_room(self, room: ReservedSlots, used: Mapping[str, int]) -> None:
         """Give the slots back that were not used, by handler."""
         self._slots.leave_room(room, used)
 

@@ -9,7 +9,7 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from standfast.store.access import StoredKey, StoredRefusal, StoredRequest, StoredSession
-from standfast.store.postgres.connections import Line
+from standfast.store.postgres.connections import ReconnectingConnection
 from standfast.store.postgres.rows import Row
 from standfast.store.statements import read_numbered
 
@@ -45,7 +45,7 @@ _sql = read_numbered(_Sql, __package__, "access.sql")
 class PostgresAccess:
     """The keys of all tenants, and what was refused to them."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def add_key(self, key: StoredKey) -> None:

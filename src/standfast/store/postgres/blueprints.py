@@ -11,7 +11,7 @@ import msgspec
 from psycopg.types.numeric import Int4
 
 from standfast.store.blueprints import BlueprintKind, PublishingRule, StoredBlueprint, Suspension
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.definitions import publish_within
 from standfast.store.postgres.rows import Row
 from standfast.store.shapes import StoredDefinition
@@ -89,7 +89,7 @@ class PostgresBlueprintChange:
 class PostgresBlueprints:
     """The blueprints of all tenants."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     @contextmanager

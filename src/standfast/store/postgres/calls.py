@@ -15,12 +15,12 @@ import msgspec
 import psycopg
 from psycopg.rows import tuple_row
 
-from standfast.store.postgres.commit_parts import Part, message_row
+from standfast.store.postgres.commit_parts import TablePart, message_row
 from standfast.store.postgres.connections import Connection
 from standfast.store.postgres.packing import columns_of, kinds_of, pack_instant, pack_long
-from standfast.store.postgres.pipeline import Call, Statement, send
+from standfast.store.postgres.pipeline import Statement, StatementCall, send
 from standfast.store.postgres.records import STATEMENTS, letter_row
-from standfast.store.shapes import DeadLetter, StoredMessage
+from standfast.store.shapes import DeadLetterRecord, StoredMessage
 from standfast.store.statements import numbered, read_statements
 
 
@@ -76,22 +76,22 @@ def accept_within(
     return int(row[0]) if row else None
 
 
-def bury(connection: Connection, letter: DeadLetter) -> None:
+def bury(connection: Connection, letter: DeadLetterRecord) -> None:
     """Write a dead letter."""
     connection.execute(numbered(_sql.raised_letters), columns_of(_sql.raised_letters, [letter_row(letter)]))
 
 
-def run(connection: Connection, parts: Iterable[Part], base: int, *, floor: int = 0) -> None:
+def run(connection: Connection, parts: Iterable[TablePart], base: int, *, floor: int = 0) -> None:
     """Carry out the parts in one round trip; all of them, or none and LostRaceError."""
     send(connection, calls_of(parts, base, floor=floor))
 
 
-def calls_of(parts: Iterable[Part], base: int, *, floor: int = 0) -> Iterator[Call]:
+def calls_of(parts: Iterable[TablePart], base: int, *, floor: int = 0) -> Iterator[StatementCall]:
     """The parts as they are sent, each packed when its turn comes."""
     return (_call(part, base, floor) for part in parts)
 
 
-def _call(part: Part, base: int, floor: int) -> Call:
+def _call(part: TablePart, base: int, floor: int) -> StatementCall:
     rows = part.rows
     text = STATEMENTS[part.name]
     is_few = len(rows) <= _FEW and part.name not in _ARRAYS
@@ -109,7 +109,7 @@ def _call(part: Part, base: int, floor: int) -> Call:
         arguments.append(pack_instant(part.now))
     if part.must_touch is not None:
         arguments.append(pack_long(part.must_touch))
-    return Call(_statement(part.name, part.must_touch is not None, len(rows) if is_few else 0), arguments)
+    return StatementCall(_statement(part.name, part.must_touch is not None, len(rows) if is_few else 0), arguments)
 
 
 @cache

@@ -10,7 +10,7 @@ from psycopg.types.numeric import Int8
 
 from standfast.kernel.changes import Change
 from standfast.store.changes import ChangeQuery
-from standfast.store.postgres.connections import Line
+from standfast.store.postgres.connections import ReconnectingConnection
 from standfast.store.postgres.rows import Row
 from standfast.store.statements import read_numbered
 
@@ -28,7 +28,7 @@ _LAST = 2**63 - 1
 class PostgresChanges:
     """The changes of all tenants."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def add(self, change: Change) -> None:

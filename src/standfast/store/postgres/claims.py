@@ -10,14 +10,14 @@ import msgspec
 from psycopg.types.numeric import Int4, Int8
 
 from standfast.kernel.ids import WorkerId
-from standfast.store.findings import Due
+from standfast.store.findings import DueWorkRecord
 from standfast.store.postgres import rows
 from standfast.store.postgres.calls import accept, bury
 from standfast.store.postgres.commit_parts import effect_key
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.packing import Integers, Texts, columns_of
 from standfast.store.shapes import (
-    DeadLetter,
+    DeadLetterRecord,
     EffectClaim,
     InboxClaim,
     StoredEffect,
@@ -59,7 +59,7 @@ _sql = read_numbered(_Sql, __package__, "claims.sql")
 class PostgresEffects:
     """Effects that wait for a handler."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def claim(
@@ -93,7 +93,7 @@ class PostgresEffects:
             columns = columns_of(_sql.release_effects, [effect_key(claim) for claim in claims])
             return connection.execute(_sql.release_effects, columns).rowcount
 
-    def bury(self, claim: EffectClaim, letter: DeadLetter, told: StoredMessage | None = None) -> bool:
+    def bury(self, claim: EffectClaim, letter: DeadLetterRecord, told: StoredMessage | None = None) -> bool:
         """Move the effect to the dead letters, and put what its instance is told into the inbox."""
         with self._line.transaction() as connection:
             is_moved = _move(connection, _sql.take_effect, _key(claim), letter)
@@ -119,10 +119,10 @@ class PostgresEffects:
 class PostgresTimers:
     """Commands that wait for their time."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
-    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> Due:
+    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> DueWorkRecord:
         """The timers that are due."""
         columns = _columns(words)
         with self._line.use() as connection:
@@ -133,7 +133,7 @@ class PostgresTimers:
             found = connection.execute(_sql.claim_timers, values, binary=True).fetchall()
             following = connection.execute(_sql.next_timer, [*columns, moment]).fetchone()
         timers = readable(rows.timer, cast("list[rows.Row]", found))
-        return Due(sorted(timers, key=lambda timer: timer.due_at), _instant(following))
+        return DueWorkRecord(sorted(timers, key=lambda timer: timer.due_at), _instant(following))
 
     def retry(self, claim: TimerClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
         """Let the timer fire again later."""
@@ -141,7 +141,7 @@ class PostgresTimers:
             values = [until, Int4(counts), error, *_timer_key(claim)]
             return connection.execute(_sql.retry_timer, values).rowcount == 1
 
-    def bury(self, claim: TimerClaim, letter: DeadLetter) -> bool:
+    def bury(self, claim: TimerClaim, letter: DeadLetterRecord) -> bool:
         """Move the timer to the dead letters."""
         with self._line.transaction() as connection:
             return _move(connection, _sql.take_timer, _timer_key(claim), letter)
@@ -150,7 +150,7 @@ class PostgresTimers:
 class PostgresInbox:
     """Commands that wait for their turn."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> list[StoredMessage]:
@@ -173,7 +173,7 @@ class PostgresInbox:
             values = [until, Int4(counts), error, Int8(claim.id)]
             return connection.execute(_sql.retry_message, values).rowcount == 1
 
-    def bury(self, claim: InboxClaim, letter: DeadLetter) -> bool:
+    def bury(self, claim: InboxClaim, letter: DeadLetterRecord) -> bool:
         """Move the message to the dead letters."""
         with self._line.transaction() as connection:
             return _move(connection, _sql.take_message, [Int8(claim.id)], letter)
@@ -215,7 +215,7 @@ def _columns(words: Sequence[Word]) -> list[object]:
     ]
 
 
-def _move(connection: Connection, take: str, key: Sequence[object], letter: DeadLetter) -> bool:
+def _move(connection: Connection, take: str, key: Sequence[object], letter: DeadLetterRecord) -> bool:
     """One row goes and a dead letter comes, or neither."""
     if connection.execute(take, key).rowcount != 1:
         return False

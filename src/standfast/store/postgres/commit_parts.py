@@ -16,13 +16,13 @@ from standfast.kernel.history import StoredEvent
 from standfast.store.facts import Gate
 from standfast.store.postgres.packing import Row
 from standfast.store.shapes import (
-    Change,
     Claim,
     EffectClaim,
-    Header,
     InboxClaim,
+    InstanceChange,
+    InstanceHeader,
     LetterClaim,
-    Observation,
+    ObservationRecord,
     Receipt,
     Snapshot,
     StoredEffect,
@@ -32,7 +32,7 @@ from standfast.store.shapes import (
 )
 
 
-class Part(msgspec.Struct, frozen=True, gc=False):
+class TablePart(msgspec.Struct, frozen=True, gc=False):
     """One part of a commit."""
 
     name: str
@@ -43,57 +43,57 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     """How many rows it must touch for the commit to stand; None means any number."""
 
 
-def parts_of(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
+def parts_of(changes: Sequence[InstanceChange], now: datetime) -> Iterator[TablePart]:
     """The parts of a commit of these changes, each made when it is asked for."""
     moves = [_move(change) for change in changes if change.expected != 0]
     if moves:  # First, because it locks the instances, which everybody locks first.
-        yield Part("moved", moves, now, must_touch=len(moves))
+        yield TablePart("moved", moves, now, must_touch=len(moves))
     marks = [_mark(change) for change in changes if change.moves_marks]
     if marks:
-        yield Part("marked", marks)
+        yield TablePart("marked", marks)
     births = [_birth(change) for change in changes if change.expected == 0]
     if births:
-        yield Part("born", births, now)
+        yield TablePart("born", births, now)
     yield from consumed_parts([claim for change in changes for claim in change.consumed])
     if any(change.withdrawn or change.cancelled for change in changes):
         yield from _removals(changes)
     for name, new_of, row_of, is_dated in _TABLE:
         rows = [row_of(each) for change in changes for each in new_of(change)]
         if rows:
-            yield Part(name, rows, now if is_dated else None)
+            yield TablePart(name, rows, now if is_dated else None)
     snapshots = [_snapshot(change.header, change.snapshot) for change in changes if change.snapshot is not None]
     if snapshots:
-        yield Part("snapshots", snapshots)
+        yield TablePart("snapshots", snapshots)
     if any(change.recalls or change.held_effects or change.held_timers for change in changes):
         yield from _held_parts(changes, now)
         yield from _recall_parts(changes, now)
 
 
-def consumed_parts(claims: Sequence[Claim]) -> Iterator[Part]:
+def consumed_parts(claims: Sequence[Claim]) -> Iterator[TablePart]:
     """What led to the changes is used up by them; if any of it is gone, they do not stand."""
     for kind, rows in _sorted_claims(claims):
-        yield Part(f"consumed_{kind}", rows, must_touch=len(rows))
+        yield TablePart(f"consumed_{kind}", rows, must_touch=len(rows))
 
 
-def finished_parts(claims: Sequence[Claim]) -> Iterator[Part]:
+def finished_parts(claims: Sequence[Claim]) -> Iterator[TablePart]:
     """Work that ended without a change."""
     for kind, rows in _sorted_claims(claims):
-        yield Part(f"finished_{kind}", rows)
+        yield TablePart(f"finished_{kind}", rows)
 
 
-def receipts_part(receipts: Sequence[Receipt], now: datetime) -> Part:
+def receipts_part(receipts: Sequence[Receipt], now: datetime) -> TablePart:
     """Receipts of commands that changed nothing."""
-    return Part("receipts", [_receipt(each) for each in receipts], now)
+    return TablePart("receipts", [_receipt(each) for each in receipts], now)
 
 
-def gates_part(gates: Sequence[Gate]) -> Part:
+def gates_part(gates: Sequence[Gate]) -> TablePart:
     """Facts that decisions were based on; if one of them has another version by now, nothing stands."""
-    return Part("gates", [(*each,) for each in gates])
+    return TablePart("gates", [(*each,) for each in gates])
 
 
-def observations_part(observations: Sequence[Observation]) -> Part:
+def observations_part(observations: Sequence[ObservationRecord]) -> TablePart:
     """Observed inputs."""
-    return Part("observations", [_observation(each) for each in observations])
+    return TablePart("observations", [_observation(each) for each in observations])
 
 
 def _sorted_claims(claims: Sequence[Claim]) -> Iterator[tuple[str, list[Row]]]:
@@ -114,37 +114,37 @@ def _sorted_claims(claims: Sequence[Claim]) -> Iterator[tuple[str, list[Row]]]:
         yield "letters", letters
 
 
-def _removals(changes: Sequence[Change]) -> Iterator[Part]:
+def _removals(changes: Sequence[InstanceChange]) -> Iterator[TablePart]:
     """What is not wanted any more. It goes before anything new comes, because a timer may take the place of another."""
     withdrawn: list[Row] = [(change.header.id, number) for change in changes for number in change.withdrawn]
     if withdrawn:
-        yield Part("withdrawn", withdrawn)
-        yield Part("withdrawn_letters", withdrawn)
+        yield TablePart("withdrawn", withdrawn)
+        yield TablePart("withdrawn_letters", withdrawn)
     cancelled: list[Row] = [(change.header.id, key) for change in changes for key in change.cancelled]
     if cancelled:  # If one of them is gone, the history would lie.
-        yield Part("cancelled", cancelled, must_touch=len(cancelled))
+        yield TablePart("cancelled", cancelled, must_touch=len(cancelled))
 
 
-def _held_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
+def _held_parts(changes: Sequence[InstanceChange], now: datetime) -> Iterator[TablePart]:
     """What a pause covers is held from the beginning."""
     effects: list[Row] = [(change.header.id, number) for change in changes for number in change.held_effects]
     if effects:
-        yield Part("held_effects", effects, now)
+        yield TablePart("held_effects", effects, now)
     timers: list[Row] = [(change.header.id, *each) for change in changes for each in change.held_timers]
     if timers:
-        yield Part("held_timers", timers, now)
+        yield TablePart("held_timers", timers, now)
 
 
-def _recall_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
+def _recall_parts(changes: Sequence[InstanceChange], now: datetime) -> Iterator[TablePart]:
     """Effects that are taken back, each with the message that says so, and those that are to be stopped otherwise."""
     recalls = [(change.header.id, recall) for change in changes for recall in change.recalls]
     rows: list[Row] = [(identity, each.number, *message_row(each.message)) for identity, each in recalls]
     if rows:
-        yield Part("recalled", rows, now)
-        yield Part("recalled_letters", rows, now)
+        yield TablePart("recalled", rows, now)
+        yield TablePart("recalled_letters", rows, now)
     stops: list[Row] = [(identity, each.number) for identity, each in recalls if each.stop]
     if stops:
-        yield Part("stopped", stops)
+        yield TablePart("stopped", stops)
 
 
 # -- rows
@@ -169,7 +169,7 @@ def message_row(each: StoredMessage) -> Row:
     )  # fmt: skip
 
 
-def _birth(change: Change) -> Row:
+def _birth(change: InstanceChange) -> Row:
     head = change.header
     return (
         head.id, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
@@ -178,7 +178,7 @@ def _birth(change: Change) -> Row:
     )  # fmt: skip
 
 
-def _move(change: Change) -> Row:
+def _move(change: InstanceChange) -> Row:
     head = change.header
     return (
         head.id, head.tenant, change.expected, head.status, head.reason, head.begun, head.version, head.issued, head.commits,
@@ -186,7 +186,7 @@ def _move(change: Change) -> Row:
     )  # fmt: skip
 
 
-def _mark(change: Change) -> Row:
+def _mark(change: InstanceChange) -> Row:
     head = change.header
     return (head.id, head.paused_at, head.deadline_at, head.search or None, head.next_step or None)
 
@@ -216,17 +216,17 @@ def _receipt(each: Receipt) -> Row:
     return (*each.key, each.instance, each.version, each.digest)
 
 
-def _snapshot(head: Header, kept: Snapshot) -> Row:
+def _snapshot(head: InstanceHeader, kept: Snapshot) -> Row:
     return (head.id, head.tenant, kept.version, kept.state_version, kept.data, kept.fingerprint)
 
 
-def _observation(each: Observation) -> Row:
+def _observation(each: ObservationRecord) -> Row:
     return (
         each.tenant, each.instance, each.definition, each.input, each.from_status, each.to_status, each.skipped, each.at,
     )  # fmt: skip
 
 
-_TABLE: tuple[tuple[str, Callable[[Change], Sequence[Any]], Callable[[Any], Row], bool], ...] = (
+_TABLE: tuple[tuple[str, Callable[[InstanceChange], Sequence[Any]], Callable[[Any], Row], bool], ...] = (
     ("events", attrgetter("events"), _event, True),
     ("effects", attrgetter("effects"), _effect, True),
     ("timers", attrgetter("timers"), _timer, False),

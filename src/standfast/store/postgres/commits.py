@@ -11,18 +11,18 @@ from standfast.kernel.ids import WorkerId
 from standfast.store.facts import Gate
 from standfast.store.postgres.calls import accept, run
 from standfast.store.postgres.commit_parts import finished_parts, gates_part, observations_part, parts_of
-from standfast.store.postgres.connections import HeldLine, Line
+from standfast.store.postgres.connections import HeldConnection, ReconnectingConnection
 from standfast.store.postgres.facts import PostgresFacts
 from standfast.store.postgres.loading import disown, load
 from standfast.store.postgres.records import record_parts
 from standfast.store.postgres.units import PostgresUnit, opened
-from standfast.store.shapes import Address, Change, Claim, EffectClaim, Loaded, Observation, StoredMessage
+from standfast.store.shapes import Address, Claim, EffectClaim, InstanceChange, Loaded, ObservationRecord, StoredMessage
 
 
 class PostgresWriter:
     """The committer's side, on a line of its own."""
 
-    def __init__(self, line: Line, base: int) -> None:
+    def __init__(self, line: ReconnectingConnection, base: int) -> None:
         self._line = line
         self._base = base
 
@@ -33,10 +33,10 @@ class PostgresWriter:
 
     def write(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[InstanceChange],
         *,
         finished: Sequence[Claim] = (),
-        observations: Sequence[Observation] = (),
+        observations: Sequence[ObservationRecord] = (),
         gates: Sequence[Gate] = (),
         now: datetime,
     ) -> None:
@@ -63,7 +63,7 @@ class PostgresWriter:
     def looking(self) -> Iterator[PostgresFacts]:
         """Facts as of now."""
         with self._line.use() as connection:
-            yield PostgresFacts(HeldLine(connection, self._line.url))
+            yield PostgresFacts(HeldConnection(connection, self._line.url))
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
         """Put messages into the inbox."""

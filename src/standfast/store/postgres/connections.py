@@ -23,7 +23,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from standfast.errors import ConfigurationError, StoreError, StoreUnavailableError
-from standfast.store.haste import check_haste
+from standfast.store.haste import check_nonblocking
 from standfast.store.port import EndedTransactionError, LostRaceError
 from standfast.store.postgres import packing as columns
 from standfast.store.postgres.faults import is_transient, translate
@@ -91,7 +91,7 @@ _SESSION = {
 read whole tables, and keep to it."""
 
 
-class Line:
+class ReconnectingConnection:
     """One connection, made anew when it broke. Errors leave it in the engine's own words."""
 
     def __init__(self, dsn: str, *, prepare: bool = True, lock_timeout: str = LOCK_TIMEOUT) -> None:
@@ -110,7 +110,7 @@ class Line:
     @contextmanager
     def use(self) -> Iterator[Connection]:
         """The connection, in autocommit mode. A broken one is dropped, and the next use connects again."""
-        check_haste()
+        check_nonblocking()
         self._uses += 1
         was_sent = False
         try:
@@ -206,7 +206,7 @@ def cut(connection: Connection) -> None:
         line.shutdown(socket.SHUT_RDWR)
 
 
-class HeldLine(Line):
+class HeldConnection(ReconnectingConnection):
     """A line on a connection that is in use already: whoever made it hangs up, and translates what goes wrong."""
 
     def __init__(self, connection: Connection, url: str) -> None:
@@ -219,7 +219,7 @@ class HeldLine(Line):
         yield self._held
 
 
-class Loan:
+class PostgresHandlerConnection:
     """A connection in the hands of user code."""
 
     def __init__(self, connection: Connection) -> None:
@@ -298,7 +298,7 @@ def _parsed(dsn: str) -> Mapping[str, str | int | None]:
 
 @contextmanager
 def lent(
-    loan: Loan,
+    loan: PostgresHandlerConnection,
     borrower: Borrower | None = None,
     *,
     enter: Callable[[str, list[str]], None] | None = None,

@@ -16,7 +16,7 @@ from psycopg.types.numeric import Int8
 from standfast.errors import ConfigurationError, PayloadError, StoreUnavailableError
 from standfast.store.copyable import Columns, Row, Value
 from standfast.store.migrating import bring_up, read_migrations
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.schema import PostgresSchema
 from standfast.store.removing import made_by
 from standfast.store.statements import read_numbered
@@ -82,7 +82,7 @@ class _Column(NamedTuple):
 class PostgresCopyable:
     """A database of a server."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self.url = line.url
         self._line = line
 

@@ -12,7 +12,7 @@ import msgspec
 from standfast.store.definitions import ClashError, Publication
 from standfast.store.findings import ArchivedVersion, Archiving, PublishedDefinition
 from standfast.store.postgres import rows
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.shapes import StoredDefinition
 from standfast.store.statements import read_numbered
 
@@ -36,7 +36,7 @@ _sql = read_numbered(_Sql, __package__, "definitions.sql")
 class PostgresDefinitions:
     """The definitions of all tenants."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
         self._turn = threading.Lock()
         """Whoever has it asks the database, and waits for nobody else meanwhile."""

@@ -15,7 +15,7 @@ from standfast.kernel.changes import Change
 from standfast.kernel.people import Absence, Delegation, Grant, Principal
 from standfast.store import people_rows
 from standfast.store.postgres.changes import ADD, values_of
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.packing import Texts
 from standfast.store.postgres.rows import Row
 from standfast.store.statements import read_numbered
@@ -53,7 +53,7 @@ _LAST = 2**63 - 1
 class PostgresPeople:
     """The people of all tenants."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     @contextmanager

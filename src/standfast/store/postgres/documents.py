@@ -33,7 +33,7 @@ _sql = read_statements(_Sql, __package__, "documents.sql")
 _read = reading(DOCUMENTS)
 
 
-class DocumentReads:
+class PostgresDocumentReads:
     """Documents of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str

@@ -9,12 +9,12 @@ import msgspec
 from psycopg.types.numeric import Int4
 
 from standfast.store.editions import Edition
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.rows import Row
 from standfast.store.statements import read_numbered
 
 
-class Statements(msgspec.Struct, frozen=True):
+class PostgresSettingStatements(msgspec.Struct, frozen=True):
     """What is asked of one of the tables."""
 
     hold: str
@@ -24,14 +24,14 @@ class Statements(msgspec.Struct, frozen=True):
     listed: str
 
 
-CHAINS: Final = read_numbered(Statements, __package__, "chains.sql")
-CHARTERS: Final = read_numbered(Statements, __package__, "charters.sql")
+CHAINS: Final = read_numbered(PostgresSettingStatements, __package__, "chains.sql")
+CHARTERS: Final = read_numbered(PostgresSettingStatements, __package__, "charters.sql")
 
 
 class PostgresEditions:
     """What all tenants have published in one of the tables."""
 
-    def __init__(self, line: Line, statements: Statements) -> None:
+    def __init__(self, line: ReconnectingConnection, statements: PostgresSettingStatements) -> None:
         self._line = line
         self._sql = statements
 

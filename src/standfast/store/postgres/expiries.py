@@ -7,8 +7,8 @@ from psycopg.types.numeric import Int8
 
 from standfast.store.expiries import ExpiredQuery
 from standfast.store.postgres import rows
-from standfast.store.postgres.connections import Line
-from standfast.store.shapes import Header
+from standfast.store.postgres.connections import ReconnectingConnection
+from standfast.store.shapes import InstanceHeader
 from standfast.store.statements import read_numbered
 
 
@@ -23,10 +23,10 @@ _sql = read_numbered(_Sql, __package__, "expiries.sql")
 class PostgresExpiries:
     """The deadlines of active processes."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
-    def expired(self, query: ExpiredQuery) -> list[Header]:
+    def expired(self, query: ExpiredQuery) -> list[InstanceHeader]:
         """A page of active processes whose deadline is before an instant."""
         deadline_at, identity = query.after or (None, None)
         values: list[object] = [query.before, deadline_at, identity, Int8(query.limit), query.partition]

@@ -10,10 +10,10 @@ import msgspec
 from standfast.kernel.document_records import DOCUMENTS
 from standfast.store.access import StoredKey, StoredSession
 from standfast.store.editions import Edition
-from standfast.store.facts import FactVersions, FoundDocument
+from standfast.store.facts import DocumentFactRecord, FactVersions
 from standfast.store.postgres import loading
 from standfast.store.postgres.access import PostgresAccess
-from standfast.store.postgres.connections import HeldLine
+from standfast.store.postgres.connections import HeldConnection
 from standfast.store.postgres.directory import PostgresDirectory, PostgresPeople
 from standfast.store.postgres.editions import CHARTERS, PostgresEditions
 from standfast.store.postgres.records import reading
@@ -34,7 +34,7 @@ _read = reading(DOCUMENTS)
 class PostgresFacts:
     """Reads facts."""
 
-    def __init__(self, line: HeldLine) -> None:
+    def __init__(self, line: HeldConnection) -> None:
         self._line = line
 
     def versions(self, tenant: str) -> FactVersions:
@@ -60,14 +60,14 @@ class PostgresFacts:
         """Returns the newest version of a charter."""
         return PostgresEditions(self._line, CHARTERS).get(tenant, name)
 
-    def document(self, tenant: str, partition: str, type_: str, id_: str) -> FoundDocument | None:
+    def document(self, tenant: str, partition: str, type_: str, id_: str) -> DocumentFactRecord | None:
         """Returns a document."""
         with self._line.use() as connection:
             row = connection.execute(_sql.document, [tenant, type_, id_, partition], binary=True).fetchone()
         if row is None:
             return None
         found = cast("Row", row)
-        return FoundDocument(_read(found[:-1]), found[-1])
+        return DocumentFactRecord(_read(found[:-1]), found[-1])
 
     def instance(self, address: Address, *, whole: bool = False) -> Loaded | None:
         """Returns another instance, without a lock."""

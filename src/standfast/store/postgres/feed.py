@@ -11,7 +11,7 @@ from psycopg.types.numeric import Int8
 
 from standfast.store.findings import FedEvent, Headline, ProjectionState
 from standfast.store.postgres import rows
-from standfast.store.postgres.connections import Connection, Line, Loan, lent
+from standfast.store.postgres.connections import Connection, PostgresHandlerConnection, ReconnectingConnection, lent
 from standfast.store.postgres.packing import Texts
 from standfast.store.statements import read_numbered
 
@@ -40,7 +40,7 @@ _PLACES = 20
 class PostgresFeed:
     """The feed that projections read."""
 
-    def __init__(self, line: Line, base: int) -> None:
+    def __init__(self, line: ReconnectingConnection, base: int) -> None:
         self._line = line
         self._base = base
 
@@ -84,7 +84,7 @@ class PostgresFeed:
             connection.execute(_sql.enter, [name])
             events = self._read(connection, _number(connection, _sql.hold, [name]), limit)
             if events:
-                with lent(Loan(connection)) as theirs:
+                with lent(PostgresHandlerConnection(connection)) as theirs:
                     apply(events, theirs)
                 connection.execute(_sql.move, [Int8(events[-1].position), now, name])
             return len(events)
@@ -94,7 +94,7 @@ class PostgresFeed:
         with self._line.transaction() as connection:
             connection.execute(_sql.enter, [name])
             _number(connection, _sql.hold, [name])
-            with lent(Loan(connection)) as theirs:
+            with lent(PostgresHandlerConnection(connection)) as theirs:
                 clear(theirs)
             connection.execute(_sql.move, [Int8(0), now, name])
 

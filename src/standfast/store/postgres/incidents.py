@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int8
 
 from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.store.incidents import AskedName, Deputed, Incident, LongCall, RefusedSchedule, Stretch
-from standfast.store.postgres.connections import Line
+from standfast.store.postgres.connections import ReconnectingConnection
 from standfast.store.postgres.packing import Texts
 from standfast.store.postgres.rows import Row
 from standfast.store.statements import read_numbered
@@ -34,7 +34,7 @@ _sql = read_numbered(_Sql, __package__, "incidents.sql")
 class PostgresIncidents:
     """Finds instances, questions and calls of all tenants."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def look(self, kinds: Sequence[str], *, after: InstanceId | None, still_since: datetime, limit: int) -> Stretch:

@@ -11,16 +11,24 @@ import msgspec
 from psycopg.types.numeric import Int2, Int4, Int8
 
 from standfast.kernel.ids import InstanceId, make_uuid7
-from standfast.store.fading import Faded, packed
-from standfast.store.findings import Backlog, GivenUp, NeededError, PartError, Remains, Unhandled, WaitingWord
+from standfast.store.fading import CompressionResult, packed
+from standfast.store.findings import (
+    BacklogRecord,
+    GivenUpRecord,
+    NeededError,
+    PartError,
+    Remains,
+    Unhandled,
+    WaitingWord,
+)
 from standfast.store.postgres import rows
 from standfast.store.postgres.calls import accept
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.packing import Texts
 from standfast.store.postgres.records import deleting
 from standfast.store.postgres.workers import free_orphans
 from standfast.store.ranks import DEFAULT_AGEING, rank_of
-from standfast.store.shapes import Address, DeadLetter, Maintenance, Receipt, ReceiptKey, Word
+from standfast.store.shapes import Address, DeadLetterRecord, Maintenance, Receipt, ReceiptKey, Word
 from standfast.store.statements import read_numbered
 
 
@@ -65,16 +73,16 @@ _OldStep = tuple[UUID, int, bytes | None, bytes | None, bool]
 class PostgresKeeper:
     """Housekeeping in the database."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
-    def dead_letter(self, letter: int, *, tenant: str) -> DeadLetter | None:
+    def dead_letter(self, letter: int, *, tenant: str) -> DeadLetterRecord | None:
         """One dead letter."""
         with self._line.use() as connection:
             row = connection.execute(_sql.dead_letter, [Int8(letter), tenant], binary=True).fetchone()
         return rows.dead_letter(cast("rows.Row", row)) if row else None
 
-    def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
+    def requeue(self, letter: DeadLetterRecord, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
         """Put a dead effect or message back to work."""
         with self._line.transaction() as connection:
             if letter.source == "effect":
@@ -112,7 +120,7 @@ class PostgresKeeper:
         with self._line.use() as connection:
             return connection.execute(_sql.prune_receipts, [receipts_before, Int8(limit)]).rowcount
 
-    def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> Faded:
+    def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> CompressionResult:
         """Pack what old steps were given and gave; what has changed since it was read is left as it is."""
         instance, number = (UUID(int=0), 0) if after is None else after
         bound = make_uuid7(before, 0)
@@ -126,7 +134,7 @@ class PostgresKeeper:
                 for each in changed:
                     connection.execute(_sql.pack_step, each)
         last = (InstanceId(found[-1][0]), found[-1][1]) if len(found) == limit else None
-        return Faded(len(changed), last)
+        return CompressionResult(len(changed), last)
 
     def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
         """Finished instances that nobody needs any more."""
@@ -178,17 +186,17 @@ class PostgresKeeper:
             (number,) = cast("rows.Row", connection.execute(_sql.next_number, [counter]).fetchone())
         return cast("int", number)
 
-    def backlog(self, now: datetime | None = None) -> list[Backlog]:
+    def backlog(self, now: datetime | None = None) -> list[BacklogRecord]:
         """How much work waits."""
         with self._line.use() as connection:
             found = cast("list[rows.Row]", connection.execute(_sql.backlog, [now]).fetchall())
-        return [Backlog(*row) for row in found]
+        return [BacklogRecord(*row) for row in found]
 
-    def given_up(self) -> list[GivenUp]:
+    def given_up(self) -> list[GivenUpRecord]:
         """How many dead letters there are, by tenant."""
         with self._line.use() as connection:
             found = cast("list[rows.Row]", connection.execute(_sql.given_up).fetchall())
-        return [GivenUp(*row) for row in found]
+        return [GivenUpRecord(*row) for row in found]
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
         """Handlers that work waits for and no live worker has."""
@@ -211,7 +219,7 @@ def make_partitions(connection: Connection, now: datetime) -> None:
     connection.execute(_sql.make_partitions, [now, Int4(_MONTHS_AHEAD)])
 
 
-def _revive(connection: Connection, letter: DeadLetter, now: datetime, ageing: float) -> None:
+def _revive(connection: Connection, letter: DeadLetterRecord, now: datetime, ageing: float) -> None:
     match letter.source:
         case "effect":
             where = [

@@ -14,17 +14,17 @@ from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.store.postgres import rows
 from standfast.store.postgres.commit_parts import effect_key, timer_key
 from standfast.store.postgres.connections import Connection
-from standfast.store.postgres.packing import Column, Integers, Longs, Texts, Uuids, columns_of
-from standfast.store.postgres.pipeline import Call, Statement
+from standfast.store.postgres.packing import Integers, Longs, PackedColumn, Texts, Uuids, columns_of
+from standfast.store.postgres.pipeline import Statement, StatementCall
 from standfast.store.shapes import (
     Address,
-    Change,
     Claim,
     EffectClaim,
     InboxClaim,
+    InstanceChange,
     LetterClaim,
     Loaded,
-    PendingTimer,
+    PendingTimerRecord,
     Receipt,
     ReceiptKey,
     Snapshot,
@@ -78,7 +78,7 @@ def assembled(
             if whole or row[22] is None
             else Snapshot(version=row[22], state_version=row[23], data=row[24], fingerprint=row[25]),
             events=events.get(row[0].int, []),
-            timers={} if row[26] is None else dict(zip(row[26], map(PendingTimer, *row[27:30]), strict=True)),
+            timers={} if row[26] is None else dict(zip(row[26], map(PendingTimerRecord, *row[27:30]), strict=True)),
         )
         by_id[row[1], row[0].int] = by_key[row[1], row[2], row[5], loaded.header.partition] = loaded
     return [_at(each, by_id, by_key) for each in addresses]
@@ -101,7 +101,7 @@ def _headers(connection: Connection, addresses: Sequence[Address]) -> list[rows.
     return cast("list[rows.Row]", found)
 
 
-def _address_columns(addresses: Sequence[Address]) -> list[Column[Any]]:
+def _address_columns(addresses: Sequence[Address]) -> list[PackedColumn[Any]]:
     by_id = [each for each in addresses if each.instance is not None]
     by_key = [each for each in addresses if each.instance is None]
     return [
@@ -129,25 +129,25 @@ def _events(connection: Connection, stretches: Sequence[tuple[UUID, int, int]]) 
     return events
 
 
-def locking(addresses: Sequence[Address], *, waits: bool) -> list[Call]:
+def locking(addresses: Sequence[Address], *, waits: bool) -> list[StatementCall]:
     """What locks the rows of these instances until the transaction ends, and then reads them, as two statements: what was waited for is seen.
 
     Whoever does not wait is told when another one has one of them.
     """
     arguments: list[bytes | None] = [column.array() for column in _address_columns(addresses)]
-    return [Call(_LOCK if waits else _LOCK_NOW, arguments), Call(_HEADERS, arguments)]
+    return [StatementCall(_LOCK if waits else _LOCK_NOW, arguments), StatementCall(_HEADERS, arguments)]
 
 
-def newest(instance: InstanceId | None, version: int) -> Call:
+def newest(instance: InstanceId | None, version: int) -> StatementCall:
     """What reads the position of an instance's event."""
-    return Call(_NEWEST, [Uuids([instance]).array(), Integers([version]).array()])
+    return StatementCall(_NEWEST, [Uuids([instance]).array(), Integers([version]).array()])
 
 
-def holding(claim: Claim) -> Call | None:
+def holding(claim: Claim) -> StatementCall | None:
     """What finds a row if a claim on an effect is good; None for other claims."""
     if not isinstance(claim, EffectClaim):
         return None
-    return Call(_HELD, [column.array() for column in columns_of(_sql.held_effects, [effect_key(claim)])])
+    return StatementCall(_HELD, [column.array() for column in columns_of(_sql.held_effects, [effect_key(claim)])])
 
 
 def disown(connection: Connection, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
@@ -188,7 +188,7 @@ def receipts_of(connection: Connection, keys: Sequence[ReceiptKey]) -> dict[Rece
     return {receipt.key: receipt for receipt in receipts}
 
 
-def newest_position(connection: Connection, changes: Sequence[Change]) -> int:
+def newest_position(connection: Connection, changes: Sequence[InstanceChange]) -> int:
     """The position of the newest event that these instances have."""
     columns = [Uuids([change.header.id for change in changes]), Integers([change.expected for change in changes])]
     row = connection.execute(_sql.newest_position, columns).fetchone()

@@ -34,7 +34,7 @@ _counts = {
 _LAST = UUID(int=2**128 - 1)
 
 
-class MatchReads:
+class PostgresProcessSearch:
     """Processes of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str

@@ -11,7 +11,7 @@ from psycopg.types.numeric import Int4, Int8
 
 from standfast.store.notifications import NewNotification, Reader, Recipient, StoredNotification
 from standfast.store.postgres import rows
-from standfast.store.postgres.connections import Line
+from standfast.store.postgres.connections import ReconnectingConnection
 from standfast.store.statements import read_numbered
 
 
@@ -48,7 +48,7 @@ _COLUMNS = (
 class PostgresNotifications:
     """The lists of all tenants."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def add(self, notification: NewNotification, now: datetime) -> bool:

@@ -35,7 +35,7 @@ _POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class Column(ABC, Generic[T]):
+class PackedColumn(ABC, Generic[T]):
     """The values of one column, row by row."""
 
     __slots__ = ("values",)
@@ -75,7 +75,7 @@ class Column(ABC, Generic[T]):
         return _elements([*map(self.pack, values)])
 
 
-class Uuids(Column[UUID]):
+class Uuids(PackedColumn[UUID]):
     """uuid."""
 
     __slots__ = ()
@@ -98,7 +98,7 @@ class Uuids(Column[UUID]):
         return _joined(16, [value.int.to_bytes(16, "big") for value in values])
 
 
-class Texts(Column[str]):
+class Texts(PackedColumn[str]):
     """text."""
 
     __slots__ = ()
@@ -119,7 +119,7 @@ class Texts(Column[str]):
             raise PayloadError(f"a text cannot be stored: {error}") from error
 
 
-class Blobs(Column[bytes]):
+class Blobs(PackedColumn[bytes]):
     """bytea."""
 
     __slots__ = ()
@@ -134,7 +134,7 @@ class Blobs(Column[bytes]):
         return _elements(values)
 
 
-class Integers(Column[int]):
+class Integers(PackedColumn[int]):
     """int4."""
 
     __slots__ = ()
@@ -150,7 +150,7 @@ class Integers(Column[int]):
         return _joined(4, [_SMALL[value] if 0 <= value < few else _INTEGER.pack(value) for value in values])
 
 
-class Longs(Column[int]):
+class Longs(PackedColumn[int]):
     """int8."""
 
     __slots__ = ()
@@ -162,7 +162,7 @@ class Longs(Column[int]):
         return pack_long(value)
 
 
-class Instants(Column[datetime]):
+class Instants(PackedColumn[datetime]):
     """timestamptz."""
 
     __slots__ = ()
@@ -174,7 +174,7 @@ class Instants(Column[datetime]):
         return pack_instant(value)
 
 
-class Booleans(Column[bool]):
+class Booleans(PackedColumn[bool]):
     """bool."""
 
     __slots__ = ()
@@ -214,7 +214,7 @@ def _elements(packed: Sequence[bytes]) -> bytes:
     )
 
 
-Kind = type[Column[Any]]
+Kind = type[PackedColumn[Any]]
 Row = tuple[object, ...]
 
 _KINDS: dict[str, Kind] = {
@@ -235,7 +235,7 @@ def kinds_of(statement: str) -> tuple[Kind, ...]:
     return tuple(_KINDS[name] for name in _ARRAY.findall(statement))
 
 
-def columns_of(statement: str, rows: Sequence[Row]) -> list[Column[Any]]:
+def columns_of(statement: str, rows: Sequence[Row]) -> list[PackedColumn[Any]]:
     """The rows as the columns that a statement takes."""
     kinds = kinds_of(statement)
     columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
@@ -245,7 +245,7 @@ def columns_of(statement: str, rows: Sequence[Row]) -> list[Column[Any]]:
 class _ArrayDumper(Dumper):
     format = Format.BINARY
 
-    def dump(self, obj: Column[object]) -> bytes:
+    def dump(self, obj: PackedColumn[object]) -> bytes:
         return obj.array()
 
 

@@ -14,20 +14,20 @@ from standfast.kernel.ids import InstanceId
 from standfast.store.pauses import (
     HeldCount,
     HeldTimer,
-    Pause,
     PausedEffect,
     PausedTimer,
+    PauseRecord,
     StepOf,
     Stride,
     pause_of,
 )
 from standfast.store.postgres.commit_parts import effect_key, timer_key
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.packing import Uuids, columns_of
 from standfast.store.postgres.rows import Row
 from standfast.store.shapes import EffectClaim
 from standfast.store.statements import read_numbered
-from standfast.store.walking import ChangedEffect, ChangedTimer, stride
+from standfast.store.walking import ChangedEffect, ChangedTimer, propagate_batch
 
 
 class _Sql(msgspec.Struct, frozen=True):
@@ -60,10 +60,10 @@ _sql = read_numbered(_Sql, __package__, "pauses.sql")
 class PostgresPauses:
     """Pauses and what they hold."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
-    def begin(self, pause: Pause) -> Pause:
+    def begin(self, pause: PauseRecord) -> PauseRecord:
         """Have a pause stand, unless one of the very same scope does."""
         with self._line.transaction() as connection:
             said = [pause.clock, pause.reason, pause.paused_by, pause.paused_at, pause.until]
@@ -78,18 +78,18 @@ class PostgresPauses:
         with self._line.use() as connection:
             return connection.execute(_sql.end, [at, by, why, Int8(number)]).rowcount == 1
 
-    def standing(self) -> list[Pause]:
+    def standing(self) -> list[PauseRecord]:
         """Those that stand, and those that have ended and are not settled."""
         with self._line.use() as connection:
             return _standing(connection)
 
-    def get(self, number: int) -> Pause | None:
+    def get(self, number: int) -> PauseRecord | None:
         """One pause."""
         with self._line.use() as connection:
             row = connection.execute(_sql.get, [Int8(number)]).fetchone()
         return None if row is None else pause_of(row)
 
-    def listed(self, tenant: str, *, before: int | None, limit: int) -> list[Pause]:
+    def listed(self, tenant: str, *, before: int | None, limit: int) -> list[PauseRecord]:
         """All pauses that concern a tenant, newest first."""
         with self._line.use() as connection:
             values = [tenant, None if before is None else Int8(before), Int8(limit)]
@@ -110,7 +110,7 @@ class PostgresPauses:
         with self._line.transaction() as connection:
             if not cast("Row", connection.execute(_sql.lock_walk).fetchone())[0]:
                 return Stride(0, 0, is_over=True)
-            return stride(_Ground(connection), step_of, now=now, limit=limit)
+            return propagate_batch(_Ground(connection), step_of, now=now, limit=limit)
 
     def is_astray(self) -> bool:
         """Whether something is held although there is no pause to walk for."""
@@ -154,10 +154,10 @@ class _Ground:
     def write_walk(self, walk: str) -> None:
         self._connection.execute(_sql.write_walk, [walk])
 
-    def standing(self) -> list[Pause]:
+    def standing(self) -> list[PauseRecord]:
         return _standing(self._connection)
 
-    def walked(self, pause: Pause, walks: int) -> None:
+    def walked(self, pause: PauseRecord, walks: int) -> None:
         self._connection.execute(_sql.walked, [Int2(walks), Int8(pause.id), pause.ended_at])
 
     def is_astray(self) -> bool:
@@ -178,7 +178,7 @@ class _Ground:
         self._connection.execute(_sql.change_timers, columns_of(_sql.change_timers, changed))
 
 
-def _standing(connection: Connection) -> list[Pause]:
+def _standing(connection: Connection) -> list[PauseRecord]:
     return [pause_of(row) for row in connection.execute(_sql.standing).fetchall()]
 
 

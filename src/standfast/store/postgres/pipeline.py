@@ -33,7 +33,7 @@ class Statement:
         self.formats = [pq.Format.BINARY] * len(set(_PLACEHOLDER.findall(text)))
 
 
-class Call(NamedTuple):
+class StatementCall(NamedTuple):
     """A statement with its arguments in binary form."""
 
     statement: Statement
@@ -47,7 +47,7 @@ _readers: WeakKeyDictionary[Connection, Reading] = WeakKeyDictionary()
 """What reads the answers of connections; it remembers how types are read, so it is made once for each."""
 
 
-def ask(connection: Connection, calls: Iterable[Call]) -> list[pq.abc.PGresult]:
+def ask(connection: Connection, calls: Iterable[StatementCall]) -> list[pq.abc.PGresult]:
     """Carry out statements that leave together; what the database said to each, to be read by `rows_of`."""
     said: list[pq.abc.PGresult] = []
     send(connection, calls, said, at_once=False)
@@ -64,7 +64,11 @@ def rows_of(connection: Connection, result: pq.abc.PGresult) -> list[tuple[Any, 
 
 
 def send(
-    connection: Connection, calls: Iterable[Call], said: list[pq.abc.PGresult] | None = None, *, at_once: bool = True
+    connection: Connection,
+    calls: Iterable[StatementCall],
+    said: list[pq.abc.PGresult] | None = None,
+    *,
+    at_once: bool = True,
 ) -> None:
     """Carry out statements; the error of the first one that fails, and then none of them was carried out.
 
@@ -109,7 +113,7 @@ class _Sending:
         self._sent: list[Statement | None] = []
         """What results will come for: statements to be prepared, and None for those to be carried out."""
 
-    def send(self, call: Call) -> None:
+    def send(self, call: StatementCall) -> None:
         """Send a statement, and first its text if the server does not know it yet."""
         statement, arguments = call
         if self._known is None:

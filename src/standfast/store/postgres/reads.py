@@ -21,32 +21,32 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredPublication
 from standfast.kernel.records import DeadLetterSource
 from standfast.kernel.rows import Record, RowKind
-from standfast.store.findings import StepName, Transition
-from standfast.store.haste import check_haste
+from standfast.store.findings import StepName, TransitionRecord
+from standfast.store.haste import check_nonblocking
 from standfast.store.paging import LAST_ID, id_range, in_order, page_of
 from standfast.store.postgres import rows
 from standfast.store.postgres.connections import Connection
-from standfast.store.postgres.documents import DocumentReads
+from standfast.store.postgres.documents import PostgresDocumentReads
 from standfast.store.postgres.faults import translated
 from standfast.store.postgres.loading import load
-from standfast.store.postgres.matches import MatchReads
+from standfast.store.postgres.matches import PostgresProcessSearch
 from standfast.store.postgres.packing import Integers, Texts, Uuids
-from standfast.store.postgres.pipeline import Call, Statement, ask, rows_of
+from standfast.store.postgres.pipeline import Statement, StatementCall, ask, rows_of
 from standfast.store.postgres.prepared import drop_prepared
 from standfast.store.postgres.records import S, selecting, selecting_page
 from standfast.store.postgres.records import reading as reading_rows
 from standfast.store.postgres.resuming import PostgresPausedInstances
 from standfast.store.postgres.rows import Row
-from standfast.store.postgres.surveying import SurveyReads
-from standfast.store.postgres.tasks import TaskReads
+from standfast.store.postgres.surveying import PostgresBulkReads
+from standfast.store.postgres.tasks import PostgresTaskReads
 from standfast.store.publications import Subscriber
 from standfast.store.shapes import (
     Address,
-    DeadLetter,
-    Header,
+    DeadLetterRecord,
+    InstanceHeader,
     InstanceQuery,
     Loaded,
-    Observation,
+    ObservationRecord,
     StoredEffect,
     StoredMessage,
     StoredTimer,
@@ -87,7 +87,7 @@ _sql = read_numbered(_Sql, __package__, "reads.sql")
 
 _READ_ONLY = "begin isolation level repeatable read read only"
 _AS_TENANT = f"{_READ_ONLY}; {_sql.as_tenant}".encode()
-_BEGIN, _COMMIT = Call(Statement(_READ_ONLY), []), Call(Statement("commit"), [])
+_BEGIN, _COMMIT = StatementCall(Statement(_READ_ONLY), []), StatementCall(Statement("commit"), [])
 _TENANT = Statement(_sql.as_tenant.replace("%s", "$1::text"))
 _HEADERS = Statement(_sql.headers)
 
@@ -105,7 +105,7 @@ def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
 
 @contextmanager
 def _taken(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
-    check_haste()
+    check_nonblocking()
     try:
         with translated(url), pool.connection() as connection:
             try:
@@ -117,7 +117,9 @@ def _taken(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
 
 
-class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentReads, SurveyReads):
+class PostgresReader(
+    PostgresPausedInstances, PostgresTaskReads, PostgresProcessSearch, PostgresDocumentReads, PostgresBulkReads
+):
     """Questions about the instances of one tenant, of one partition of it if one is named."""
 
     def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str, partition: str = "") -> None:
@@ -132,7 +134,7 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         with self._as_tenant() as connection:
             return load(connection, [where], whole=whole)[0]
 
-    def instances(self, query: InstanceQuery) -> list[Header]:
+    def instances(self, query: InstanceQuery) -> list[InstanceHeader]:
         """A page of instances, in the order that is asked for."""
         which = [self._tenant, query.definition, Texts(query.statuses), Texts(query.kinds), query.definition_version]
         span = [*id_range(query), query.created_after, query.created_before, Int8(query.limit)]
@@ -170,12 +172,12 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         values = [instance, self._tenant, self._partition, Int8(after), Int8(_NO_LIMIT if limit is None else limit)]
         return [*map(reading_rows(kind), self._all(selecting_page(kind), values))]
 
-    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
+    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[InstanceHeader | None, list[S]]:
         """The row of an instance, and its rows of a kind, in one round trip."""
         tenant, partition = self._tenant.encode(), self._partition.encode()
         found, theirs = self._at_once(
-            Call(_HEADERS, [tenant, Uuids([instance]).array(), partition]),
-            Call(_selecting(kind), [Uuids.pack(instance), tenant, partition]),
+            StatementCall(_HEADERS, [tenant, Uuids([instance]).array(), partition]),
+            StatementCall(_selecting(kind), [Uuids.pack(instance), tenant, partition]),
         )
         return (rows.header(found[0]) if found else None), [*map(reading_rows(kind), theirs)]
 
@@ -202,7 +204,7 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         values = [self._tenant, event, now, *(after or _FIRST_EVENT), Int8(limit), self._partition]
         return [*map(reading_rows(PUBLICATIONS), self._all(_sql.publications, values))]
 
-    def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
+    def headers(self, instances: Sequence[InstanceId]) -> list[InstanceHeader]:
         """The rows of these instances, of those that exist."""
         return [rows.header(row) for row in self._all(_sql.headers, [self._tenant, Uuids(instances), self._partition])]
 
@@ -211,7 +213,9 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         values = [self._tenant, instance, Int8(limit), self._partition]
         return [rows.message(row) for row in self._all(_sql.messages, values)]
 
-    def stuck(self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100) -> list[Header]:
+    def stuck(
+        self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100
+    ) -> list[InstanceHeader]:
         """Running instances that nothing can ever wake."""
         values = [self._tenant, Texts(kinds), before or LAST_ID, Int8(limit), self._partition]
         return [rows.header(row) for row in self._all(_sql.stuck, values)]
@@ -235,7 +239,7 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         key: str = "",
         after: int = 0,
         limit: int = 100,
-    ) -> list[DeadLetter]:
+    ) -> list[DeadLetterRecord]:
         """What gave up, oldest first."""
         values = [self._tenant, Int8(after), definition, source, key, Int8(limit)]
         if instance is None:
@@ -257,20 +261,20 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         count: int = found[0][0]
         return count
 
-    def dead_letter(self, letter: int) -> DeadLetter | None:
+    def dead_letter(self, letter: int) -> DeadLetterRecord | None:
         """One dead letter."""
         found = self._all(_sql.dead_letter, [Int8(letter), self._tenant, self._partition])
         return rows.dead_letter(found[0]) if found else None
 
-    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
+    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[ObservationRecord]:
         """The observed inputs, in order."""
         values = [self._tenant, definition, instance, self._partition]
         return [rows.observation(row) for row in self._all(_sql.observations, values)]
 
-    def transitions(self, definition: str) -> list[Transition]:
+    def transitions(self, definition: str) -> list[TransitionRecord]:
         """The observed moves, counted."""
         values = [self._tenant, definition, self._partition]
-        return [Transition(*row) for row in self._all(_sql.transitions, values)]
+        return [TransitionRecord(*row) for row in self._all(_sql.transitions, values)]
 
     @contextmanager
     def look(self) -> Iterator[PostgresReader]:
@@ -278,7 +282,7 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         with self._as_tenant() as connection:
             yield _Look(connection, self)
 
-    def _by_status(self, query: InstanceQuery, values: list[object], narrow: list[object]) -> list[Header]:
+    def _by_status(self, query: InstanceQuery, values: list[object], narrow: list[object]) -> list[InstanceHeader]:
         """Along an index; to those that have begun come those that have not and are in hand."""
         listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
         if self._partition or query.partition:
@@ -296,9 +300,9 @@ class PostgresReader(PostgresPausedInstances, TaskReads, MatchReads, DocumentRea
         with self._as_tenant() as connection:
             return cast("list[Row]", connection.execute(statement, values, binary=True).fetchall())
 
-    def _at_once(self, *calls: Call) -> Sequence[list[Row]]:
+    def _at_once(self, *calls: StatementCall) -> Sequence[list[Row]]:
         """The answers to questions that are known from the beginning: in a transaction of their own, and in one round trip."""
-        begin = [_BEGIN, Call(_TENANT, [self._tenant.encode()])]
+        begin = [_BEGIN, StatementCall(_TENANT, [self._tenant.encode()])]
         with _taken(self._pool, self._url) as connection:
             try:
                 said = ask(connection, [*begin, *calls, _COMMIT])
@@ -332,7 +336,7 @@ class _Look(PostgresReader):
         super().__init__(of._pool, of._tenant, of._url, of._partition)  # noqa: SLF001 - one of its own class
         self._connection = connection
 
-    def _at_once(self, *calls: Call) -> Sequence[list[Row]]:
+    def _at_once(self, *calls: StatementCall) -> Sequence[list[Row]]:
         said = ask(self._connection, calls)
         return [cast("list[Row]", rows_of(self._connection, each)) for each in said]
 

@@ -15,12 +15,12 @@ from uuid import UUID
 
 from standfast.kernel.rows import Act, Record, RowKind, columns_of, kinds, writing_of
 from standfast.store.fading import unpacked
-from standfast.store.postgres.commit_parts import Part
+from standfast.store.postgres.commit_parts import TablePart
 from standfast.store.postgres.packing import Row
-from standfast.store.shapes import Change, DeadLetter, Header
+from standfast.store.shapes import DeadLetterRecord, InstanceChange, InstanceHeader
 
 S = TypeVar("S", bound=Record)
-Told = tuple[Header, Record]
+Told = tuple[InstanceHeader, Record]
 
 STATEMENTS: dict[str, str] = {}
 """The parts of commits that were made from declarations, by name, with `?` as in the files."""
@@ -54,7 +54,7 @@ class _Ways(dict[type[Record], _Way]):
         return way
 
 
-def record_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
+def record_parts(changes: Sequence[InstanceChange], now: datetime) -> Iterator[TablePart]:
     """The parts that write the records of these changes, each made when it is asked for."""
     told: defaultdict[type[Record], list[Told]] = defaultdict(list)
     for change in changes:
@@ -62,10 +62,10 @@ def record_parts(changes: Sequence[Change], now: datetime) -> Iterator[Part]:
             told[type(record)].append((change.header, record))
     for cls in sorted(told, key=_ways.__getitem__) if len(told) > 1 else told:
         _, part, is_dated, rows = _ways[cls]
-        yield Part(part, rows(told[cls]), now if is_dated else None)
+        yield TablePart(part, rows(told[cls]), now if is_dated else None)
 
 
-def letter_row(each: DeadLetter) -> Row:
+def letter_row(each: DeadLetterRecord) -> Row:
     """A new dead letter."""
     return (
         each.tenant, each.source, each.instance, each.definition, each.key, each.number, each.name, each.language, each.type,

@@ -9,9 +9,9 @@ import psycopg
 from psycopg import sql
 
 from standfast.errors import StoreUnavailableError
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.rows import Row
-from standfast.store.removing import Made, Removal, RemovalRefusal, Standing, check_idle, refusal
+from standfast.store.removing import Made, Removal, RemovalPreview, RemovalRefusal, check_idle, refusal
 from standfast.store.statements import read_numbered
 
 _SCHEMA = "standfast"
@@ -32,7 +32,7 @@ _sql = read_numbered(_Sql, __package__, "removing.sql")
 class PostgresRemoval:
     """A database that Standfast may have made tables in."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self.url = line.url
         self._line = line
 
@@ -45,7 +45,7 @@ class PostgresRemoval:
             if not _row(connection, _sql.try_lock)[0]:
                 raise StoreUnavailableError(f"{self.url}: another process is migrating; look what it does")
             connection.execute(_sql.hold)
-            standing = Standing(*_row(connection, _sql.standing, *_row(connection, _sql.clock)))
+            standing = RemovalPreview(*_row(connection, _sql.standing, *_row(connection, _sql.clock)))
             check_idle(self.url, standing, with_unfinished=with_unfinished, with_workers=with_workers)
             try:
                 _drop(connection, made)

@@ -11,10 +11,10 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.postgres.connections import Line
+from standfast.store.postgres.connections import ReconnectingConnection
 from standfast.store.postgres.packing import Texts
 from standfast.store.postgres.rows import Row
-from standfast.store.resuming import LatePause, PausedQuery, ResumeRequest
+from standfast.store.resuming import LatePause, PausedQuery, ResumeRequestRecord
 from standfast.store.statements import read_numbered
 
 
@@ -36,10 +36,10 @@ _sql = read_numbered(_Sql, __package__, "resuming.sql")
 class PostgresResumes:
     """Requests of all tenants."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
-    def record(self, request: ResumeRequest) -> bool:
+    def record(self, request: ResumeRequestRecord) -> bool:
         """Write a request down."""
         values = [
             request.id, request.instance, request.tenant, request.triggered_by, request.triggered_by_id, request.trigger_data,
@@ -56,7 +56,7 @@ class PostgresResumes:
         with self._line.use() as connection:
             connection.execute(_sql.refuse, [error, instance, request])
 
-    def open(self, *, limit: int) -> list[ResumeRequest]:
+    def open(self, *, limit: int) -> list[ResumeRequestRecord]:
         """Requests that were not carried out."""
         return [_request(row) for row in self._all(_sql.open_requests, [Int8(limit)])]
 
@@ -95,7 +95,7 @@ class PostgresPausedInstances:
             found = self._all(_sql.paused, values)
         return [InstanceId(cast("UUID", row[0])) for row in found]
 
-    def resume_requests(self, instance: InstanceId) -> list[ResumeRequest]:
+    def resume_requests(self, instance: InstanceId) -> list[ResumeRequestRecord]:
         """All requests to let an instance go on, in order."""
         return [_request(row) for row in self._all(_sql.resume_requests, [instance, self._tenant, self._partition])]
 
@@ -103,7 +103,7 @@ class PostgresPausedInstances:
         raise NotImplementedError
 
 
-def _request(row: Row) -> ResumeRequest:
+def _request(row: Row) -> ResumeRequestRecord:
     (
         identity,
         instance,
@@ -121,7 +121,7 @@ def _request(row: Row) -> ResumeRequest:
         context,
         about,
     ) = row
-    return ResumeRequest(
+    return ResumeRequestRecord(
         id=identity,
         instance=InstanceId(instance),
         tenant=tenant,

@@ -14,7 +14,7 @@ from standfast.store.postgres.connections import Connection
 from standfast.store.postgres.records import emptying
 from standfast.store.postgres.rows import Row
 from standfast.store.rewriting import Rewritten
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 from standfast.store.statements import read_numbered
 
 
@@ -30,7 +30,7 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_numbered(_Sql, __package__, "rewriting.sql")
 
 
-def empty(connection: Connection, header: Header, kinds: Sequence[RowKind[Record]]) -> None:
+def empty(connection: Connection, header: InstanceHeader, kinds: Sequence[RowKind[Record]]) -> None:
     """Empty the rows of an instance, of these kinds, and its snapshot; until the transaction ends the guards let it."""
     connection.execute(_sql.allow, [str(header.id)])
     for kind in kinds:

@@ -9,9 +9,9 @@ from standfast.kernel.history import StoredEvent
 from standfast.store.findings import FedEvent
 from standfast.store.shapes import (
     Address,
-    DeadLetter,
-    Header,
-    Observation,
+    DeadLetterRecord,
+    InstanceHeader,
+    ObservationRecord,
     StoredDefinition,
     StoredEffect,
     StoredMessage,
@@ -21,9 +21,9 @@ from standfast.store.shapes import (
 Row = Sequence[Any]
 
 
-def header(row: Row) -> Header:
+def header(row: Row) -> InstanceHeader:
     """A row of `instances`."""
-    return Header(
+    return InstanceHeader(
         id=row[0],
         tenant=row[1],
         definition=row[2],
@@ -142,9 +142,9 @@ def message(row: Row) -> StoredMessage:
     )
 
 
-def dead_letter(row: Row) -> DeadLetter:
+def dead_letter(row: Row) -> DeadLetterRecord:
     """A row of `dead_letters`."""
-    return DeadLetter(
+    return DeadLetterRecord(
         id=row[0],
         tenant=row[1],
         source=row[2],
@@ -179,6 +179,6 @@ def definition(row: Row) -> StoredDefinition:
     return StoredDefinition(**dict(zip(StoredDefinition.__struct_fields__, row, strict=True)))
 
 
-def observation(row: Row) -> Observation:
+def observation(row: Row) -> ObservationRecord:
     """A row of `observations`."""
-    return Observation(**dict(zip(Observation.__struct_fields__, row, strict=True)))
+    return ObservationRecord(**dict(zip(ObservationRecord.__struct_fields__, row, strict=True)))

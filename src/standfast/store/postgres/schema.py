@@ -16,7 +16,7 @@ from psycopg.types.numeric import Int4
 
 from standfast.errors import ConfigurationError, StoreUnavailableError
 from standfast.store.migrating import Migration, read_migrations, scripted
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.feed import missing_base
 from standfast.store.postgres.keeping import make_partitions
 from standfast.store.statements import read_numbered
@@ -50,7 +50,7 @@ _LOCK_POLL_SECONDS = 0.1
 class PostgresSchema:
     """A database that can be brought forward."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self.url = line.url
         self._line = line
 
@@ -97,7 +97,7 @@ def postgres_script(after: int) -> str:
     return steps and "".join(f"{each};\n" for each in (_sql.make_roles, _sql.prepare, _sql.prepare_table)) + steps
 
 
-def settle(line: Line, codec: str) -> tuple[int, str]:
+def settle(line: ReconnectingConnection, codec: str) -> tuple[int, str]:
     """Check that the database speaks our codec and has room for this month; the base of its event positions, and its identity."""
     with line.transaction() as connection:
         connection.execute(_sql.set_meta_once, ["codec", codec])
@@ -115,7 +115,7 @@ def settle(line: Line, codec: str) -> tuple[int, str]:
         return base, str(_one(connection, _sql.meta, "identity"))
 
 
-def read_clock(line: Line) -> datetime:
+def read_clock(line: ReconnectingConnection) -> datetime:
     """The server's time."""
     with line.use() as connection:
         return cast("datetime", _one(connection, _sql.clock))

@@ -11,7 +11,7 @@ from psycopg.types.numeric import Int4, Int8
 
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.sealing import Sealed
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.rows import Row
 from standfast.store.seals import StoredSeal, chained
 from standfast.store.statements import read_numbered
@@ -31,7 +31,7 @@ _sql = read_numbered(_Sql, __package__, "seals.sql")
 class PostgresSeals:
     """The seals of all tenants."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def add(self, tenant: str, sealed: Sequence[Sealed], *, by: str, at: datetime) -> list[StoredSeal]:

@@ -25,8 +25,8 @@ from standfast.store.postgres.connections import (
     COMMITTER_LOCK_TIMEOUT,
     LOCK_TIMEOUT,
     Connection,
-    HeldLine,
-    Line,
+    HeldConnection,
+    ReconnectingConnection,
     check_reader,
     patient_conninfo,
     prepare_reader,
@@ -57,7 +57,7 @@ _READER_PATIENCE_SECONDS = 10.0
 class PostgresParts:
     """The sides of the store, on the lines that a source gives: one for all, or one for each."""
 
-    def __init__(self, line: Callable[[], Line], base: int) -> None:
+    def __init__(self, line: Callable[[], ReconnectingConnection], base: int) -> None:
         self._next_line = line
         self._base = base
 
@@ -145,13 +145,15 @@ class PostgresParts:
     def together(self) -> Iterator[PostgresFacts]:
         """One transaction on the line of these parts."""
         with self._next_line().transaction() as connection:
-            yield PostgresFacts(HeldLine(connection, ""))
+            yield PostgresFacts(HeldConnection(connection, ""))
 
 
 class PostgresLine(PostgresParts):
     """The sides of the store on one line."""
 
-    def __init__(self, line: Line, base: int, *, hang_up: Callable[[Line], None]) -> None:
+    def __init__(
+        self, line: ReconnectingConnection, base: int, *, hang_up: Callable[[ReconnectingConnection], None]
+    ) -> None:
         super().__init__(lambda: line, base)
         self._line = line
         self._hang_up = hang_up
@@ -182,7 +184,7 @@ class PostgresShare(PostgresParts):
         """Told when this one is closed; None if it is no share of another."""
         self.url = opened.url
         self.writers = 2  # One decides while the other waits for the server.
-        self._lines: set[Line] = set()
+        self._lines: set[ReconnectingConnection] = set()
         self._shares: set[PostgresShare] = set()
         self._is_closed = False
 
@@ -218,11 +220,11 @@ class PostgresShare(PostgresParts):
     def survey(self) -> Iterator[PostgresLine]:
         """The parts on a connection for reading, which goes back to the others when the block ends."""
         with reading(self._opened.pool, self.url) as connection:
-            yield PostgresLine(HeldLine(connection, self.url), self._base, hang_up=lambda _line: None)
+            yield PostgresLine(HeldConnection(connection, self.url), self._base, hang_up=lambda _line: None)
 
     def now(self) -> datetime:
         """The server's time."""
-        line = Line(self._opened.dsn, prepare=self._opened.prepare)
+        line = ReconnectingConnection(self._opened.dsn, prepare=self._opened.prepare)
         try:
             return read_clock(line)
         finally:
@@ -272,14 +274,14 @@ class PostgresShare(PostgresParts):
         if self._closed is not None:
             self._closed(self)
 
-    def _new_line(self, lock_timeout: str = LOCK_TIMEOUT) -> Line:
-        line = Line(self._opened.dsn, prepare=self._opened.prepare, lock_timeout=lock_timeout)
+    def _new_line(self, lock_timeout: str = LOCK_TIMEOUT) -> ReconnectingConnection:
+        line = ReconnectingConnection(self._opened.dsn, prepare=self._opened.prepare, lock_timeout=lock_timeout)
         self._lines.add(line)
         if self._is_closed:  # Asked for by a handler that outlives its engine.
             self._hang_up(line)
         return line
 
-    def _hang_up(self, line: Line) -> None:
+    def _hang_up(self, line: ReconnectingConnection) -> None:
         line.retire()
         self._lines.discard(line)
 
@@ -290,7 +292,7 @@ class PostgresStore(PostgresShare):
     def __init__(
         self, dsn: str, *, codec: str, may_migrate: bool = True, prepare: bool = True, readers: int = 4
     ) -> None:
-        line = Line(dsn, prepare=prepare)
+        line = ReconnectingConnection(dsn, prepare=prepare)
         try:
             bring_up(PostgresSchema(line), read_migrations(__package__), may_migrate=may_migrate)
             base, identity = settle(line, codec)

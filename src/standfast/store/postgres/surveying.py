@@ -27,7 +27,7 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_statements(_Sql, __package__, "surveying.sql")
 
 
-class SurveyReads:
+class PostgresBulkReads:
     """Many instances of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str

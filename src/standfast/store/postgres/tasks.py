@@ -16,7 +16,7 @@ from standfast.store.postgres.packing import Texts
 from standfast.store.postgres.records import reading
 from standfast.store.postgres.rows import Row
 from standfast.store.statements import read_statements
-from standfast.store.tasks import Asked, DecisionPlace, ListedDecision, ListedTask, TaskCount, TaskQuery
+from standfast.store.tasks import AssigneeRecord, DecisionPlace, ListedDecision, ListedTask, TaskCount, TaskQuery
 
 
 class _Sql(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ _END = DecisionPlace(datetime(9999, 12, 31, tzinfo=UTC), InstanceId(UUID(int=2**
 _TASK, _DECISION = len(TASKS.columns), len(TASK_DECISIONS.columns)
 
 
-class TaskReads:
+class PostgresTaskReads:
     """Questions to people of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str
@@ -61,12 +61,12 @@ class TaskReads:
         found = self._all(_sql.decisions_by, [self._tenant, actor, *place, Int8(limit), self._partition])
         return [ListedDecision(decision=_decision(row[:_DECISION]), task=_listed(row[_DECISION:])) for row in found]
 
-    def count_tasks(self, people: Sequence[Asked]) -> list[TaskCount]:
+    def count_tasks(self, people: Sequence[AssigneeRecord]) -> list[TaskCount]:
         """How many are in each of these inboxes."""
         values = [self._tenant, *_packed(people), self._partition]
         return [TaskCount(*row) for row in self._all(_sql.count_tasks, values)]
 
-    def count_overdue(self, people: Sequence[Asked], now: datetime) -> int:
+    def count_overdue(self, people: Sequence[AssigneeRecord], now: datetime) -> int:
         """How many in these inboxes should have been answered."""
         values = [self._tenant, now, *_packed(people), _joined(people), self._partition]
         ((count,),) = self._all(_sql.count_overdue, values)
@@ -97,9 +97,9 @@ def _listed(row: Row) -> ListedTask:
     )
 
 
-def _packed(people: Sequence[Asked]) -> list[Texts]:
+def _packed(people: Sequence[AssigneeRecord]) -> list[Texts]:
     return [Texts([each.kind for each in people]), Texts([each.name for each in people])]
 
 
-def _joined(people: Sequence[Asked]) -> Texts:
+def _joined(people: Sequence[AssigneeRecord]) -> Texts:
     return Texts([f"{each.kind}:{each.name}" for each in people])

@@ -18,10 +18,17 @@ from standfast.kernel.rows import Record, RowKind
 from standfast.store.facts import Gate
 from standfast.store.postgres import loading
 from standfast.store.postgres.calls import accept, calls_of
-from standfast.store.postgres.commit_parts import Part, consumed_parts, gates_part, parts_of, receipts_part
-from standfast.store.postgres.connections import RETURN, Connection, HeldLine, Loan, check_marker, lent
+from standfast.store.postgres.commit_parts import TablePart, consumed_parts, gates_part, parts_of, receipts_part
+from standfast.store.postgres.connections import (
+    RETURN,
+    Connection,
+    HeldConnection,
+    PostgresHandlerConnection,
+    check_marker,
+    lent,
+)
 from standfast.store.postgres.facts import PostgresFacts
-from standfast.store.postgres.pipeline import Call, Statement, ask, rows_of, send
+from standfast.store.postgres.pipeline import Statement, StatementCall, ask, rows_of, send
 from standfast.store.postgres.prepared import drop_prepared
 from standfast.store.postgres.records import record_parts
 from standfast.store.postgres.rewriting import empty, redact
@@ -31,13 +38,13 @@ from standfast.store.rivals import VoidClaimError
 from standfast.store.shapes import (
     Address,
     Borrower,
-    Change,
     Claim,
+    CommittedRows,
+    InstanceChange,
     Loaded,
     Receipt,
     ReceiptKey,
     StoredMessage,
-    Told,
 )
 from standfast.store.statements import read_numbered
 
@@ -48,8 +55,8 @@ class _Sql(msgspec.Struct, frozen=True):
 
 
 _sql = read_numbered(_Sql, __package__, "units.sql")
-_BEGIN, _COMMIT = Call(Statement(_sql.begin), []), Call(Statement(_sql.commit), [])
-_RETURN = Call(Statement(RETURN), [])
+_BEGIN, _COMMIT = StatementCall(Statement(_sql.begin), []), StatementCall(Statement(_sql.commit), [])
+_RETURN = StatementCall(Statement(RETURN), [])
 
 
 class _Opening(psycopg.Transaction):
@@ -96,13 +103,13 @@ class PostgresUnit:
         """The position of the newest event that the transaction has written before."""
         self.written: list[InstanceId] = []
         """The instances whose events were written."""
-        self._loan: Loan | None = None
+        self._loan: PostgresHandlerConnection | None = None
         self._newest: dict[InstanceId, int] = {}
         """The positions of the newest events of instances that it has locked and not written to."""
         self._is_begun = is_begun
         self._may_wait = not is_begun
         """Whether somebody calls `end`: then what is written may be sent with the commit."""
-        self._waiting: list[Iterable[Call]] = []
+        self._waiting: list[Iterable[StatementCall]] = []
         """What is to be sent before anything else."""
         self._marker = ""
         """What the transaction is told by that was lent, while it is not clear that it is still the same one."""
@@ -129,14 +136,14 @@ class PostgresUnit:
         claim: Claim | None = None,
     ) -> Iterator[Connection]:
         """The connection, for a handler."""
-        self._loan = Loan(self._connection)
+        self._loan = PostgresHandlerConnection(self._connection)
         owe = self._owe if self._may_wait else None
         with lent(self._loan, borrower, enter=partial(self._enter, claim), owe=owe) as connection:
             yield connection
 
     def _enter(self, claim: Claim | None, text: str, values: list[str]) -> None:
         """Begin a loan, unless the claim that it is for is void."""
-        setting = Call(_lending(text), [value.encode() for value in values])
+        setting = StatementCall(_lending(text), [value.encode() for value in values])
         question = None if claim is None else loading.holding(claim)
         if claim is None or question is None:
             if claim is not None and self.void([claim]):
@@ -187,7 +194,7 @@ class PostgresUnit:
         """Facts as the transaction sees them."""
         return PostgresFacts(_UnitLine(self))
 
-    def write(self, changes: Sequence[Change], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
+    def write(self, changes: Sequence[InstanceChange], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
         """Write everything."""
         # Rows may have been locked before the instances were, and the transaction's number is as old as its first lock.
         unknown = [change for change in changes if change.header.id not in self._newest and change.expected]
@@ -197,11 +204,13 @@ class PostgresUnit:
         parts = chain(parts_of(changes, now), record_parts(changes, now), [gates_part(gates)] if gates else ())
         self._run(parts, floor=max(self._floor, older, *known))
 
-    def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
+    def rewrite(
+        self, change: InstanceChange, kinds: Sequence[RowKind[Record]], told: Sequence[CommittedRows], now: datetime
+    ) -> None:
         """Put the rows that a history tells in the place of all that there are of these kinds."""
         empty(self.connection, change.header, kinds)
         for at, records in told:
-            part = Change(header=change.header, expected=change.expected, records=records)
+            part = InstanceChange(header=change.header, expected=change.expected, records=records)
             self._run(record_parts([part], at))
         self.write([change], now)
 
@@ -221,7 +230,7 @@ class PostgresUnit:
         """Keep the receipts of commands that changed nothing."""
         self._run([receipts_part(receipts, now)])
 
-    def _run(self, parts: Iterable[Part], *, floor: int = 0) -> None:
+    def _run(self, parts: Iterable[TablePart], *, floor: int = 0) -> None:
         """Carry out the parts; with the commit, if nothing is asked before it."""
         calls = calls_of(parts, self._base, floor=floor)
         if self._may_wait:
@@ -229,7 +238,7 @@ class PostgresUnit:
         else:
             send(self._connection, calls)
 
-    def _ask(self, *calls: Call) -> Sequence[list[Row]]:
+    def _ask(self, *calls: StatementCall) -> Sequence[list[Row]]:
         """Carry out what waits, and these, in one round trip; the rows of these."""
         first, marker, waiting = self._first(), self._marker, self._waiting
         if marker:
@@ -243,12 +252,12 @@ class PostgresUnit:
         answers = said[len(said) - len(calls) :]
         return [cast("list[Row]", rows_of(self._connection, each)) for each in answers]
 
-    def _first(self) -> list[Call]:
+    def _first(self) -> list[StatementCall]:
         """What makes a transaction of the statements that follow."""
         return [] if self._is_begun else [_BEGIN]
 
 
-class _UnitLine(HeldLine):
+class _UnitLine(HeldConnection):
     """The connection of a unit, which begins its transaction when it is first used."""
 
     def __init__(self, unit: PostgresUnit) -> None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.statements import read_numbered
 
 
@@ -34,7 +34,9 @@ class PostgresWakeups:
 
     must_send = True
 
-    def __init__(self, ear: Line, mouth: Line, notice: Callable[[str], None]) -> None:
+    def __init__(
+        self, ear: ReconnectingConnection, mouth: ReconnectingConnection, notice: Callable[[str], None]
+    ) -> None:
         self._ear = ear
         ear.is_spoken_to = True
         self._mouth = mouth

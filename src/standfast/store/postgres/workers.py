@@ -14,9 +14,9 @@ from standfast.kernel.settling import settled
 from standfast.store.findings import Beat
 from standfast.store.migrating import read_migrations
 from standfast.store.postgres.commit_parts import effect_key
-from standfast.store.postgres.connections import Connection, Line
+from standfast.store.postgres.connections import Connection, ReconnectingConnection
 from standfast.store.postgres.packing import Texts, Uuids, columns_of
-from standfast.store.shapes import EffectClaim, Maintenance, WorkerInfo
+from standfast.store.shapes import EffectClaim, Maintenance, WorkerRecord
 from standfast.store.statements import read_numbered
 
 
@@ -40,7 +40,7 @@ _sql = read_numbered(_Sql, __package__, "workers.sql")
 class PostgresWorkers:
     """Heartbeats."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def beat(
@@ -75,12 +75,12 @@ class PostgresWorkers:
             connection.execute(_sql.retire, [worker])
             _free(connection, [worker])
 
-    def live(self, now: datetime | None) -> list[WorkerInfo]:
+    def live(self, now: datetime | None) -> list[WorkerRecord]:
         """The workers whose time has not run out."""
         with self._line.use() as connection:
             found = connection.execute(_sql.live, [now]).fetchall()
-        names = WorkerInfo.__struct_fields__
-        return [msgspec.convert(dict(zip(names, row, strict=True)), settled(WorkerInfo)) for row in found]
+        names = WorkerRecord.__struct_fields__
+        return [msgspec.convert(dict(zip(names, row, strict=True)), settled(WorkerRecord)) for row in found]
 
     def schemas(self) -> tuple[int, int]:
         """Returns the schema that the database is at, and the newest that this code knows."""

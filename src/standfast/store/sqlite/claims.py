@@ -11,9 +11,9 @@ from itertools import takewhile
 import msgspec
 
 from standfast.kernel.ids import WorkerId
-from standfast.store.findings import Due
+from standfast.store.findings import DueWorkRecord
 from standfast.store.shapes import (
-    DeadLetter,
+    DeadLetterRecord,
     EffectClaim,
     InboxClaim,
     StoredEffect,
@@ -136,7 +136,7 @@ class SQLiteEffects:
         with self._database.writing() as connection:
             return connection.executemany(_sql.release_effect, map(_key, claims)).rowcount if claims else 0
 
-    def bury(self, claim: EffectClaim, letter: DeadLetter, told: StoredMessage | None = None) -> bool:
+    def bury(self, claim: EffectClaim, letter: DeadLetterRecord, told: StoredMessage | None = None) -> bool:
         """Move the effect to the dead letters, and put what its instance is told into the inbox."""
         with self._database.writing() as connection:
             is_moved = _move(connection, _sql.take_effect, _key(claim), letter)
@@ -164,7 +164,7 @@ class SQLiteTimers:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> Due:
+    def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> DueWorkRecord:
         """The timers that are due."""
         with self._database.writing() as connection:
             run = connection.execute
@@ -179,7 +179,7 @@ class SQLiteTimers:
             until = text(moment + hold)
             taken = [run(_sql.claim_timer, (until, *row[1:])).fetchone() for row in sorted(due)[:limit]]
             following = readable(instant_or_none, run(_sql.next_timer, asked).fetchone())
-            return Due(readable(rows.timer, taken), following[0] if following else None)
+            return DueWorkRecord(readable(rows.timer, taken), following[0] if following else None)
 
     def retry(self, claim: TimerClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
         """Let the timer fire again later."""
@@ -187,7 +187,7 @@ class SQLiteTimers:
             values = (text(until), counts, error, *_timer_key(claim))
             return connection.execute(_sql.retry_timer, values).rowcount == 1
 
-    def bury(self, claim: TimerClaim, letter: DeadLetter) -> bool:
+    def bury(self, claim: TimerClaim, letter: DeadLetterRecord) -> bool:
         """Move the timer to the dead letters."""
         with self._database.writing() as connection:
             return _move(connection, _sql.take_timer, _timer_key(claim), letter)
@@ -222,7 +222,7 @@ class SQLiteInbox:
             connection.execute(_sql.free_target, (claim.id,))
             return connection.execute(_sql.retry_message, (text(until), counts, error, claim.id)).rowcount == 1
 
-    def bury(self, claim: InboxClaim, letter: DeadLetter) -> bool:
+    def bury(self, claim: InboxClaim, letter: DeadLetterRecord) -> bool:
         """Move the message to the dead letters."""
         with self._database.writing() as connection:
             return _move(connection, _sql.take_message, (claim.id,), letter)
@@ -278,7 +278,7 @@ def _line(connection: sqlite3.Connection, target: rows.Row, known: Collection[Wo
     return [row[0] for row in takewhile(lambda row: Word(*row[1:]) in known, waiting)]
 
 
-def _move(connection: sqlite3.Connection, take: str, key: tuple[object, ...], letter: DeadLetter) -> bool:
+def _move(connection: sqlite3.Connection, take: str, key: tuple[object, ...], letter: DeadLetterRecord) -> bool:
     """One row goes and a dead letter comes, or neither."""
     if connection.execute(take, key).rowcount != 1:
         return False

@@ -19,13 +19,14 @@ from standfast.store.rivals import VoidClaimError
 from standfast.store.shapes import (
     Address,
     Borrower,
-    Change,
     Claim,
+    CommittedRows,
     EffectClaim,
     InboxClaim,
+    InstanceChange,
     LetterClaim,
     Loaded,
-    Observation,
+    ObservationRecord,
     Receipt,
     ReceiptKey,
     StoredEffect,
@@ -33,12 +34,11 @@ from standfast.store.shapes import (
     StoredRecall,
     StoredTimer,
     TimerClaim,
-    Told,
 )
 from standfast.store.sqlite import rows
 from standfast.store.sqlite.database import Database
 from standfast.store.sqlite.facts import SQLiteFacts, check_gates
-from standfast.store.sqlite.lending import LentConnection, Loan
+from standfast.store.sqlite.lending import SQLiteHandlerConnection, SQLiteLentConnection
 from standfast.store.sqlite.loading import load
 from standfast.store.sqlite.records import write_records
 from standfast.store.sqlite.rewriting import emptied, redact
@@ -89,18 +89,18 @@ class SQLiteUnit:
     def __init__(self, connection: sqlite3.Connection, database: Database) -> None:
         self.connection = connection
         self._database = database
-        self._loan: Loan | None = None
+        self._loan: SQLiteHandlerConnection | None = None
 
     def lend(
         self,
         limit: float | None = None,
         borrower: Borrower | None = None,  # noqa: ARG002 - a file has no roles
         claim: Claim | None = None,
-    ) -> AbstractContextManager[LentConnection]:
+    ) -> AbstractContextManager[SQLiteLentConnection]:
         """The connection, for a handler: for a while, because nobody else can write meanwhile."""
         if claim is not None and not self._holds(claim):
             raise VoidClaimError
-        self._loan = Loan(self.connection)
+        self._loan = SQLiteHandlerConnection(self.connection)
         return self._database.lending(self._loan, limit)
 
     def take_back(self) -> None:
@@ -145,16 +145,18 @@ class SQLiteUnit:
         """Facts as they are and stay until the transaction ends."""
         return SQLiteFacts(self.connection)
 
-    def write(self, changes: Sequence[Change], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
+    def write(self, changes: Sequence[InstanceChange], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
         """Write everything."""
         check_gates(self.connection, gates)
         _write(self.connection, changes, text(now))
 
-    def rewrite(self, change: Change, kinds: Sequence[RowKind[Record]], told: Sequence[Told], now: datetime) -> None:
+    def rewrite(
+        self, change: InstanceChange, kinds: Sequence[RowKind[Record]], told: Sequence[CommittedRows], now: datetime
+    ) -> None:
         """Put the rows that a history tells in the place of all that there are of these kinds."""
         with emptied(self.connection, change.header, kinds) as name:
             for at, records in told:
-                part = Change(header=change.header, expected=change.expected, records=records)
+                part = InstanceChange(header=change.header, expected=change.expected, records=records)
                 write_records(self.connection, [(name, part)], text(at))
             self.write([change], now)
 
@@ -205,10 +207,10 @@ class SQLiteWriter:
 
     def write(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[InstanceChange],
         *,
         finished: Sequence[Claim] = (),
-        observations: Sequence[Observation] = (),
+        observations: Sequence[ObservationRecord] = (),
         gates: Sequence[Gate] = (),
         now: datetime,
     ) -> None:
@@ -268,7 +270,7 @@ def accept_within(
     return cursor.lastrowid if cursor.rowcount == 1 else None
 
 
-def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) -> None:
+def _write(connection: sqlite3.Connection, changes: Sequence[InstanceChange], now: str) -> None:
     named = [(id_text(change.header.id), change) for change in changes]
     _write_instances(connection, named)
     claims = [claim for change in changes for claim in change.consumed]
@@ -287,7 +289,7 @@ def _write(connection: sqlite3.Connection, changes: Sequence[Change], now: str) 
     write_records(connection, named, now)
 
 
-def _has_more(change: Change) -> bool:
+def _has_more(change: InstanceChange) -> bool:
     """Whether a change asks for what few do: a lone commit does not pay for statements without rows."""
     return bool(
         change.withdrawn
@@ -301,7 +303,7 @@ def _has_more(change: Change) -> bool:
     )
 
 
-def _remove(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], now: str) -> None:
+def _remove(connection: sqlite3.Connection, named: Sequence[tuple[str, InstanceChange]], now: str) -> None:
     """What is not wanted any more goes before anything new comes, because a timer may take the place of another."""
     many = connection.executemany
     withdrawn = [(name, number) for name, each in named for number in each.withdrawn]
@@ -316,7 +318,7 @@ def _remove(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]],
         raise LostRaceError("a timer is gone")
 
 
-def _add(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], now: str) -> None:
+def _add(connection: sqlite3.Connection, named: Sequence[tuple[str, InstanceChange]], now: str) -> None:
     many = connection.executemany
     many(_sql.set_timer, [_timer(name, timer) for name, each in named for timer in each.timers])
     for name, each in named:
@@ -327,7 +329,7 @@ def _add(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], no
     many(_sql.save_snapshot, [_snapshot(name, each) for name, each in named if each.snapshot])
 
 
-def _hold(connection: sqlite3.Connection, name: str, change: Change, now: str) -> None:
+def _hold(connection: sqlite3.Connection, name: str, change: InstanceChange, now: str) -> None:
     """What a pause covers is held from the beginning."""
     connection.executemany(_sql.hold_effect, [(now, name, number) for number in change.held_effects])
     frozen = [(now, now if is_frozen else None, name, key) for key, is_frozen in change.held_timers]
@@ -344,7 +346,7 @@ def _recall(connection: sqlite3.Connection, name: str, recalls: Sequence[StoredR
             run(_sql.stop_effect, key)
 
 
-def _write_instances(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]]) -> None:
+def _write_instances(connection: sqlite3.Connection, named: Sequence[tuple[str, InstanceChange]]) -> None:
     born = [_birth(name, each) for name, each in named if each.expected == 0]
     moved = [_move(name, each) for name, each in named if each.expected != 0 and not each.keeps_status]
     touched = [_touch(name, each) for name, each in named if each.expected != 0 and each.keeps_status]
@@ -377,7 +379,7 @@ def _consume(connection: sqlite3.Connection, claims: Sequence[Claim]) -> int:
     return done + sum(connection.executemany(statement, keys).rowcount for statement, keys in ways if keys)
 
 
-def _birth(name: str, change: Change) -> tuple[object, ...]:
+def _birth(name: str, change: InstanceChange) -> tuple[object, ...]:
     head = change.header
     return (
         name, head.tenant, head.definition, head.definition_version, head.kind, head.key or None, head.status, head.reason,
@@ -387,7 +389,7 @@ def _birth(name: str, change: Change) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _move(name: str, change: Change) -> tuple[object, ...]:
+def _move(name: str, change: InstanceChange) -> tuple[object, ...]:
     head = change.header
     return (
         head.status, head.reason, head.begun, head.version, head.issued, head.commits, text(head.updated_at),
@@ -395,12 +397,12 @@ def _move(name: str, change: Change) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _touch(name: str, change: Change) -> tuple[object, ...]:
+def _touch(name: str, change: InstanceChange) -> tuple[object, ...]:
     head = change.header
     return (head.version, head.issued, head.commits, text(head.updated_at), name, head.tenant, change.expected)
 
 
-def _mark(name: str, change: Change) -> tuple[object, ...]:
+def _mark(name: str, change: InstanceChange) -> tuple[object, ...]:
     head = change.header
     marks = (text_or_none(head.paused_at), text_or_none(head.deadline_at), head.search or None, head.next_step or None)
     return (*marks, name)
@@ -443,7 +445,7 @@ def _receipt(receipt: Receipt, now: str) -> tuple[object, ...]:
     return (*receipt.key, instance, receipt.version, receipt.digest, now)
 
 
-def _snapshot(name: str, change: Change) -> tuple[object, ...]:
+def _snapshot(name: str, change: InstanceChange) -> tuple[object, ...]:
     kept = change.snapshot
     assert kept is not None
     return (name, change.header.tenant, kept.version, kept.state_version, kept.data, kept.fingerprint)
@@ -453,7 +455,7 @@ def _effect_key(claim: EffectClaim) -> tuple[object, ...]:
     return (id_text(claim.instance), claim.number, id_text(claim.worker), claim.fence)
 
 
-def _observation(each: Observation) -> tuple[object, ...]:
+def _observation(each: ObservationRecord) -> tuple[object, ...]:
     return (
         each.tenant, id_text(each.instance), each.definition, each.input, each.from_status, each.to_status, each.skipped,
         text(each.at),

@@ -20,10 +20,10 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from standfast.errors import ConfigurationError, StoreUnavailableError
-from standfast.store.haste import check_haste
+from standfast.store.haste import check_nonblocking
 from standfast.store.port import EndedTransactionError
 from standfast.store.sqlite.faults import is_busy, translate, translated
-from standfast.store.sqlite.lending import LentConnection, Loan, loans
+from standfast.store.sqlite.lending import SQLiteHandlerConnection, SQLiteLentConnection, loans
 
 _log = logging.getLogger("standfast.store")
 
@@ -154,7 +154,7 @@ class Database:
         self._readers: set[sqlite3.Connection] = set()
         self._idle: deque[sqlite3.Connection] = deque()
         """Readers that nobody uses. They do not belong to threads, which come and go."""
-        self._loan: Loan | None = None
+        self._loan: SQLiteHandlerConnection | None = None
         """The writing connection in the hands of user code."""
         self._is_marked = False
         """Whether something that user code did sticks to the writer, which is replaced then."""
@@ -188,7 +188,7 @@ class Database:
             with translated(self.url):
                 yield self._here.writer
             return
-        check_haste()
+        check_nonblocking()
         self.refuse_inside()
         with self._lock, translated(self.url):
             connection = self._writer
@@ -216,7 +216,7 @@ class Database:
                 self._here.writer = None
 
     @contextmanager
-    def lending(self, loan: Loan, limit: float | None) -> Iterator[LentConnection]:
+    def lending(self, loan: SQLiteHandlerConnection, limit: float | None) -> Iterator[SQLiteLentConnection]:
         """The writing connection of an open transaction for user code, which has so many seconds.
 
         None means the patience with which others wait for the file. What it does is undone when it takes longer: in a file, where the
@@ -280,7 +280,7 @@ class Database:
 
         In memory there is one connection, so readers take turns with the writer.
         """
-        check_haste()
+        check_nonblocking()
         if self._here.writer is not None:
             with translated(self.url):
                 yield self._here.writer
@@ -398,7 +398,7 @@ class Database:
         before, self._writer = self._writer, writer
         before.close()
 
-    def call_back(self, loan: Loan) -> None:
+    def call_back(self, loan: SQLiteHandlerConnection) -> None:
         """Give the file a new writer, and those who wait for it their turn; what user code did with the old one is undone.
 
         In memory there is no other one, but a statement that takes long ends.

@@ -13,7 +13,7 @@ from standfast.store.sqlite.rows import Row, instant, text
 from standfast.store.statements import read_statements
 
 
-class Statements(msgspec.Struct, frozen=True):
+class SQLiteSettingStatements(msgspec.Struct, frozen=True):
     """What is asked of one of the tables."""
 
     publish: str
@@ -22,14 +22,14 @@ class Statements(msgspec.Struct, frozen=True):
     listed: str
 
 
-CHAINS: Final = read_statements(Statements, __package__, "chains.sql")
-CHARTERS: Final = read_statements(Statements, __package__, "charters.sql")
+CHAINS: Final = read_statements(SQLiteSettingStatements, __package__, "chains.sql")
+CHARTERS: Final = read_statements(SQLiteSettingStatements, __package__, "charters.sql")
 
 
 class SQLiteEditions:
     """What all tenants have published in one of the tables."""
 
-    def __init__(self, database: Database, statements: Statements) -> None:
+    def __init__(self, database: Database, statements: SQLiteSettingStatements) -> None:
         self._database = database
         self._sql = statements
 
@@ -60,7 +60,9 @@ class SQLiteEditions:
             return [_edition(row) for row in connection.execute(self._sql.listed, (tenant, name))]
 
 
-def newest_in(connection: sqlite3.Connection, statements: Statements, tenant: str, name: str) -> Edition | None:
+def newest_in(
+    connection: sqlite3.Connection, statements: SQLiteSettingStatements, tenant: str, name: str
+) -> Edition | None:
     """The newest version."""
     row = connection.execute(statements.newest, (tenant, name)).fetchone()
     return None if row is None else _edition(row)

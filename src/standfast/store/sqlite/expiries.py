@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from standfast.store.expiries import ExpiredQuery
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 from standfast.store.sqlite.database import Database
 from standfast.store.sqlite.rows import header, text
 from standfast.store.statements import read_statements
@@ -25,7 +25,7 @@ class SQLiteExpiries:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def expired(self, query: ExpiredQuery) -> list[Header]:
+    def expired(self, query: ExpiredQuery) -> list[InstanceHeader]:
         """A page of active processes whose deadline is before an instant."""
         values = {
             "before": text(query.before),

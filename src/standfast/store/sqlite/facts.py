@@ -11,7 +11,7 @@ import msgspec
 from standfast.kernel.document_records import DOCUMENTS
 from standfast.store.access import StoredKey, StoredSession
 from standfast.store.editions import Edition
-from standfast.store.facts import FactVersions, FoundDocument, Gate
+from standfast.store.facts import DocumentFactRecord, FactVersions, Gate
 from standfast.store.port import StaleFactError
 from standfast.store.shapes import Address, Loaded
 from standfast.store.sqlite.access import key_in, session_in
@@ -59,10 +59,10 @@ class SQLiteFacts:
         """Returns the newest version of a charter."""
         return newest_in(self._connection, CHARTERS, tenant, name)
 
-    def document(self, tenant: str, partition: str, type_: str, id_: str) -> FoundDocument | None:
+    def document(self, tenant: str, partition: str, type_: str, id_: str) -> DocumentFactRecord | None:
         """Returns a document."""
         row = self._connection.execute(_sql.document, (tenant, type_, id_, partition)).fetchone()
-        return None if row is None else FoundDocument(_read(row[:-1]), row[-1])
+        return None if row is None else DocumentFactRecord(_read(row[:-1]), row[-1])
 
     def instance(self, address: Address, *, whole: bool = False) -> Loaded | None:
         """Returns another instance, without a lock."""

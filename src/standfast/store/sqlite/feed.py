@@ -12,7 +12,7 @@ import msgspec
 from standfast.store.findings import FedEvent, Headline, ProjectionState
 from standfast.store.sqlite import rows
 from standfast.store.sqlite.database import Database
-from standfast.store.sqlite.lending import Loan
+from standfast.store.sqlite.lending import SQLiteHandlerConnection
 from standfast.store.sqlite.rows import text
 from standfast.store.statements import read_statements
 
@@ -77,7 +77,7 @@ class SQLiteFeed:
         with self._database.writing() as connection:
             events = _read(connection, _checkpoint(connection, name), limit)
             if events:
-                with self._database.lending(Loan(connection, self._owner), None) as theirs:
+                with self._database.lending(SQLiteHandlerConnection(connection, self._owner), None) as theirs:
                     apply(events, theirs)
                 connection.execute(_sql.move, (name, events[-1].position, text(now)))
             return len(events)
@@ -85,7 +85,7 @@ class SQLiteFeed:
     def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
         """Begin anew."""
         with self._database.writing() as connection:
-            with self._database.lending(Loan(connection, self._owner), None) as theirs:
+            with self._database.lending(SQLiteHandlerConnection(connection, self._owner), None) as theirs:
                 clear(theirs)
             connection.execute(_sql.move, (name, 0, text(now)))
 

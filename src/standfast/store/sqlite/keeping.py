@@ -12,10 +12,18 @@ import msgspec
 
 from standfast.kernel.ids import InstanceId, make_uuid7
 from standfast.kernel.rows import kinds
-from standfast.store.fading import Faded, packed
-from standfast.store.findings import Backlog, GivenUp, NeededError, PartError, Remains, Unhandled, WaitingWord
+from standfast.store.fading import CompressionResult, packed
+from standfast.store.findings import (
+    BacklogRecord,
+    GivenUpRecord,
+    NeededError,
+    PartError,
+    Remains,
+    Unhandled,
+    WaitingWord,
+)
 from standfast.store.ranks import DEFAULT_AGEING, rank_of
-from standfast.store.shapes import Address, DeadLetter, Maintenance, Receipt, ReceiptKey
+from standfast.store.shapes import Address, DeadLetterRecord, Maintenance, Receipt, ReceiptKey
 from standfast.store.skipping import readable
 from standfast.store.sqlite import rows
 from standfast.store.sqlite.claims import effect_words, read_clock, waiting_handlers, words_of
@@ -81,13 +89,13 @@ class SQLiteKeeper:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def dead_letter(self, letter: int, *, tenant: str) -> DeadLetter | None:
+    def dead_letter(self, letter: int, *, tenant: str) -> DeadLetterRecord | None:
         """One dead letter."""
         with self._database.reading() as connection:
             row = connection.execute(_sql.dead_letter, (letter, tenant)).fetchone()
         return rows.dead_letter(row) if row else None
 
-    def requeue(self, letter: DeadLetter, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
+    def requeue(self, letter: DeadLetterRecord, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
         """Put a dead effect or message back to work."""
         with self._database.writing() as connection:
             if connection.execute(_sql.discard, (letter.id, letter.tenant)).rowcount != 1:
@@ -125,7 +133,7 @@ class SQLiteKeeper:
         with self._database.writing() as connection:
             return connection.execute(_sql.prune_receipts, (text(receipts_before), limit)).rowcount
 
-    def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> Faded:
+    def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> CompressionResult:
         """Pack what old steps were given and gave; what has changed since it was read is left as it is."""
         name, number = ("", 0) if after is None else (str(after[0]), after[1])
         bound = str(make_uuid7(before, 0))
@@ -137,7 +145,7 @@ class SQLiteKeeper:
             with self._database.writing() as connection:
                 connection.executemany(_sql.pack_step, [row[:6] for row in changed])
         last = (rows.instance_id(found[-1][0]), found[-1][1]) if len(found) == limit else None
-        return Faded(len(changed), last)
+        return CompressionResult(len(changed), last)
 
     def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
         """Finished instances that nobody needs any more."""
@@ -186,21 +194,21 @@ class SQLiteKeeper:
             (number,) = connection.execute(_sql.next_number, (counter,)).fetchone()
         return int(number)
 
-    def backlog(self, now: datetime | None = None) -> list[Backlog]:
+    def backlog(self, now: datetime | None = None) -> list[BacklogRecord]:
         """How much work waits."""
         with self._database.reading() as connection:
             found: list[rows.Row] = connection.execute(
                 _sql.backlog, {"now": text(read_clock(connection, now))}
             ).fetchall()
         return [
-            Backlog(kind, name, count, taken, left, None if since is None else instant(since))
+            BacklogRecord(kind, name, count, taken, left, None if since is None else instant(since))
             for kind, name, count, taken, left, since in found
         ]
 
-    def given_up(self) -> list[GivenUp]:
+    def given_up(self) -> list[GivenUpRecord]:
         """How many dead letters there are, by tenant."""
         with self._database.reading() as connection:
-            return [GivenUp(*row) for row in connection.execute(_sql.given_up)]
+            return [GivenUpRecord(*row) for row in connection.execute(_sql.given_up)]
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
         """Handlers that work waits for and no live worker has."""
@@ -229,7 +237,7 @@ def _waiting_word(row: rows.Row) -> WaitingWord:
     return WaitingWord(kind, handler, word, instant(since))
 
 
-def _revive(connection: sqlite3.Connection, letter: DeadLetter, now: datetime, ageing: float) -> None:
+def _revive(connection: sqlite3.Connection, letter: DeadLetterRecord, now: datetime, ageing: float) -> None:
     match letter.source:
         case "effect":
             rank = rank_of(now, letter.priority, ageing=ageing)

@@ -51,7 +51,7 @@ _STICKING = {
 """What a statement leaves on its connection."""
 
 
-class Loan:
+class SQLiteHandlerConnection:
     """One call of user code with the writing connection."""
 
     def __init__(self, writer: sqlite3.Connection, owner: object = None) -> None:
@@ -74,11 +74,11 @@ class Loan:
         """What would go on working behind the call."""
         self._text_factory = writer.text_factory
 
-    def begin(self) -> LentConnection:
+    def begin(self) -> SQLiteLentConnection:
         """Hand the connection over."""
         self.writer.set_authorizer(self._authorize)
         self.writer.set_progress_handler(lambda: self.is_over, _LOOK_EVERY)
-        return LentConnection(self)
+        return SQLiteLentConnection(self)
 
     def end(self) -> None:
         """Take the connection back as it was given, unless it was called back before."""
@@ -103,7 +103,7 @@ class Loan:
             self._close_opened()
             writer.close()
 
-    def cursor(self, lent: LentConnection, factory: type[sqlite3.Cursor]) -> sqlite3.Cursor:
+    def cursor(self, lent: SQLiteLentConnection, factory: type[sqlite3.Cursor]) -> sqlite3.Cursor:
         """A cursor of the writer that ends with the loan."""
         with self.guard:
             cursor = _leading_back(factory)(self.reached())
@@ -162,7 +162,7 @@ def _leading_back(factory: type[sqlite3.Cursor]) -> type[sqlite3.Cursor]:
 def _passed_on(name: str, *, sticks: bool = False) -> Any:
     """A method that the writer answers while it is lent."""
 
-    def call(lent: LentConnection, *given: Any, **named: Any) -> Any:
+    def call(lent: SQLiteLentConnection, *given: Any, **named: Any) -> Any:
         writer = lent.loan.reached()
         lent.loan.has_left_traces |= sticks
         return getattr(writer, name)(*given, **named)
@@ -170,10 +170,10 @@ def _passed_on(name: str, *, sticks: bool = False) -> Any:
     return call
 
 
-class LentConnection(sqlite3.Connection):
+class SQLiteLentConnection(sqlite3.Connection):
     """The writer as user code has it. Of itself it is connected to nothing, so that what is not passed on does not work."""
 
-    def __init__(self, loan: Loan) -> None:  # It is not opened: see above.
+    def __init__(self, loan: SQLiteHandlerConnection) -> None:  # It is not opened: see above.
         self.loan = loan
 
     def cursor(self, factory: Any = sqlite3.Cursor) -> Any:
@@ -244,5 +244,5 @@ class LentConnection(sqlite3.Connection):
     commit = rollback = close = executescript = set_authorizer = set_progress_handler = _refuse  # type: ignore[assignment]
 
 
-loans: ContextVar[tuple[Loan, ...]] = ContextVar("loans", default=())
+loans: ContextVar[tuple[SQLiteHandlerConnection, ...]] = ContextVar("loans", default=())
 """The loans in whose calls the present code runs: the threads and tasks that a call makes with its context inherit them."""

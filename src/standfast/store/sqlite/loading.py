@@ -7,7 +7,7 @@ import sqlite3
 import msgspec
 
 from standfast.kernel.ids import id_text
-from standfast.store.shapes import Address, Loaded, PendingTimer, Snapshot
+from standfast.store.shapes import Address, Loaded, PendingTimerRecord, Snapshot
 from standfast.store.sqlite import rows
 from standfast.store.statements import read_statements
 
@@ -47,7 +47,7 @@ def load(connection: sqlite3.Connection, address: Address, *, whole: bool, known
         snapshot=snapshot,
         events=[] if is_known else [rows.event(each) for each in run(_sql.events_after, (row[0], after))],
         timers={
-            key: PendingTimer(number, rows.instant_or_far(due_at), rows.instant_or_none(frozen_at))
+            key: PendingTimerRecord(number, rows.instant_or_far(due_at), rows.instant_or_none(frozen_at))
             for key, number, due_at, frozen_at in run(_sql.pending_timers, (row[0],))
         },
     )

@@ -35,7 +35,7 @@ _LAST = "~"
 """Behind every id."""
 
 
-class MatchReads:
+class SQLiteProcessSearch:
     """Processes of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str

@@ -13,9 +13,9 @@ from standfast.kernel.ids import InstanceId
 from standfast.store.pauses import (
     HeldCount,
     HeldTimer,
-    Pause,
     PausedEffect,
     PausedTimer,
+    PauseRecord,
     StepOf,
     Stride,
     pause_of,
@@ -24,7 +24,7 @@ from standfast.store.shapes import EffectClaim
 from standfast.store.sqlite.database import Database
 from standfast.store.sqlite.rows import Row, instance_id, instant, instant_or_far, instant_or_none, text, text_or_none
 from standfast.store.statements import read_statements
-from standfast.store.walking import ChangedEffect, ChangedTimer, stride
+from standfast.store.walking import ChangedEffect, ChangedTimer, propagate_batch
 
 
 class _Sql(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class SQLitePauses:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def begin(self, pause: Pause) -> Pause:
+    def begin(self, pause: PauseRecord) -> PauseRecord:
         """Have a pause stand, unless one of the very same scope does."""
         with self._database.writing() as connection:
             said = (pause.clock, pause.reason, pause.paused_by, text(pause.paused_at), text_or_none(pause.until))
@@ -71,18 +71,18 @@ class SQLitePauses:
         with self._database.writing() as connection:
             return connection.execute(_sql.end, (text(at), by, why, number)).rowcount == 1
 
-    def standing(self) -> list[Pause]:
+    def standing(self) -> list[PauseRecord]:
         """Those that stand, and those that have ended and are not settled."""
         with self._database.reading() as connection:
             return _standing(connection)
 
-    def get(self, number: int) -> Pause | None:
+    def get(self, number: int) -> PauseRecord | None:
         """One pause."""
         with self._database.reading() as connection:
             row = connection.execute(_sql.get, (number,)).fetchone()
         return None if row is None else _pause(row)
 
-    def listed(self, tenant: str, *, before: int | None, limit: int) -> list[Pause]:
+    def listed(self, tenant: str, *, before: int | None, limit: int) -> list[PauseRecord]:
         """All pauses that concern a tenant, newest first."""
         with self._database.reading() as connection:
             found = connection.execute(_sql.listed, {"tenant": tenant, "before": before, "limit": limit})
@@ -102,7 +102,7 @@ class SQLitePauses:
     def stride(self, step_of: StepOf, *, now: datetime, limit: int) -> Stride:
         """Go on with the walk."""
         with self._database.writing() as connection:
-            return stride(_Ground(connection), step_of, now=now, limit=limit)
+            return propagate_batch(_Ground(connection), step_of, now=now, limit=limit)
 
     def is_astray(self) -> bool:
         """Whether something is held although there is no pause to walk for."""
@@ -149,10 +149,10 @@ class _Ground:
     def write_walk(self, walk: str) -> None:
         self._connection.execute(_sql.write_walk, (walk,))
 
-    def standing(self) -> list[Pause]:
+    def standing(self) -> list[PauseRecord]:
         return _standing(self._connection)
 
-    def walked(self, pause: Pause, walks: int) -> None:
+    def walked(self, pause: PauseRecord, walks: int) -> None:
         self._connection.execute(_sql.walked, (walks, pause.id, text_or_none(pause.ended_at)))
 
     def is_astray(self) -> bool:
@@ -183,11 +183,11 @@ class _Ground:
         self._connection.executemany(_sql.change_timer, values)
 
 
-def _standing(connection: sqlite3.Connection) -> list[Pause]:
+def _standing(connection: sqlite3.Connection) -> list[PauseRecord]:
     return [_pause(row) for row in connection.execute(_sql.standing)]
 
 
-def _pause(row: Row) -> Pause:
+def _pause(row: Row) -> PauseRecord:
     instants = (instant(row[8]), instant_or_none(row[9]), instant_or_none(row[10]))
     return pause_of((*row[:8], *instants, *row[11:]))
 

@@ -17,30 +17,30 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.publications import PUBLICATIONS, PublicationPlace, StoredPublication
 from standfast.kernel.records import DeadLetterSource
 from standfast.kernel.rows import RowKind
-from standfast.store.findings import StepName, Transition
+from standfast.store.findings import StepName, TransitionRecord
 from standfast.store.paging import LAST_ID, id_range, in_order
 from standfast.store.publications import Subscriber
 from standfast.store.shapes import (
     Address,
-    DeadLetter,
-    Header,
+    DeadLetterRecord,
+    InstanceHeader,
     InstanceQuery,
     Loaded,
-    Observation,
+    ObservationRecord,
     StoredEffect,
     StoredMessage,
     StoredTimer,
 )
 from standfast.store.sqlite import rows
 from standfast.store.sqlite.database import Database
-from standfast.store.sqlite.documents import DocumentReads
+from standfast.store.sqlite.documents import SQLiteDocumentReads
 from standfast.store.sqlite.loading import load
-from standfast.store.sqlite.matches import MatchReads
+from standfast.store.sqlite.matches import SQLiteProcessSearch
 from standfast.store.sqlite.records import S, reading, selecting, selecting_page
 from standfast.store.sqlite.resuming import SQLitePausedInstances
 from standfast.store.sqlite.rows import Row, text, text_or_none
-from standfast.store.sqlite.surveying import SurveyReads
-from standfast.store.sqlite.tasks import TaskReads
+from standfast.store.sqlite.surveying import SQLiteBulkReads
+from standfast.store.sqlite.tasks import SQLiteTaskReads
 from standfast.store.statements import read_statements
 
 
@@ -81,7 +81,7 @@ _sql = read_statements(_Sql, __package__, "reads.sql")
 _NO_LIMIT = -1
 
 
-class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, SurveyReads):
+class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, SQLiteDocumentReads, SQLiteBulkReads):
     """Questions about the instances of one tenant, of one partition of it if one is named."""
 
     def __init__(self, database: Database, tenant: str, partition: str = "") -> None:
@@ -97,7 +97,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
             )
             return load(connection, where, whole=whole)
 
-    def instances(self, query: InstanceQuery) -> list[Header]:
+    def instances(self, query: InstanceQuery) -> list[InstanceHeader]:
         """A page of instances, in the order that is asked for."""
         first, before = id_range(query)
         values = {
@@ -144,7 +144,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         values = {**self._named(instance), "after": after, "limit": _NO_LIMIT if limit is None else limit}
         return [*map(reading(kind), self._all(selecting_page(kind), values))]
 
-    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[Header | None, list[S]]:
+    def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[InstanceHeader | None, list[S]]:
         """The row of an instance, and its rows of a kind."""
         with self.look() as look:
             found = look.headers([instance])
@@ -183,7 +183,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         }
         return [*map(reading(PUBLICATIONS), self._all(_sql.publications, values))]
 
-    def headers(self, instances: Sequence[InstanceId]) -> list[Header]:
+    def headers(self, instances: Sequence[InstanceId]) -> list[InstanceHeader]:
         """The rows of these instances, of those that exist."""
         values = {**self._whose, "instances": json.dumps([str(each) for each in instances])}
         return [rows.header(row) for row in self._all(_sql.headers, values)]
@@ -193,7 +193,9 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         values = {**self._named(instance), "limit": limit}
         return [rows.message(row) for row in self._all(_sql.messages, values)]
 
-    def stuck(self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100) -> list[Header]:
+    def stuck(
+        self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100
+    ) -> list[InstanceHeader]:
         """Running instances that nothing can ever wake."""
         values = {**self._whose, "kinds": json.dumps(kinds), "before": str(before or LAST_ID), "limit": limit}
         return [rows.header(row) for row in self._all(_sql.stuck, values)]
@@ -217,7 +219,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         key: str = "",
         after: int = 0,
         limit: int = 100,
-    ) -> list[DeadLetter]:
+    ) -> list[DeadLetterRecord]:
         """What gave up, oldest first."""
         values = {
             **self._whose,
@@ -250,19 +252,21 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         count: int = self._all(_sql.count_letters, values)[0][0]
         return count
 
-    def dead_letter(self, letter: int) -> DeadLetter | None:
+    def dead_letter(self, letter: int) -> DeadLetterRecord | None:
         """One dead letter."""
         found = self._all(_sql.dead_letter, {**self._whose, "letter": letter})
         return rows.dead_letter(found[0]) if found else None
 
-    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[Observation]:
+    def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[ObservationRecord]:
         """The observed inputs, in order."""
         values = {**self._whose, "definition": definition, "instance": _text(instance)}
         return [rows.observation(row) for row in self._all(_sql.observations, values)]
 
-    def transitions(self, definition: str) -> list[Transition]:
+    def transitions(self, definition: str) -> list[TransitionRecord]:
         """The observed moves, counted."""
-        return [Transition(*row) for row in self._all(_sql.transitions, {**self._whose, "definition": definition})]
+        return [
+            TransitionRecord(*row) for row in self._all(_sql.transitions, {**self._whose, "definition": definition})
+        ]
 
     @contextmanager
     def look(self) -> Iterator[SQLiteReader]:
@@ -270,7 +274,7 @@ class SQLiteReader(SQLitePausedInstances, TaskReads, MatchReads, DocumentReads, 
         with self._database.reading():
             yield self
 
-    def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[Header]:
+    def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[InstanceHeader]:
         """Group by group along an index, those that have begun and those that have not; of none more than may be on the page."""
         newest_first, following, names, flags = _way(query, values)
         listed = in_order(newest_first, query)

@@ -18,7 +18,7 @@ import msgspec
 
 from standfast.kernel.rows import Column, Record, RowKind, columns_of, writing_of
 from standfast.store.fading import unpacked
-from standfast.store.shapes import Change, DeadLetter, Header
+from standfast.store.shapes import DeadLetterRecord, InstanceChange, InstanceHeader
 from standfast.store.sqlite.rows import Row, instance_id, instance_or_none, instant, instant_or_none, text
 from standfast.store.statements import read_statements
 
@@ -31,7 +31,7 @@ _sql = read_statements(_Sql, __package__, "records.sql")
 
 S = TypeVar("S", bound=Record)
 Values = tuple[object, ...]
-Maker = Callable[[str, Header, Record, str], Values]
+Maker = Callable[[str, InstanceHeader, Record, str], Values]
 """Makes the values of a row: from the name and the row of its instance, a record and the instant of the commit."""
 
 
@@ -53,7 +53,7 @@ class _Ways(dict[type[Record], _Way]):
         return way
 
 
-def write_records(connection: sqlite3.Connection, named: Sequence[tuple[str, Change]], now: str) -> None:
+def write_records(connection: sqlite3.Connection, named: Sequence[tuple[str, InstanceChange]], now: str) -> None:
     """Write the records of changes, each with the name of its instance; one class after the other."""
     rows: defaultdict[type[Record], list[Values]] = defaultdict(list)
     for name, change in named:
@@ -64,12 +64,12 @@ def write_records(connection: sqlite3.Connection, named: Sequence[tuple[str, Cha
         connection.executemany(_ways[cls].statement, rows[cls])
 
 
-def bury(connection: sqlite3.Connection, letter: DeadLetter) -> None:
+def bury(connection: sqlite3.Connection, letter: DeadLetterRecord) -> None:
     """Write a dead letter."""
     connection.execute(_sql.raise_letter, _letter(letter))
 
 
-def _letter(each: DeadLetter) -> Values:
+def _letter(each: DeadLetterRecord) -> Values:
     return (
         each.tenant, each.source, None if each.instance is None else str(each.instance), each.definition, each.key, each.number,
         each.name, each.language, each.type, each.version, each.data, each.options, each.priority, each.attempts, each.fence,

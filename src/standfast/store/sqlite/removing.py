@@ -6,7 +6,7 @@ import sqlite3
 
 import msgspec
 
-from standfast.store.removing import Made, Removal, RemovalRefusal, Standing, check_idle, refusal
+from standfast.store.removing import Made, Removal, RemovalPreview, RemovalRefusal, check_idle, refusal
 from standfast.store.sqlite.database import Database
 from standfast.store.statements import read_statements
 
@@ -39,7 +39,7 @@ class SQLiteRemoval:
             if connection.execute(_sql.exists).fetchone() is None:
                 return Removal(self.url)
             now = connection.execute(_sql.clock).fetchone()
-            standing = Standing(*connection.execute(_sql.standing, now).fetchone())
+            standing = RemovalPreview(*connection.execute(_sql.standing, now).fetchone())
             check_idle(self.url, standing, with_unfinished=with_unfinished, with_workers=with_workers)
             self._check_unused(", ".join(_referring(connection, made)))
             was_sound = not _unsound(connection)

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.resuming import LatePause, PausedQuery, ResumeRequest
+from standfast.store.resuming import LatePause, PausedQuery, ResumeRequestRecord
 from standfast.store.sqlite.database import Database
 from standfast.store.sqlite.rows import Row, instance_id, instant, instant_or_none, text, text_or_none
 from standfast.store.statements import read_statements
@@ -36,7 +36,7 @@ class SQLiteResumes:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def record(self, request: ResumeRequest) -> bool:
+    def record(self, request: ResumeRequestRecord) -> bool:
         """Write a request down."""
         values = msgspec.structs.asdict(request) | {
             "id": str(request.id),
@@ -51,7 +51,7 @@ class SQLiteResumes:
         with self._database.writing() as connection:
             connection.execute(_sql.refuse, (error, str(instance), str(request)))
 
-    def open(self, *, limit: int) -> list[ResumeRequest]:
+    def open(self, *, limit: int) -> list[ResumeRequestRecord]:
         """Requests that were not carried out."""
         with self._database.reading() as connection:
             return [_request(row) for row in connection.execute(_sql.open_requests, (limit,))]
@@ -97,7 +97,7 @@ class SQLitePausedInstances:
             found = connection.execute(statement, values).fetchall()
         return [instance_id(row[0]) for row in found]
 
-    def resume_requests(self, instance: InstanceId) -> list[ResumeRequest]:
+    def resume_requests(self, instance: InstanceId) -> list[ResumeRequestRecord]:
         """All requests to let an instance go on, in order."""
         with self._database.reading() as connection:
             found = connection.execute(
@@ -107,7 +107,7 @@ class SQLitePausedInstances:
         return [_request(row) for row in found]
 
 
-def _request(row: Row) -> ResumeRequest:
+def _request(row: Row) -> ResumeRequestRecord:
     (
         identity,
         instance,
@@ -125,7 +125,7 @@ def _request(row: Row) -> ResumeRequest:
         context,
         about,
     ) = row
-    return ResumeRequest(
+    return ResumeRequestRecord(
         id=UUID(identity),
         instance=instance_id(instance),
         tenant=tenant,

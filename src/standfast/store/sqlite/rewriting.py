@@ -11,7 +11,7 @@ import msgspec
 from standfast.kernel.ids import InstanceId, id_text
 from standfast.kernel.rows import Record, RowKind
 from standfast.store.rewriting import Rewritten
-from standfast.store.shapes import Header
+from standfast.store.shapes import InstanceHeader
 from standfast.store.sqlite.records import deleting
 from standfast.store.statements import read_statements
 
@@ -31,7 +31,7 @@ _sql = read_statements(_Sql, __package__, "rewriting.sql")
 
 
 @contextmanager
-def emptied(connection: sqlite3.Connection, header: Header, kinds: Sequence[RowKind[Record]]) -> Iterator[str]:
+def emptied(connection: sqlite3.Connection, header: InstanceHeader, kinds: Sequence[RowKind[Record]]) -> Iterator[str]:
     """Empty the rows of an instance, of these kinds, and its snapshot; in the block the guards let it. The instance's name."""
     name = str(header.id)
     connection.execute(_sql.allow, (name,))

@@ -14,9 +14,9 @@ from standfast.kernel.instants import LAST
 from standfast.store.findings import ArchivedVersion, FedEvent, Headline, ProjectionState, PublishedDefinition
 from standfast.store.shapes import (
     Address,
-    DeadLetter,
-    Header,
-    Observation,
+    DeadLetterRecord,
+    InstanceHeader,
+    ObservationRecord,
     StoredDefinition,
     StoredEffect,
     StoredMessage,
@@ -65,9 +65,9 @@ def instance_or_none(stored: str | None) -> InstanceId | None:
     return None if stored is None else instance_id(stored)
 
 
-def header(row: Row) -> Header:
+def header(row: Row) -> InstanceHeader:
     """A row of `instances`."""
-    return Header(
+    return InstanceHeader(
         id=instance_id(row[0]),
         tenant=row[1],
         definition=row[2],
@@ -207,9 +207,9 @@ def message(row: Row) -> StoredMessage:
     )
 
 
-def dead_letter(row: Row) -> DeadLetter:
+def dead_letter(row: Row) -> DeadLetterRecord:
     """A row of `dead_letters`."""
-    return DeadLetter(
+    return DeadLetterRecord(
         id=row[0],
         tenant=row[1],
         source=row[2],
@@ -269,9 +269,9 @@ def archived(row: Row) -> ArchivedVersion:
     return ArchivedVersion(**(values | {"archived_at": instant_or_none(values["archived_at"])}))
 
 
-def observation(row: Row) -> Observation:
+def observation(row: Row) -> ObservationRecord:
     """A row of `observations`."""
-    return Observation(
+    return ObservationRecord(
         tenant=row[0],
         instance=instance_id(row[1]),
         definition=row[2],

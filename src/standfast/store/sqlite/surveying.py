@@ -28,7 +28,7 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_statements(_Sql, __package__, "surveying.sql")
 
 
-class SurveyReads:
+class SQLiteBulkReads:
     """Many instances of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str

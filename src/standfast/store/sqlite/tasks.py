@@ -14,7 +14,7 @@ from standfast.kernel.records import TASKS
 from standfast.store.sqlite.records import reading
 from standfast.store.sqlite.rows import Row, instant, text, text_or_none
 from standfast.store.statements import read_statements
-from standfast.store.tasks import Asked, DecisionPlace, ListedDecision, ListedTask, TaskCount, TaskQuery
+from standfast.store.tasks import AssigneeRecord, DecisionPlace, ListedDecision, ListedTask, TaskCount, TaskQuery
 
 
 class _Sql(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ _END = ("9999-12-31", "g", 0, 0)
 _TASK, _DECISION = len(TASKS.columns), len(TASK_DECISIONS.columns)
 
 
-class TaskReads:
+class SQLiteTaskReads:
     """Questions to people of one tenant; whoever inherits it can ask the database."""
 
     _tenant: str
@@ -74,11 +74,11 @@ class TaskReads:
         found = self._all(_sql.decisions_by, {**values, **self._whose, "actor": actor, "limit": limit})
         return [ListedDecision(decision=_decision(row[:_DECISION]), task=_listed(row[_DECISION:])) for row in found]
 
-    def count_tasks(self, people: Sequence[Asked]) -> list[TaskCount]:
+    def count_tasks(self, people: Sequence[AssigneeRecord]) -> list[TaskCount]:
         """How many are in each of these inboxes."""
         return [TaskCount(*row) for row in self._all(_sql.count_tasks, {**self._whose, "people": json.dumps(people)})]
 
-    def count_overdue(self, people: Sequence[Asked], now: datetime) -> int:
+    def count_overdue(self, people: Sequence[AssigneeRecord], now: datetime) -> int:
         """How many in these inboxes should have been answered."""
         asked = {"people": json.dumps(people), "names": json.dumps([*map(_joined, people)])}
         ((count,),) = self._all(_sql.count_overdue, {**self._whose, "now": text(now), **asked})
@@ -121,5 +121,5 @@ def _place(listed: ListedTask) -> tuple[datetime, str, int]:
     return listed.asked_at, str(listed.task.instance), listed.task.number
 
 
-def _joined(person: Asked) -> str:
+def _joined(person: AssigneeRecord) -> str:
     return f"{person.kind}:{person.name}"

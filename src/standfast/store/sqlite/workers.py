@@ -13,7 +13,7 @@ import msgspec
 from standfast.kernel.ids import WorkerId
 from standfast.store.findings import Beat
 from standfast.store.migrating import read_migrations
-from standfast.store.shapes import EffectClaim, Maintenance, WorkerInfo
+from standfast.store.shapes import EffectClaim, Maintenance, WorkerRecord
 from standfast.store.sqlite.claims import read_clock
 from standfast.store.sqlite.database import Database
 from standfast.store.sqlite.rows import instant, text
@@ -79,7 +79,7 @@ class SQLiteWorkers:
             connection.execute(_sql.retire, (str(worker),))
             connection.execute(_sql.free_held, (str(worker),))
 
-    def live(self, now: datetime | None) -> list[WorkerInfo]:
+    def live(self, now: datetime | None) -> list[WorkerRecord]:
         """The workers whose time has not run out."""
         with self._database.reading() as connection:
             return live_workers(connection, read_clock(connection, now))
@@ -108,10 +108,10 @@ def _maintenance(connection: sqlite3.Connection) -> Maintenance:
     return cast("Maintenance", row[0]) if row else ""
 
 
-def live_workers(connection: sqlite3.Connection, now: datetime) -> list[WorkerInfo]:
+def live_workers(connection: sqlite3.Connection, now: datetime) -> list[WorkerRecord]:
     """The workers whose time has not run out."""
     return [
-        WorkerInfo(
+        WorkerRecord(
             id=WorkerId(UUID(row[0])),
             name=row[1],
             handlers=row[2].split(_SEPARATOR) if row[2] else [],

@@ -4,71 +4,71 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from standfast.machine.graphs.kinds.action import Action
-from standfast.machine.graphs.kinds.call import Call
-from standfast.machine.graphs.kinds.condition import Condition
-from standfast.machine.graphs.kinds.end import End
-from standfast.machine.graphs.kinds.events import WaitEvents
-from standfast.machine.graphs.kinds.gate import Gate, PolicyGate
-from standfast.machine.graphs.kinds.human import Human
-from standfast.machine.graphs.kinds.join import Join
-from standfast.machine.graphs.kinds.marker import NoReturn, SavePoint
-from standfast.machine.graphs.kinds.notice import Notice
-from standfast.machine.graphs.kinds.proxy import Proxy
-from standfast.machine.graphs.kinds.rule import Rule
-from standfast.machine.graphs.kinds.script import Script
-from standfast.machine.graphs.kinds.split import Split
-from standfast.machine.graphs.kinds.state import Rest, Start, State
-from standfast.machine.graphs.kinds.task import Task
-from standfast.machine.graphs.kinds.wait import WaitEvent, WaitTimer
+from standfast.machine.graphs.kinds.action import ActionOp
+from standfast.machine.graphs.kinds.call import CallOp
+from standfast.machine.graphs.kinds.condition import ConditionOp
+from standfast.machine.graphs.kinds.end import EndOp
+from standfast.machine.graphs.kinds.events import WaitEventsOp
+from standfast.machine.graphs.kinds.gate import GateOp, PolicyGateOp
+from standfast.machine.graphs.kinds.human import HumanOp
+from standfast.machine.graphs.kinds.join import JoinOp
+from standfast.machine.graphs.kinds.marker import NoReturnOp, SavePointOp
+from standfast.machine.graphs.kinds.notice import NotificationOp
+from standfast.machine.graphs.kinds.proxy import ProxyOp
+from standfast.machine.graphs.kinds.rule import RuleOp
+from standfast.machine.graphs.kinds.script import ScriptOp
+from standfast.machine.graphs.kinds.split import SplitOp
+from standfast.machine.graphs.kinds.state import RestOp, StartOp, StateOp
+from standfast.machine.graphs.kinds.task import TaskOp
+from standfast.machine.graphs.kinds.wait import WaitEventOp, WaitTimerOp
 
 __all__ = [
-    "Action",
-    "Call",
-    "Condition",
-    "End",
-    "Gate",
-    "Human",
-    "Join",
-    "NoReturn",
-    "Notice",
+    "ActionOp",
+    "CallOp",
+    "ConditionOp",
+    "EndOp",
+    "GateOp",
+    "HumanOp",
+    "JoinOp",
+    "NoReturnOp",
+    "NotificationOp",
     "Op",
-    "PolicyGate",
-    "Proxy",
-    "Rest",
-    "Rule",
-    "SavePoint",
-    "Script",
-    "Split",
-    "Start",
-    "State",
-    "Task",
-    "WaitEvent",
-    "WaitEvents",
-    "WaitTimer",
+    "PolicyGateOp",
+    "ProxyOp",
+    "RestOp",
+    "RuleOp",
+    "SavePointOp",
+    "ScriptOp",
+    "SplitOp",
+    "StartOp",
+    "StateOp",
+    "TaskOp",
+    "WaitEventOp",
+    "WaitEventsOp",
+    "WaitTimerOp",
 ]
 
 Op: TypeAlias = (
-    Task
-    | Condition
-    | Split
-    | Join
-    | SavePoint
-    | NoReturn
-    | Human
-    | WaitTimer
-    | WaitEvent
-    | WaitEvents
-    | Call
-    | Notice
-    | End
-    | Start
-    | State
-    | Rest
-    | Gate
-    | PolicyGate
-    | Proxy
-    | Action
-    | Script
-    | Rule
+    TaskOp
+    | ConditionOp
+    | SplitOp
+    | JoinOp
+    | SavePointOp
+    | NoReturnOp
+    | HumanOp
+    | WaitTimerOp
+    | WaitEventOp
+    | WaitEventsOp
+    | CallOp
+    | NotificationOp
+    | EndOp
+    | StartOp
+    | StateOp
+    | RestOp
+    | GateOp
+    | PolicyGateOp
+    | ProxyOp
+    | ActionOp
+    | ScriptOp
+    | RuleOp
 )

@@ -7,20 +7,20 @@ from typing import ClassVar, Final
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import name_findings, work_findings
-from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored
-from standfast.machine.graphs.work import Retry, Work
+from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, NodeExpression, NodeOp, NodeShape, Stored
+from standfast.machine.graphs.work import HandlerCall, RetryRule
 
 PAYLOAD = "payload."
 """What the names of the expressions begin with that an action is given."""
 TARGET = "target"
 """The name of the expression that gives the id of another document."""
-ELSEWHERE: Final = Work(handler="$documents", transactional=True, retry=Retry(is_default=True))
+ELSEWHERE: Final = HandlerCall(handler="$documents", transactional=True, retry=RetryRule(is_default=True))
 """How something is done to another document: by the engine itself, in the commit that ends the step. No definition can name the handler."""
-OWN_WORK: Final = (ELSEWHERE, Work(handler="$documents", transactional=True))
+OWN_WORK: Final = (ELSEWHERE, HandlerCall(handler="$documents", transactional=True))
 """Calls of the engine's own handler that a graph may store: today's form, and that of version 1.0 of the compiler (three calls without a wait)."""
 
 
-class Action(NodeOp, frozen=True, kw_only=True, tag="action"):
+class ActionOp(NodeOp, frozen=True, kw_only=True, tag="action"):
     """Does something to the document: lays what it computes over the data, or has a handler compute the changes inside the commit.
 
     With `of` it is done to another document of the tenant, or makes one.
@@ -29,7 +29,7 @@ class Action(NodeOp, frozen=True, kw_only=True, tag="action"):
     action: str
     payload: dict[str, Stored] = {}  # noqa: RUF012 - every struct gets one of its own
     """What it is given: stored expressions, by name."""
-    work: Work | None = None
+    work: HandlerCall | None = None
     """The call of the handler; None if what it is given is laid over the data."""
     of: str = ""
     """The type of the other document that it is done to; empty means the run's own."""
@@ -39,7 +39,7 @@ class Action(NodeOp, frozen=True, kw_only=True, tag="action"):
     """The action that takes it back; empty if nothing does."""
 
     word: ClassVar[str] = "action"
-    shape: ClassVar[Shape] = Shape(('["✎ ', '"]'), 'shape=component, style="filled"')
+    shape: ClassVar[NodeShape] = NodeShape(('["✎ ', '"]'), 'shape=component, style="filled"')
     is_answering: ClassVar[bool] = True
     is_named: ClassVar[bool] = True
 
@@ -54,7 +54,7 @@ class Action(NodeOp, frozen=True, kw_only=True, tag="action"):
         return frozenset({OK, ERROR})
 
     @property
-    def call(self) -> Work | None:
+    def call(self) -> HandlerCall | None:
         """The handler's, if there is one, or the engine's own, for another document."""
         return ELSEWHERE if self.of else self.work
 
@@ -63,12 +63,12 @@ class Action(NodeOp, frozen=True, kw_only=True, tag="action"):
         """What is done."""
         return f"{self.of}.{self.action}" if self.of else self.action
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """What it is given."""
         for name, stored in self.payload.items():
-            yield Formula(f"{PAYLOAD}{name}", f"{name!r}, which {node!r} is given,", stored)
+            yield NodeExpression(f"{PAYLOAD}{name}", f"{name!r}, which {node!r} is given,", stored)
         if self.target is not None:
-            yield Formula(TARGET, f"the target of {node!r}", self.target)
+            yield NodeExpression(TARGET, f"the target of {node!r}", self.target)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the name and the call."""

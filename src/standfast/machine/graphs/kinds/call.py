@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import name_findings
-from standfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Formula, NodeOp, Shape, Stored
+from standfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, NodeExpression, NodeOp, NodeShape, Stored
 from standfast.machine.graphs.kinds.task import GIVEN
 
 
-class Call(NodeOp, frozen=True, kw_only=True, tag="call"):
+class CallOp(NodeOp, frozen=True, kw_only=True, tag="call"):
     """Starts another workflow and waits for its end."""
 
     definition: str
@@ -24,7 +24,7 @@ class Call(NodeOp, frozen=True, kw_only=True, tag="call"):
     """Whether it is no part of the run that starts it: neither stopped with that one nor undone by its rollback."""
 
     word: ClassVar[str] = "call"
-    shape: ClassVar[Shape] = Shape(('[["', '"]]'), "shape=box, style=filled, peripheries=2")
+    shape: ClassVar[NodeShape] = NodeShape(('[["', '"]]'), "shape=box, style=filled, peripheries=2")
     is_answering: ClassVar[bool] = True
     is_named: ClassVar[bool] = True
 
@@ -43,10 +43,10 @@ class Call(NodeOp, frozen=True, kw_only=True, tag="call"):
         """What it starts."""
         return f"{self.definition} {self.version}".strip()
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """What it begins with."""
         for name, stored in (self.input or {}).items():
-            yield Formula(f"{GIVEN}{name}", f"{name!r} of what {node!r} begins with", stored)
+            yield NodeExpression(f"{GIVEN}{name}", f"{name!r} of what {node!r} begins with", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the name of the other workflow."""

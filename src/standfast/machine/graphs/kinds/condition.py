@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from standfast.machine.graphs.kinds.kind import ERROR, Execution, Formula, NodeOp, Shape, Stored, source
+from standfast.machine.graphs.kinds.kind import ERROR, Execution, NodeExpression, NodeOp, NodeShape, Stored, source
 
 TRUE, FALSE = "true", "false"
 
 
-class Condition(NodeOp, frozen=True, kw_only=True, tag="condition"):
+class ConditionOp(NodeOp, frozen=True, kw_only=True, tag="condition"):
     """Asks a question: left by `true` or `false`."""
 
     expression: Stored
     """The stored form of the expression."""
 
     word: ClassVar[str] = "condition"
-    shape: ClassVar[Shape] = Shape(('{"', '"}'), "shape=diamond, style=filled")
+    shape: ClassVar[NodeShape] = NodeShape(('{"', '"}'), "shape=diamond, style=filled")
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
 
@@ -36,6 +36,6 @@ class Condition(NodeOp, frozen=True, kw_only=True, tag="condition"):
         """The question."""
         return source(self.expression)
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """The question."""
-        yield Formula("expression", f"the condition of {node!r}", self.expression)
+        yield NodeExpression("expression", f"the condition of {node!r}", self.expression)

@@ -7,12 +7,12 @@ from typing import ClassVar, Literal
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import name_findings, word_findings
-from standfast.machine.graphs.kinds.kind import Execution, NodeOp, Shape
+from standfast.machine.graphs.kinds.kind import Execution, NodeOp, NodeShape
 
 END_STATUSES = ("completed", "failed", "cancelled")
 
 
-class End(NodeOp, frozen=True, kw_only=True, tag="end"):
+class EndOp(NodeOp, frozen=True, kw_only=True, tag="end"):
     """The end of a token's way."""
 
     status: Literal["completed", "failed", "cancelled"] = "completed"
@@ -22,7 +22,7 @@ class End(NodeOp, frozen=True, kw_only=True, tag="end"):
     """Why, as a word; empty means that the outcome is the reason of the run's status."""
 
     word: ClassVar[str] = "end"
-    shape: ClassVar[Shape] = Shape(('(["', '"])'), 'shape=box, style="filled,rounded", peripheries=2')
+    shape: ClassVar[NodeShape] = NodeShape(('(["', '"])'), 'shape=box, style="filled,rounded", peripheries=2')
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
 

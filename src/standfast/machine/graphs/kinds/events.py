@@ -10,7 +10,7 @@ import msgspec
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import name_findings
-from standfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Formula, NodeOp, Shape, Stored
+from standfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, NodeExpression, NodeOp, NodeShape, Stored
 
 KEY, MATCH = "key.", "match."
 """What the names of the expressions begin with; the name of the event follows."""
@@ -37,14 +37,14 @@ class Awaited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
         return self.name or self.event
 
 
-class WaitEvents(NodeOp, frozen=True, kw_only=True, tag="wait_events"):
+class WaitEventsOp(NodeOp, frozen=True, kw_only=True, tag="wait_events"):
     """Waits for published events."""
 
     events: tuple[Awaited, ...]
     need: Need = "all"
 
     word: ClassVar[str] = "wait_for_event"
-    shape: ClassVar[Shape] = Shape(('((("', '")))'), "shape=doublecircle, style=filled")
+    shape: ClassVar[NodeShape] = NodeShape(('((("', '")))'), "shape=doublecircle, style=filled")
     is_answering: ClassVar[bool] = True
     is_named: ClassVar[bool] = True
 
@@ -76,13 +76,15 @@ class WaitEvents(NodeOp, frozen=True, kw_only=True, tag="wait_events"):
             return self.need
         return 1 if self.need == "any" else len(self.events)
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """The keys and the conditions."""
         for each in self.events:
             if each.key is not None:
-                yield Formula(KEY + each.title, f"the key of {each.title!r}, which {node!r} waits for,", each.key)
+                yield NodeExpression(
+                    KEY + each.title, f"the key of {each.title!r}, which {node!r} waits for,", each.key
+                )
             if each.match is not None:
-                yield Formula(MATCH + each.title, f"what {node!r} asks of {each.title!r}", each.match)
+                yield NodeExpression(MATCH + each.title, f"what {node!r} asks of {each.title!r}", each.match)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the events and with how many are needed."""

@@ -7,19 +7,19 @@ from typing import ClassVar
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import name_findings
-from standfast.machine.graphs.kinds.kind import OK, Execution, NodeOp, Shape
+from standfast.machine.graphs.kinds.kind import OK, Execution, NodeOp, NodeShape
 
 PASS, REJECT, AGAIN = "pass", "reject", "again"
 DENIED = "denied"
 
 
-class Gate(NodeOp, frozen=True, kw_only=True, tag="gate"):
+class GateOp(NodeOp, frozen=True, kw_only=True, tag="gate"):
     """Performs one transition, once: by `pass` if all approvals of its slot stand, by `reject` if one was refused, by `again` if one is void."""
 
     transition: str
 
     word: ClassVar[str] = "gate"
-    shape: ClassVar[Shape] = Shape(('{{"⛭ ', '"}}'), "shape=hexagon, style=filled, penwidth=3")
+    shape: ClassVar[NodeShape] = NodeShape(('{{"⛭ ', '"}}'), "shape=hexagon, style=filled, penwidth=3")
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
     is_protected: ClassVar[bool] = True
@@ -49,7 +49,7 @@ class Gate(NodeOp, frozen=True, kw_only=True, tag="gate"):
         return name_findings(node, "transition", f"the transition of {node!r}", self.transition)
 
 
-class PolicyGate(NodeOp, frozen=True, kw_only=True, tag="policy"):
+class PolicyGateOp(NodeOp, frozen=True, kw_only=True, tag="policy"):
     """Stands before an action, and asks whether the one in whose name it is done may do it."""
 
     action: str
@@ -57,7 +57,7 @@ class PolicyGate(NodeOp, frozen=True, kw_only=True, tag="policy"):
     """The type of the other document that it is done to: then the policy of that one is asked, in the commit that does it."""
 
     word: ClassVar[str] = "policy"
-    shape: ClassVar[Shape] = Shape(('{{"⚿ ', '"}}'), "shape=hexagon, style=filled, penwidth=2")
+    shape: ClassVar[NodeShape] = NodeShape(('{{"⚿ ', '"}}'), "shape=hexagon, style=filled, penwidth=2")
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
     is_protected: ClassVar[bool] = True

@@ -21,8 +21,17 @@ from standfast.machine.graphs.asks import (
 )
 from standfast.machine.graphs.findings import listed, name_findings, number_findings, plain_findings, word_findings
 from standfast.machine.graphs.forms import form_findings
-from standfast.machine.graphs.kinds.kind import ERROR, TIMEOUT, Execution, Formula, NodeOp, Plain, Shape, Stored
-from standfast.machine.graphs.times import Times
+from standfast.machine.graphs.kinds.kind import (
+    ERROR,
+    TIMEOUT,
+    Execution,
+    NodeExpression,
+    NodeOp,
+    NodeShape,
+    Plain,
+    Stored,
+)
+from standfast.machine.graphs.times import TaskTimes
 
 CONFIRMED, REJECTED = "confirmed", "rejected"
 """Answers that need no edge: the way of a confirmed question may end there, and for a rejected one the policies say what follows."""
@@ -46,7 +55,7 @@ MOST_ASKS = 100
 _RESERVED = frozenset({ERROR, TIMEOUT, WITHDRAWN, "*"})
 
 
-class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
+class HumanOp(NodeOp, frozen=True, kw_only=True, tag="human"):
     """Asks a person: left by the outcome that the person names."""
 
     outcomes: tuple[str, ...] = (CONFIRMED, REJECTED)
@@ -95,7 +104,7 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     """Where the data takes who answered, if answers are laid over it: for an outcome, a name. What the answer itself gives by this name stands."""
     on_reject: OnReject | None = None
     """What follows a rejection that no edge leads on from; None means what the policies say."""
-    times: Times | None = None
+    times: TaskTimes | None = None
     """When it is due, when people are reminded, and what becomes of it if nobody answers."""
     last_resort: str = ""
     """The role that is asked besides, once, when the time is over and the run escalates; the time then begins anew."""
@@ -108,7 +117,7 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
     """Fields that such an approval is about: a change of others leaves it as it is; none given means all."""
 
     word: ClassVar[str] = "human"
-    shape: ClassVar[Shape] = Shape(('[/"', '"/]'), "shape=parallelogram, style=filled")
+    shape: ClassVar[NodeShape] = NodeShape(('[/"', '"/]'), "shape=parallelogram, style=filled")
     is_answering: ClassVar[bool] = True
     is_named: ClassVar[bool] = True
 
@@ -176,15 +185,17 @@ class Human(NodeOp, frozen=True, kw_only=True, tag="human"):
             return False
         return outcome in self.form_for if self.form_for else outcome not in {self.rejects, self.abstains}
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """The subject with its holes, and what is shown."""
         if self.template is not None:
-            yield Formula(TEMPLATE, f"the subject of {node!r}", self.template)
+            yield NodeExpression(TEMPLATE, f"the subject of {node!r}", self.template)
         for shown, stored in self.shows.items():
-            yield Formula(f"{SHOWN}{shown}", f"{shown!r}, which {node!r} shows,", stored)
+            yield NodeExpression(f"{SHOWN}{shown}", f"{shown!r}, which {node!r} shows,", stored)
         for place, ask in enumerate(self.asks):
             if ask.rule is not None:
-                yield Formula(f"{RULED}{place}", f"the rule {ask.of!r}, which says whom {node!r} asks,", ask.rule)
+                yield NodeExpression(
+                    f"{RULED}{place}", f"the rule {ask.of!r}, which says whom {node!r} asks,", ask.rule
+                )
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the answers, with the form, and with what follows a rejection."""

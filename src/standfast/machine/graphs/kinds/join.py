@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, get_args
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import word_findings
-from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored
+from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, NodeExpression, NodeOp, NodeShape, Stored
 
 Losers = Literal["undo", "finish", "stop"]
 """What becomes of branches that a join can do without: what they did is undone; they go on to their ends; or they just stop."""
@@ -23,7 +23,7 @@ LOSERS: tuple[str, ...] = get_args(Losers)
 _TOLD: dict[Losers, str] = {"undo": "the others are undone", "finish": "the others finish", "stop": "the others stop"}
 
 
-class Join(NodeOp, frozen=True, kw_only=True, tag="join"):
+class JoinOp(NodeOp, frozen=True, kw_only=True, tag="join"):
     """Waits for the branches of a split."""
 
     split: str
@@ -41,7 +41,7 @@ class Join(NodeOp, frozen=True, kw_only=True, tag="join"):
     """Stored condition over the data of a branch: one that arrives and meets it ends the join at once, and what the others did is undone."""
 
     word: ClassVar[str] = "join"
-    shape: ClassVar[Shape] = Shape(
+    shape: ClassVar[NodeShape] = NodeShape(
         ('[\\"', '"/]'), "shape=box, style=filled, width=2, height=0.25, penwidth=2", is_bar=True
     )
     is_answering: ClassVar[bool] = True
@@ -70,11 +70,11 @@ class Join(NodeOp, frozen=True, kw_only=True, tag="join"):
             return ""
         return f"{self.count if self.strategy == 'count' else 'any'} of them, {_TOLD[self.losers]}"
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """What is asked of those that arrive."""
         for name, stored in ((ACCEPT, self.accept), (ABORT, self.abort)):
             if stored is not None:
-                yield Formula(name, f"what {node!r} asks of a branch to {name}", stored)
+                yield NodeExpression(name, f"what {node!r} asks of a branch to {name}", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with its words; where the branches meet is judged with the whole graph."""

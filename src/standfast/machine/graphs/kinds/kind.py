@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from standfast.errors import Diagnostic
-from standfast.machine.graphs.work import Work
+from standfast.machine.graphs.work import HandlerCall
 
 Plain: TypeAlias = object
 """Data without fractions, as it can be hashed; the checks see to it."""
@@ -22,7 +22,7 @@ OK, ERROR, TIMEOUT = "ok", "error", "timeout"
 """Outcomes that any kind of node may have."""
 
 
-class Shape(NamedTuple):
+class NodeShape(NamedTuple):
     """How a kind of node is drawn."""
 
     mermaid: tuple[str, str]
@@ -33,7 +33,7 @@ class Shape(NamedTuple):
     """Whether it is a dark bar where no status colours it."""
 
 
-class Formula(NamedTuple):
+class NodeExpression(NamedTuple):
     """An expression of a node."""
 
     name: str
@@ -48,7 +48,7 @@ class NodeOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
 
     word: ClassVar[str]
     """What authors call such a step."""
-    shape: ClassVar[Shape]
+    shape: ClassVar[NodeShape]
     is_answering: ClassVar[bool]
     """Whether it gives an answer. A kind that does not only leads a token on, and names nothing that comes out of a branch."""
     is_named: ClassVar[bool]
@@ -78,7 +78,7 @@ class NodeOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
         return ()
 
     @property
-    def call(self) -> Work | None:
+    def call(self) -> HandlerCall | None:
         """The call of a handler that it makes; None if it makes none."""
         return None
 
@@ -87,7 +87,7 @@ class NodeOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
         """What a picture says besides the name of the node."""
         return ""
 
-    def formulas(self, node: str) -> Iterator[Formula]:  # noqa: ARG002 - see the docstring
+    def formulas(self, node: str) -> Iterator[NodeExpression]:  # noqa: ARG002 - see the docstring
         """Its expressions; here none."""
         return iter(())
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from standfast.machine.graphs.kinds.kind import OK, Execution, NodeOp, Shape
+from standfast.machine.graphs.kinds.kind import OK, Execution, NodeOp, NodeShape
 
 
-class SavePoint(NodeOp, frozen=True, kw_only=True, tag="save_point"):
+class SavePointOp(NodeOp, frozen=True, kw_only=True, tag="save_point"):
     """A boundary: a rollback after a failure does not go back beyond it."""
 
     word: ClassVar[str] = "save_point"
-    shape: ClassVar[Shape] = Shape(('[("', '")]'), "shape=cylinder, style=filled")
+    shape: ClassVar[NodeShape] = NodeShape(('[("', '")]'), "shape=cylinder, style=filled")
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
 
@@ -26,11 +26,11 @@ class SavePoint(NodeOp, frozen=True, kw_only=True, tag="save_point"):
         return frozenset({OK})
 
 
-class NoReturn(NodeOp, frozen=True, kw_only=True, tag="no_return"):
+class NoReturnOp(NodeOp, frozen=True, kw_only=True, tag="no_return"):
     """A declared point of no return: nothing before it is ever undone, not even by a cancellation."""
 
     word: ClassVar[str] = "point_of_no_return"
-    shape: ClassVar[Shape] = Shape(('>"', '"]'), "shape=octagon, style=filled")
+    shape: ClassVar[NodeShape] = NodeShape(('>"', '"]'), "shape=octagon, style=filled")
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
 

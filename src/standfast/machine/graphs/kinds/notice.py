@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import name_findings
-from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored
+from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, NodeExpression, NodeOp, NodeShape, Stored
 
 ROLE: Final = "role:"
 """What a recipient begins with that is a role; any other is a user, or an address if it has an @."""
@@ -18,7 +18,7 @@ LONGEST_TEXT = 20_000
 """Characters of a text as its author wrote it."""
 
 
-class Notice(NodeOp, frozen=True, kw_only=True, tag="notify"):
+class NotificationOp(NodeOp, frozen=True, kw_only=True, tag="notify"):
     """Tells people something; the run does not wait until they are told, unless it is to."""
 
     to: tuple[str, ...]
@@ -34,7 +34,7 @@ class Notice(NodeOp, frozen=True, kw_only=True, tag="notify"):
     """Whether the step ends once everybody is told, and fails if somebody cannot be."""
 
     word: ClassVar[str] = "notify"
-    shape: ClassVar[Shape] = Shape(('[\\"', '"\\]'), "shape=note, style=filled")
+    shape: ClassVar[NodeShape] = NodeShape(('[\\"', '"\\]'), "shape=note, style=filled")
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
 
@@ -53,10 +53,10 @@ class Notice(NodeOp, frozen=True, kw_only=True, tag="notify"):
         """What is told, and to whom."""
         return ", ".join((self.subject, *self.to))
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """The texts with holes."""
         for name, stored in self.templates.items():
-            yield Formula(name, f"{name!r} of {node!r}", stored)
+            yield NodeExpression(name, f"{name!r} of {node!r}", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with whom it tells what, and how."""

@@ -7,20 +7,20 @@ from typing import ClassVar, Literal, get_args
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import name_findings, word_findings
-from standfast.machine.graphs.kinds.kind import OK, Execution, NodeOp, Shape
+from standfast.machine.graphs.kinds.kind import OK, Execution, NodeOp, NodeShape
 
 Side = Literal["in", "out"]
 SIDES: tuple[Side, ...] = get_args(Side)
 
 
-class Proxy(NodeOp, frozen=True, kw_only=True, tag="slot"):
+class ProxyOp(NodeOp, frozen=True, kw_only=True, tag="slot"):
     """Lets a token into a slot, or out of it."""
 
     slot: str
     side: Side
 
     word: ClassVar[str] = "slot"
-    shape: ClassVar[Shape] = Shape(('(("⇥ ', '"))'), "shape=circle, style=filled, width=0.2")
+    shape: ClassVar[NodeShape] = NodeShape(('(("⇥ ', '"))'), "shape=circle, style=filled, width=0.2")
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
     is_protected: ClassVar[bool] = True

@@ -10,7 +10,7 @@ import msgspec
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import name_findings, word_findings
-from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored
+from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, NodeExpression, NodeOp, NodeShape, Stored
 
 Effect = Literal["block", "warn", "set_field", "require_field", "outcome", "notify", "webhook"]
 Phase = Literal["before", "after"]
@@ -58,13 +58,13 @@ class DocumentRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return "after" if self.effect in AFTERWARDS else "before"
 
 
-class Rule(NodeOp, frozen=True, kw_only=True, tag="rule"):
+class RuleOp(NodeOp, frozen=True, kw_only=True, tag="rule"):
     """Judges the document by flat rules: left by the first word that one of them has for it, by `blocked`, or by `ok`."""
 
     rules: tuple[DocumentRule, ...]
 
     word: ClassVar[str] = "rule"
-    shape: ClassVar[Shape] = Shape(('{"§ ', '"}'), "shape=diamond, style=filled, penwidth=2")
+    shape: ClassVar[NodeShape] = NodeShape(('{"§ ', '"}'), "shape=diamond, style=filled, penwidth=2")
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
 
@@ -88,13 +88,13 @@ class Rule(NodeOp, frozen=True, kw_only=True, tag="rule"):
         """The rules."""
         return ", ".join(rule.name for rule in self.rules)
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """What each rule asks and sets."""
         for rule in self.rules:
             if rule.when is not None:
-                yield Formula(f"{WHEN}{rule.name}", f"the rule {rule.name!r} of {node!r}", rule.when)
+                yield NodeExpression(f"{WHEN}{rule.name}", f"the rule {rule.name!r} of {node!r}", rule.when)
             if rule.value is not None:
-                yield Formula(f"{VALUE}{rule.name}", f"what the rule {rule.name!r} of {node!r} sets", rule.value)
+                yield NodeExpression(f"{VALUE}{rule.name}", f"what the rule {rule.name!r} of {node!r} sets", rule.value)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the rules, expressions apart."""

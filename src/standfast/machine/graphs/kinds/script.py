@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import name_findings
-from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored, source
+from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, NodeExpression, NodeOp, NodeShape, Stored, source
 
 
-class Script(NodeOp, frozen=True, kw_only=True, tag="script"):
+class ScriptOp(NodeOp, frozen=True, kw_only=True, tag="script"):
     """Computes a value and keeps it in the data."""
 
     formula: Stored
@@ -18,7 +18,7 @@ class Script(NodeOp, frozen=True, kw_only=True, tag="script"):
     """The name that it is kept under; empty means that of the node."""
 
     word: ClassVar[str] = "script"
-    shape: ClassVar[Shape] = Shape(('["ƒ ', '"]'), "shape=cds, style=filled")
+    shape: ClassVar[NodeShape] = NodeShape(('["ƒ ', '"]'), "shape=cds, style=filled")
     is_answering: ClassVar[bool] = True
     is_named: ClassVar[bool] = True
 
@@ -37,9 +37,9 @@ class Script(NodeOp, frozen=True, kw_only=True, tag="script"):
         """What is computed."""
         return source(self.formula)
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """The formula."""
-        yield Formula("expression", f"the formula of {node!r}", self.formula)
+        yield NodeExpression("expression", f"the formula of {node!r}", self.formula)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the name."""

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, get_args
 from standfast.errors import Diagnostic
 from standfast.expressions.paths import NAME_PATTERN
 from standfast.machine.graphs.findings import number_findings, word_findings
-from standfast.machine.graphs.kinds.kind import ERROR, Execution, Formula, NodeOp, Shape, Stored, source
+from standfast.machine.graphs.kinds.kind import ERROR, Execution, NodeExpression, NodeOp, NodeShape, Stored, source
 
 BRANCH = "branch"
 """The label of the edges that a split sends tokens down."""
@@ -18,7 +18,7 @@ OnEmpty = Literal["skip", "fail"]
 EMPTY: tuple[OnEmpty, ...] = get_args(OnEmpty)
 
 
-class Split(NodeOp, frozen=True, kw_only=True, tag="split"):
+class SplitOp(NodeOp, frozen=True, kw_only=True, tag="split"):
     """Sends a token down every branch whose condition holds; with `items`, one for each item of a list, all of them down the one branch."""
 
     items: Stored | None = None
@@ -33,7 +33,7 @@ class Split(NodeOp, frozen=True, kw_only=True, tag="split"):
     """What a list without items comes to."""
 
     word: ClassVar[str] = "fork"
-    shape: ClassVar[Shape] = Shape(
+    shape: ClassVar[NodeShape] = NodeShape(
         ('[/"', '"\\]'), "shape=box, style=filled, width=2, height=0.25, penwidth=2", is_bar=True
     )
     is_answering: ClassVar[bool] = False
@@ -56,10 +56,10 @@ class Split(NodeOp, frozen=True, kw_only=True, tag="split"):
             return ""
         return f"each {self.item} of {source(self.items)}" + (f", {self.limit} at a time" if self.limit else "")
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """The list."""
         if self.items is not None:
-            yield Formula("items", f"the list of {node!r}", self.items)
+            yield NodeExpression("items", f"the list of {node!r}", self.items)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the limit, with the name of an item, and with what is said of an empty list."""

@@ -8,18 +8,18 @@ from typing import ClassVar
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import name_findings
-from standfast.machine.graphs.kinds.kind import OK, TIMEOUT, Execution, NodeOp, Shape
+from standfast.machine.graphs.kinds.kind import OK, TIMEOUT, Execution, NodeOp, NodeShape
 
 AMENDED, AMEND = "amended", "amend"
 """What a start is left by for a document that takes the place of another; what a state is left by when its document is amended in place."""
 _RESERVED = frozenset({AMEND, TIMEOUT, "*"})
 
 
-class Start(NodeOp, frozen=True, kw_only=True, tag="start"):
+class StartOp(NodeOp, frozen=True, kw_only=True, tag="start"):
     """Where the life of a document begins."""
 
     word: ClassVar[str] = "start"
-    shape: ClassVar[Shape] = Shape(('(["▶ ', '"])'), 'shape=circle, style="filled", width=0.3')
+    shape: ClassVar[NodeShape] = NodeShape(('(["▶ ', '"])'), 'shape=circle, style="filled", width=0.3')
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
     is_protected: ClassVar[bool] = True
@@ -40,7 +40,7 @@ class Start(NodeOp, frozen=True, kw_only=True, tag="start"):
         return (OK,)
 
 
-class State(NodeOp, frozen=True, kw_only=True, tag="state"):
+class StateOp(NodeOp, frozen=True, kw_only=True, tag="state"):
     """Where a token stays while its document has a status: left by the name of a transition that somebody asks for, or that begins by itself."""
 
     status: str
@@ -48,7 +48,7 @@ class State(NodeOp, frozen=True, kw_only=True, tag="state"):
     """The transitions that lead on from here."""
 
     word: ClassVar[str] = "state"
-    shape: ClassVar[Shape] = Shape(('("', '")'), 'shape=box, style="filled,rounded", penwidth=2')
+    shape: ClassVar[NodeShape] = NodeShape(('("', '")'), 'shape=box, style="filled,rounded", penwidth=2')
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
     is_protected: ClassVar[bool] = True
@@ -87,11 +87,11 @@ class State(NodeOp, frozen=True, kw_only=True, tag="state"):
                 yield Diagnostic("outcomes", message, node)
 
 
-class Rest(NodeOp, frozen=True, kw_only=True, tag="rest"):
+class RestOp(NodeOp, frozen=True, kw_only=True, tag="rest"):
     """The end of a round: nothing is under way until somebody asks for another transition."""
 
     word: ClassVar[str] = "rest"
-    shape: ClassVar[Shape] = Shape(('(["■ ', '"])'), 'shape=doublecircle, style="filled", width=0.3')
+    shape: ClassVar[NodeShape] = NodeShape(('(["■ ', '"])'), 'shape=doublecircle, style="filled", width=0.3')
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
     is_protected: ClassVar[bool] = True

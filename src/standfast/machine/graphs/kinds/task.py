@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.findings import work_findings
-from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, Formula, NodeOp, Shape, Stored
-from standfast.machine.graphs.work import Work
+from standfast.machine.graphs.kinds.kind import ERROR, OK, Execution, NodeExpression, NodeOp, NodeShape, Stored
+from standfast.machine.graphs.work import HandlerCall
 
 WEBHOOK = "standfast.webhook"
 """The engine's own handler of requests to other systems: it is given `url`, `secret` and what is sent, each name behind `payload.`."""
@@ -16,10 +16,10 @@ GIVEN, KEPT = "given.", "kept."
 """What the names of the expressions begin with that a handler is given, and that are kept of its answer."""
 
 
-class Task(NodeOp, frozen=True, kw_only=True, tag="task"):
+class TaskOp(NodeOp, frozen=True, kw_only=True, tag="task"):
     """Calls a handler."""
 
-    work: Work
+    work: HandlerCall
     input: dict[str, Stored] | None = None
     """What the handler is given: stored mapping expressions, by name; None means all of the data."""
     output: dict[str, Stored] | None = None
@@ -29,7 +29,7 @@ class Task(NodeOp, frozen=True, kw_only=True, tag="task"):
     """Whether the token goes on at once and nobody waits for the call; only that it has failed is told."""
 
     word: ClassVar[str] = "task"
-    shape: ClassVar[Shape] = Shape(('["', '"]'), 'shape=box, style="filled,rounded"')
+    shape: ClassVar[NodeShape] = NodeShape(('["', '"]'), 'shape=box, style="filled,rounded"')
     is_answering: ClassVar[bool] = True
     is_named: ClassVar[bool] = False
 
@@ -44,16 +44,16 @@ class Task(NodeOp, frozen=True, kw_only=True, tag="task"):
         return frozenset({OK, ERROR})
 
     @property
-    def call(self) -> Work:
+    def call(self) -> HandlerCall:
         """The handler's."""
         return self.work
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """What the handler is given, and what is kept of its answer."""
         for name, stored in (self.input or {}).items():
-            yield Formula(f"{GIVEN}{name}", f"{name!r}, which {node!r} is given,", stored)
+            yield NodeExpression(f"{GIVEN}{name}", f"{name!r}, which {node!r} is given,", stored)
         for name, stored in (self.output or {}).items():
-            yield Formula(f"{KEPT}{name}", f"{name!r}, which {node!r} keeps,", stored)
+            yield NodeExpression(f"{KEPT}{name}", f"{name!r}, which {node!r} keeps,", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the call."""

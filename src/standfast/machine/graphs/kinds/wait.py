@@ -8,7 +8,17 @@ from typing import ClassVar
 from standfast.errors import Diagnostic
 from standfast.machine.graphs.calendars import UTC_ZONE, calendar_findings
 from standfast.machine.graphs.findings import name_findings, time_findings
-from standfast.machine.graphs.kinds.kind import ERROR, OK, TIMEOUT, Execution, Formula, NodeOp, Shape, Stored, source
+from standfast.machine.graphs.kinds.kind import (
+    ERROR,
+    OK,
+    TIMEOUT,
+    Execution,
+    NodeExpression,
+    NodeOp,
+    NodeShape,
+    Stored,
+    source,
+)
 
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000}
 
@@ -17,7 +27,7 @@ UNTIL = "until"
 """The name of the expression that gives an instant."""
 
 
-class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
+class WaitTimerOp(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
     """Waits for a time to go by, until an instant, or for the next time that a calendar rule names: one of the three."""
 
     duration_ms: int | None = None
@@ -31,7 +41,7 @@ class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
     """The calendar of the organisation whose working time the duration counts; empty for time by the clock."""
 
     word: ClassVar[str] = "wait"
-    shape: ClassVar[Shape] = Shape(('(("', '"))'), "shape=ellipse, style=filled")
+    shape: ClassVar[NodeShape] = NodeShape(('(("', '"))'), "shape=ellipse, style=filled")
     is_answering: ClassVar[bool] = False
     is_named: ClassVar[bool] = False
 
@@ -56,10 +66,10 @@ class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
         unit = next((unit for unit, size in _UNITS.items() if length and not length % size), "ms")
         return f"{length // _UNITS.get(unit, 1)} {unit}{f' of {self.calendar}' if self.calendar else ''}"
 
-    def formulas(self, node: str) -> Iterator[Formula]:
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
         """What gives the instant."""
         if self.until is not None:
-            yield Formula(UNTIL, f"the instant that {node!r} waits for", self.until)
+            yield NodeExpression(UNTIL, f"the instant that {node!r} waits for", self.until)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
         """What is wrong with the time."""
@@ -79,13 +89,13 @@ class WaitTimer(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
             yield Diagnostic("time_zone", f"{node!r} has a time zone and no `cron` that it is for; give one", node)
 
 
-class WaitEvent(NodeOp, frozen=True, kw_only=True, tag="wait_event"):
+class WaitEventOp(NodeOp, frozen=True, kw_only=True, tag="wait_event"):
     """Waits for a signal."""
 
     signal: str
 
     word: ClassVar[str] = "wait_for"
-    shape: ClassVar[Shape] = Shape(('{{"', '"}}'), "shape=hexagon, style=filled")
+    shape: ClassVar[NodeShape] = NodeShape(('{{"', '"}}'), "shape=hexagon, style=filled")
     is_answering: ClassVar[bool] = True
     is_named: ClassVar[bool] = False
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from standfast.kernel.vocabulary import message
 from standfast.machine.runs.events.happening import Data, Happening
-from standfast.machine.runs.state import State
+from standfast.machine.runs.state import RunState
 
 Repairing = Literal["retry", "reenqueue", "skip", "complete"]
 """What an operator does to a step."""
@@ -127,7 +127,7 @@ class WorkflowForked(Happening, frozen=True, kw_only=True):
     """Number of its last event that counts."""
     input: Data
     """What that run was started with."""
-    state: State
+    state: RunState
     """Where this one begins: nothing is under way, and what was is asked for again."""
     actor: str
     reason: str

@@ -9,31 +9,31 @@ from __future__ import annotations
 
 from standfast.errors import ExpressionError
 from standfast.kernel.decision import Rejection
-from standfast.machine.graphs.graph import Action, Node
+from standfast.machine.graphs.graph import ActionOp, Node
 from standfast.machine.runs.acting import acting, present
 from standfast.machine.runs.action_inputs import target_of
 from standfast.machine.runs.document import ALL_FIELDS
 from standfast.machine.runs.failures import take_answer
 from standfast.machine.runs.fields import not_given
 from standfast.machine.runs.leaving import pass_through
-from standfast.machine.runs.mutations import Author, Draft, change, drafted, invalid, ruled
+from standfast.machine.runs.mutations import Author, MutationDraft, change, drafted, invalid, ruled
 from standfast.machine.runs.nodes.task import TaskKind
 from standfast.machine.runs.plain import plain
 from standfast.machine.runs.policies import allowed_both
 from standfast.machine.runs.refusals import Refusal, refused
 from standfast.machine.runs.rollback import undone
 from standfast.machine.runs.rules import follow, rules_for
-from standfast.machine.runs.state import Data, Step, Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import Data, StepState, Token
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of, index_of, is_behind_gate, window_of
 
 
 class ActionKind(TaskKind):
     """Changes the document."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Change it, or have a handler called that says how. What it is given must be there and fit."""
-        assert isinstance(node.op, Action)
+        assert isinstance(node.op, ActionOp)
         try:
             payload = given(turn, token, node)
             if node.op.of:
@@ -58,60 +58,60 @@ class ActionKind(TaskKind):
         else:
             author = _author(turn, node, turn.next_step, node.op.action, token=token.id)
             draft = _drafted(turn, node, payload, author)
-            if isinstance(draft, Draft):
+            if isinstance(draft, MutationDraft):
                 output = _done(turn, draft, author)
                 pass_through(turn, token, node, output=output)
             else:
                 self.fail(turn, token, node, draft.message)
 
 
-def given(turn: Turn, token: Token, node: Node) -> Data:
+def given(turn: DecisionBuilder, token: Token, node: Node) -> Data:
     """What an action is given; ExpressionError if something of it cannot be told."""
     asked = turn.data_for(token, node.id)
     return {name: plain(each.evaluate(asked)) for name, each in turn.routes.payload(node.id).items()}
 
 
-def completed(turn: Turn, step: Step, output: object) -> Rejection | None:
+def completed(turn: DecisionBuilder, step: StepState, output: object) -> Rejection | None:
     """The handler of an action came back with changes; if they do not fit, what it wrote goes with the refusal."""
     node = turn.routes.node(step.node)
-    assert isinstance(node.op, Action)
+    assert isinstance(node.op, ActionOp)
     if node.op.of:
         turn.cancel_step_timer(step)
         take_answer(turn, step, output)
         return None
     author = _author(turn, node, step.number, node.op.action, token=step.token)
     draft = _not_allowed(turn, node) or _computed(turn, node, output, author)
-    if not isinstance(draft, Draft):
+    if not isinstance(draft, MutationDraft):
         return draft
     turn.cancel_step_timer(step)
     take_answer(turn, step, _done(turn, draft, author))
     return None
 
 
-def taken_back(turn: Turn, step: Step, output: object) -> Rejection | None:
+def taken_back(turn: DecisionBuilder, step: StepState, output: object) -> Rejection | None:
     """What takes an action back is done: another change of the document, unless it was another document's."""
     node = turn.routes.node(step.node)
-    assert isinstance(node.op, Action)
+    assert isinstance(node.op, ActionOp)
     if not node.op.of:
         author = _author(turn, node, step.number, node.op.undo, token=step.token)
         draft = _computed(turn, node, output, author)
-        if not isinstance(draft, Draft):
+        if not isinstance(draft, MutationDraft):
             return draft
         _write(turn, draft, author)
     undone(turn, step)
     return None
 
 
-def _computed(turn: Turn, node: Node, output: object, author: Author) -> Draft | Rejection:
+def _computed(turn: DecisionBuilder, node: Node, output: object, author: Author) -> MutationDraft | Rejection:
     if output is not None and not isinstance(output, dict):
         told = f"the handler of {node.id!r} gives changes by field, or nothing; it gave {output!r:.200}"
         return refused(Refusal.INVALID_DOCUMENT, told)
     return _drafted(turn, node, output or {}, author)
 
 
-def _not_allowed(turn: Turn, node: Node) -> Rejection | None:
+def _not_allowed(turn: DecisionBuilder, node: Node) -> Rejection | None:
     """Why whoever the step acts as may not do it in this commit. What a policy gate has judged before is judged again."""
-    assert isinstance(node.op, Action)
+    assert isinstance(node.op, ActionOp)
     now = present(turn, node.run_as)
     told = now.objection
     if not told and node.op.action in index_of(turn.routes).gated:
@@ -119,23 +119,23 @@ def _not_allowed(turn: Turn, node: Node) -> Rejection | None:
     return refused(Refusal.NOT_ALLOWED, told) if told else None
 
 
-def is_denied(turn: Turn, node: Node) -> bool:
+def is_denied(turn: DecisionBuilder, node: Node) -> bool:
     """Whether a step may not be done by whoever it acts as, and another person could ask for it."""
-    return isinstance(node.op, Action) and not node.op.of and not node.run_as and _not_allowed(turn, node) is not None
+    return isinstance(node.op, ActionOp) and not node.op.of and not node.run_as and _not_allowed(turn, node) is not None
 
 
-def may_do_instead(turn: Turn, node: Node) -> bool:
+def may_do_instead(turn: DecisionBuilder, node: Node) -> bool:
     """Whether whoever acts now may do what a step is denied. The engine takes nothing over."""
     actor = turn.moment.actor
     if actor.kind == "system" or not is_denied(turn, node):
         return False
-    assert isinstance(node.op, Action)
+    assert isinstance(node.op, ActionOp)
     return not allowed_both(turn, node.op, actor, is_lent=False)[1]
 
 
-def _closed(turn: Turn, node: Node) -> Rejection | None:
+def _closed(turn: DecisionBuilder, node: Node) -> Rejection | None:
     """Why the workflow's own step may not change the document here."""
-    assert isinstance(node.op, Action)
+    assert isinstance(node.op, ActionOp)
     action = index_of(turn.routes).actions[node.op.action]
     view = window_of(turn.routes, turn.state)
     if action.workflow_allowed or view.window == "editable":
@@ -144,7 +144,7 @@ def _closed(turn: Turn, node: Node) -> Rejection | None:
     return refused(Refusal.WORKFLOW_EDIT_LOCKED, f"{told}; allow it in the contract, or put the step elsewhere")
 
 
-def _drafted(turn: Turn, node: Node, changes: Data, author: Author) -> Draft | Rejection:
+def _drafted(turn: DecisionBuilder, node: Node, changes: Data, author: Author) -> MutationDraft | Rejection:
     wrong = invalid(f"what {node.id!r} gives", not_given(index_of(turn.routes), changes, is_workflow=True))
     if wrong is not None:
         return wrong
@@ -153,9 +153,9 @@ def _drafted(turn: Turn, node: Node, changes: Data, author: Author) -> Draft | R
     return _advised(draft) if isinstance(draft, Rejection) else _unapproved(turn, node, draft) or draft
 
 
-def _ruled_out(turn: Turn, node: Node) -> Rejection | None:
+def _ruled_out(turn: DecisionBuilder, node: Node) -> Rejection | None:
     """Why the rules of the organisation let no handler compute anything, as for people."""
-    assert isinstance(node.op, Action)
+    assert isinstance(node.op, ActionOp)
     author, content = _author(turn, node, turn.next_step, node.op.action), document_of(turn.state).data
     judged = ruled(turn, content, rules_for(turn, *author.acts), author, may_set=False)
     return _advised(judged) if isinstance(judged, Rejection) else None
@@ -169,7 +169,7 @@ def _advised(refusal: Rejection) -> Rejection:
     )
 
 
-def _unapproved(turn: Turn, node: Node, draft: Draft) -> Rejection | None:
+def _unapproved(turn: DecisionBuilder, node: Node, draft: MutationDraft) -> Rejection | None:
     """Why a step does not change what was approved: behind the gate that relied on it nobody would be asked for it again."""
     index, document = index_of(turn.routes), document_of(turn.state)
     content = draft.changes.keys() - index.system
@@ -184,17 +184,17 @@ def _unapproved(turn: Turn, node: Node, draft: Draft) -> Rejection | None:
     return refused(Refusal.WORKFLOW_EDIT_LOCKED, f"{told}; {instead}")
 
 
-def _author(turn: Turn, node: Node, step: int, act: str, *, token: str = "") -> Author:
+def _author(turn: DecisionBuilder, node: Node, step: int, act: str, *, token: str = "") -> Author:
     return Author(acting(turn, node.run_as), [act], run_as=node.run_as or "actor", step=step, token=token)
 
 
-def _write(turn: Turn, draft: Draft, author: Author) -> None:
+def _write(turn: DecisionBuilder, draft: MutationDraft, author: Author) -> None:
     if draft.changes:
         change(turn, draft, author.acts[0], author)
         follow(turn, author.acts[0], draft.rules, before=draft.held, actor=author.actor)
 
 
-def _done(turn: Turn, draft: Draft, author: Author) -> Data:
+def _done(turn: DecisionBuilder, draft: MutationDraft, author: Author) -> Data:
     """Write the change; the receipt, as the steps behind find it."""
     document = document_of(turn.state)
     before = document.version

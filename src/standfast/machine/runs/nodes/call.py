@@ -14,7 +14,7 @@ from uuid import UUID
 from standfast.errors import ExpressionError
 from standfast.kernel.decision import Message
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs.graph import TIMEOUT, Call, Node
+from standfast.machine.graphs.graph import TIMEOUT, CallOp, Node
 from standfast.machine.runs.candidates import involved_in
 from standfast.machine.runs.commands import AbortWorkflow, CancelWorkflow, EndChild, StartWorkflow
 from standfast.machine.runs.events import ChildEnded, ChildNotUndone, ChildStarted, TimedOut
@@ -23,8 +23,8 @@ from standfast.machine.runs.leaving import finish, way_out
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.rollback import NOT_UNDONE, recall_child, stopped
 from standfast.machine.runs.starters import starter_of
-from standfast.machine.runs.state import Data, Executed, Step, Token
-from standfast.machine.runs.turn import Ending, Turn
+from standfast.machine.runs.state import Data, Executed, StepState, Token
+from standfast.machine.runs.turn import DecisionBuilder, Ending
 
 
 class CallKind(Kind):
@@ -32,9 +32,9 @@ class CallKind(Kind):
 
     wait_kind = "child"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Start it."""
-        assert isinstance(node.op, Call)
+        assert isinstance(node.op, CallOp)
         try:
             given = _given(turn, token, node.id)
         except ExpressionError as error:
@@ -67,18 +67,18 @@ class CallKind(Kind):
             )
         )
 
-    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
+    def stop(self, turn: DecisionBuilder, step: StepState, ending: Ending) -> bool:
         """Stop it: it undoes what it did, which is waited for if the parent does so too; or it ends at once."""
         if _is_detached(turn, step):
             return False
         _tell(turn, step, AbortWorkflow if ending == "abort" else CancelWorkflow)
         return ending == "undo"
 
-    def abandon(self, turn: Turn, executed: Executed) -> None:
+    def abandon(self, turn: DecisionBuilder, executed: Executed) -> None:
         """It was told to undo what it did; now it ends at once."""
         _tell(turn, executed, AbortWorkflow)
 
-    def time_out(self, turn: Turn, step: Step) -> None:
+    def time_out(self, turn: DecisionBuilder, step: StepState) -> None:
         """It took too long, and undoes what it did, even if it completes right now. A rollback of the parent waits for that."""
         turn.emit(TimedOut(step=step.number, node=step.node))
         turn.cancel_step_timer(step)
@@ -91,7 +91,7 @@ class CallKind(Kind):
             give_up(turn, step, f"{step.node!r} waited too long", awaits_stop=is_part)
 
 
-def _given(turn: Turn, token: Token, node: str) -> Data:
+def _given(turn: DecisionBuilder, token: Token, node: str) -> Data:
     """What the other workflow begins with; ExpressionError if something of it cannot be told."""
     named = turn.routes.given.get(node)
     if named is None:
@@ -100,23 +100,23 @@ def _given(turn: Turn, token: Token, node: str) -> Data:
     return {name: each.evaluate(asked) for name, each in named.items()}
 
 
-def _tell(turn: Turn, step: Step | Executed, stop: type[CancelWorkflow | AbortWorkflow]) -> None:
+def _tell(turn: DecisionBuilder, step: StepState | Executed, stop: type[CancelWorkflow | AbortWorkflow]) -> None:
     op = turn.routes.node(step.node).op
-    assert isinstance(op, Call)
+    assert isinstance(op, CallOp)
     by = turn.stopped_by
     told = f"the workflow that started it was stopped at {step.node!r}"
     command = stop(reason=f"{told} by {by}" if by else told, by_parent=True, by=by)
     turn.send(Message(decider=op.definition, command=command, instance=InstanceId(UUID(step.child))))
 
 
-def _is_detached(turn: Turn, step: Step | Executed) -> bool:
+def _is_detached(turn: DecisionBuilder, step: StepState | Executed) -> bool:
     """Whether the other workflow is no part of this one."""
     op = turn.routes.node(step.node).op
-    assert isinstance(op, Call)
+    assert isinstance(op, CallOp)
     return op.detached
 
 
-def child_ended(turn: Turn, step: Step, command: EndChild) -> None:
+def child_ended(turn: DecisionBuilder, step: StepState, command: EndChild) -> None:
     """The other workflow has ended."""
     turn.cancel_step_timer(step)
     _note_end(turn, step, command)
@@ -127,7 +127,7 @@ def child_ended(turn: Turn, step: Step, command: EndChild) -> None:
         give_up(turn, step, f"the workflow that {step.node!r} started ended as {command.status}{why}")
 
 
-def child_stopped(turn: Turn, executed: Executed, command: EndChild) -> bool:
+def child_stopped(turn: DecisionBuilder, executed: Executed, command: EndChild) -> bool:
     """A workflow that was told to stop has ended; it may have ended well before it was told. False if it is still to undo that."""
     is_done = command.status == "completed"
     if is_done and executed.is_recalled:
@@ -143,7 +143,7 @@ def is_undone(command: EndChild) -> bool:
     return command.reason != NOT_UNDONE
 
 
-def _note_end(turn: Turn, step: Step | Executed, command: EndChild) -> None:
+def _note_end(turn: DecisionBuilder, step: StepState | Executed, command: EndChild) -> None:
     """Note what a rollback will have to know: a child that has completed is undone with its step, unless the step says itself how, and one that has undone itself is not undone again."""
     if _is_detached(turn, step):
         return

@@ -11,13 +11,13 @@ from standfast.machine.graphs.graph import FALSE, TRUE, Node
 from standfast.machine.runs.leaving import pass_through
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.state import Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 
 class ConditionKind(Kind):
     """Asks a question."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Answer it."""
         try:
             holds = turn.routes.condition(node.id).holds(turn.data_for(token, node.id))

@@ -6,20 +6,20 @@ Entered when: a token arrives. May do: nothing. Left when: never; the token's wa
 from __future__ import annotations
 
 from standfast.kernel.actor import SYSTEM
-from standfast.machine.graphs.graph import OK, End, Node
+from standfast.machine.graphs.graph import OK, EndOp, Node
 from standfast.machine.runs.leaving import complete_at_once, end
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.rollback import cancel, roll_back
 from standfast.machine.runs.state import Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 
 class EndKind(Kind):
     """Ends a token's way."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """End."""
-        assert isinstance(node.op, End)
+        assert isinstance(node.op, EndOp)
         if node.op.status == "failed" and turn.routes.graph.kind == "process":
             complete_at_once(
                 turn, token, node, node.op.outcome or OK

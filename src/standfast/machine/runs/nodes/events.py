@@ -17,7 +17,7 @@ from standfast.errors import ExpressionError
 from standfast.kernel.decision import Answer, Ignored, Message, Rejection
 from standfast.kernel.records import SubscriptionClosed, SubscriptionOpened
 from standfast.kernel.rows import Record
-from standfast.machine.graphs.graph import OK, Awaited, Node, WaitEvents
+from standfast.machine.graphs.graph import OK, Awaited, Node, WaitEventsOp
 from standfast.machine.graphs.index import EVENT, GraphIndex
 from standfast.machine.graphs.reads import ORG, RELATED
 from standfast.machine.runs.answers import is_within, merged, too_large
@@ -31,10 +31,10 @@ from standfast.machine.runs.law import capability_refusal
 from standfast.machine.runs.leaving import finish, is_barred
 from standfast.machine.runs.namespaces import CONTEXT, ENTITY, text_names
 from standfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
-from standfast.machine.runs.published import PUBLICATION, AnswerOffer, Published
-from standfast.machine.runs.state import Data, Step, Token
-from standfast.machine.runs.step_rows import Projection
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.published import PUBLICATION, AnswerOffer, PublishedMessage
+from standfast.machine.runs.state import Data, StepState, Token
+from standfast.machine.runs.step_rows import RowProjection
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.waking import waiting_since
 
 _LATE = Ignored(reason="nobody waits for this any more")
@@ -45,9 +45,9 @@ class WaitEventsKind(Kind):
 
     wait_kind = "event"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Wait, and have somebody look for what came early."""
-        assert isinstance(node.op, WaitEvents)
+        assert isinstance(node.op, WaitEventsOp)
         try:
             for each in node.op.events:
                 key_of(turn.routes, node, each, turn.names_for(token, node.id))
@@ -56,9 +56,9 @@ class WaitEventsKind(Kind):
             return
         turn.send_out(_search(turn, turn.open_step(token, node, asked_at=waiting_since(turn)), node.op))
 
-    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
+    def opened(self, view: RowProjection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """The waits, one for each event; those of a step that has no key go with it in the same commit."""
-        assert isinstance(node.op, WaitEvents)
+        assert isinstance(node.op, WaitEventsOp)
         return [
             SubscriptionOpened(
                 number=step,
@@ -70,7 +70,7 @@ class WaitEventsKind(Kind):
             for place, each in enumerate(node.op.events)
         ]
 
-    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+    def answer(self, turn: DecisionBuilder, step: StepState, command: AnswerStep) -> Rejection | None:
         """Whoever was given the step itself tells that what it waits for has happened; no event is needed."""
         token = turn.state.tokens[step.token]
         data = merged(turn.routes, token.data, step.node, command.data)
@@ -83,26 +83,26 @@ class WaitEventsKind(Kind):
         finish(turn, step, output=command.data)
         return None
 
-    def answered(self, view: Projection, event: StepAnswered) -> Sequence[Record]:
+    def answered(self, view: RowProjection, event: StepAnswered) -> Sequence[Record]:
         """The waits are over."""
         return self.closed(view, event.step, event.outcome)
 
-    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
+    def closed(self, view: RowProjection, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
         """The waits are over; for those whose event came that is no news."""
         waiting = view.state.open.get(step) or view.state.frozen[step]
         op = view.routes.node(waiting.node).op
-        assert isinstance(op, WaitEvents)
+        assert isinstance(op, WaitEventsOp)
         return [SubscriptionClosed(number=step, place=place) for place in range(len(op.events))]
 
 
 # -- what comes
 
 
-def take_events(turn: Turn, command: TakeEvents) -> Answer | None:
+def take_events(turn: DecisionBuilder, command: TakeEvents) -> Answer | None:
     """Events came that a step may wait for: those that it does are taken. None at all means that it should look again."""
     step = turn.state.open.get(command.step)
     op = None if step is None or step.of is not None else turn.routes.node(step.node).op
-    if step is None or not isinstance(op, WaitEvents):
+    if step is None or not isinstance(op, WaitEventsOp):
         return decline(turn, command)
     if not command.events:
         turn.emit(EventsSought(step=step.number))
@@ -118,7 +118,7 @@ def take_events(turn: Turn, command: TakeEvents) -> Answer | None:
     return None
 
 
-def decline(turn: Turn, command: TakeEvents) -> Answer:
+def decline(turn: DecisionBuilder, command: TakeEvents) -> Answer:
     """Nobody waits here any more. Only those who offer an event to one taker at a time have to know."""
     for published in command.events:
         if published.match_one:
@@ -126,7 +126,7 @@ def decline(turn: Turn, command: TakeEvents) -> Answer:
     return turn.decision() if turn.has_happened else _LATE
 
 
-def _place_for(turn: Turn, step: Step, op: WaitEvents, published: Published) -> int | None:
+def _place_for(turn: DecisionBuilder, step: StepState, op: WaitEventsOp, published: PublishedMessage) -> int | None:
     """Which of the events that a step still waits for this is; None if it is none of them, or its publisher may not bring it."""
     if published.id in turn.state.taken or capability_refusal(turn.routes.node(step.node), published.actor) is not None:
         return None
@@ -143,7 +143,7 @@ def _place_for(turn: Turn, step: Step, op: WaitEvents, published: Published) -> 
     return None
 
 
-def _is_barred(turn: Turn, step: Step, each: Awaited, published: Published) -> bool:
+def _is_barred(turn: DecisionBuilder, step: StepState, each: Awaited, published: PublishedMessage) -> bool:
     """Whether the step would end by it and every way on is closed to the publisher."""
     op = _op(turn, step)
     came = {**(step.came or {}), each.title: published.payload}
@@ -154,7 +154,7 @@ def _is_barred(turn: Turn, step: Step, each: Awaited, published: Published) -> b
     return is_barred(turn, token, step.node, OK, data=data, may=published.actor.may)
 
 
-def _take(turn: Turn, step: Step, place: int, published: Published) -> None:
+def _take(turn: DecisionBuilder, step: StepState, place: int, published: PublishedMessage) -> None:
     # What follows is the publisher's doing: ways that need a capability are open for whoever has it.
     turn.moment = msgspec.structs.replace(turn.moment, actor=published.actor)
     turn.emit(
@@ -178,23 +178,23 @@ def _take(turn: Turn, step: Step, place: int, published: Published) -> None:
         take_answer(turn, step, _output(op, came))
 
 
-def _op(turn: Turn, step: Step) -> WaitEvents:
+def _op(turn: DecisionBuilder, step: StepState) -> WaitEventsOp:
     op = turn.routes.node(step.node).op
-    assert isinstance(op, WaitEvents)
+    assert isinstance(op, WaitEventsOp)
     return op
 
 
-def _output(op: WaitEvents, came: Data) -> object:
+def _output(op: WaitEventsOp, came: Data) -> object:
     """What a step answers: of one event what it brought, of several what each one did, by name."""
     return came if len(op.events) > 1 else came[op.events[0].title]
 
 
-def _decline(turn: Turn, step: int, published: Published) -> None:
+def _decline(turn: DecisionBuilder, step: int, published: PublishedMessage) -> None:
     turn.emit(EventDeclined(step=step, id=published.id, event=published.event))
     _answer_offer(turn, step, published, is_taken=False)
 
 
-def _answer_offer(turn: Turn, step: int, published: Published, *, is_taken: bool) -> None:
+def _answer_offer(turn: DecisionBuilder, step: int, published: PublishedMessage, *, is_taken: bool) -> None:
     told = AnswerOffer(id=published.id, instance=str(turn.moment.instance), step=step, is_taken=is_taken)
     turn.send(Message(decider=PUBLICATION, command=told, key=published.id, partition=published.partition))
 
@@ -211,7 +211,7 @@ def _matches(routes: GraphIndex, node: Node, awaited: Awaited, *, names: Data, p
         return False
 
 
-def _search(turn: Turn, step: Step, op: WaitEvents) -> FindEvents:
+def _search(turn: DecisionBuilder, step: StepState, op: WaitEventsOp) -> FindEvents:
     """What to look for: the events that have not come yet."""
     node, data = turn.routes.node(step.node), turn.state.tokens[step.token].data
     names = turn.names_for(turn.state.tokens[step.token], step.node)

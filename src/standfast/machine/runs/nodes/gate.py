@@ -14,8 +14,19 @@ from collections.abc import Sequence
 from standfast.errors import ExpressionError
 from standfast.kernel.actor import Actor
 from standfast.machine.graphs.asks import USER, Ask
-from standfast.machine.graphs.document import Transition
-from standfast.machine.graphs.graph import AGAIN, DENIED, OK, PASS, REJECT, Action, DocumentRule, Gate, Node, PolicyGate
+from standfast.machine.graphs.document import DocumentTransition
+from standfast.machine.graphs.graph import (
+    AGAIN,
+    DENIED,
+    OK,
+    PASS,
+    REJECT,
+    ActionOp,
+    DocumentRule,
+    GateOp,
+    Node,
+    PolicyGateOp,
+)
 from standfast.machine.runs.acting import Present, acting, present
 from standfast.machine.runs.commands import PeopleFound
 from standfast.machine.runs.errands import FindPeople
@@ -26,8 +37,8 @@ from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.policies import allowed_both, policy_refusal
 from standfast.machine.runs.rules import follow, judge, rules_for
 from standfast.machine.runs.slots import has_void, hold, use_up
-from standfast.machine.runs.state import Data, Step, Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.state import Data, StepState, Token
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of, index_of
 
 
@@ -36,7 +47,7 @@ class GateKind(Kind):
 
     wait_kind = "branches"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Look at the way to it, use up its approvals, and move the document."""
         if document_of(turn.state).refused is not None:
             pass_through(turn, token, node, REJECT)
@@ -55,7 +66,7 @@ class GateKind(Kind):
             pass_through(turn, token, node, PASS)
 
 
-def gate_objection(turn: Turn, node: Node) -> str:
+def gate_objection(turn: DecisionBuilder, node: Node) -> str:
     """Why a gate does not perform its transition, rules of the organisation apart: the document is not where it leads on from, or whoever asked for it may not any more."""
     transition, document = _transition(turn, node), document_of(turn.state)
     if document.status not in transition.sources:
@@ -64,7 +75,7 @@ def gate_objection(turn: Turn, node: Node) -> str:
     return _unentitled(turn, transition, present(turn, ""))
 
 
-def _unentitled(turn: Turn, transition: Transition, now: Present) -> str:
+def _unentitled(turn: DecisionBuilder, transition: DocumentTransition, now: Present) -> str:
     """Why whoever the gate acts for may not have it perform the transition now. Whoever asked for an earlier one needs no right to what follows by itself."""
     intent, actor = document_of(turn.state).intent, now.actor
     if now.objection or intent is None or intent.transition != transition.name:
@@ -76,12 +87,12 @@ def _unentitled(turn: Turn, transition: Transition, now: Present) -> str:
     return "" if barred is None else f"{barred.message}; have somebody else ask for it"
 
 
-def _transition(turn: Turn, node: Node) -> Transition:
-    assert isinstance(node.op, Gate)
+def _transition(turn: DecisionBuilder, node: Node) -> DocumentTransition:
+    assert isinstance(node.op, GateOp)
     return index_of(turn.routes).transitions[node.op.transition]
 
 
-def _ruled(turn: Turn, name: str, rules: Sequence[DocumentRule], actor: Actor) -> tuple[list[str], str]:
+def _ruled(turn: DecisionBuilder, name: str, rules: Sequence[DocumentRule], actor: Actor) -> tuple[list[str], str]:
     """The rules that have an effect on a transition in this commit, and why one of them does not let it be."""
     instead = f"change what it objects to, or the rule; then ask for {name!r} again, or retry the step"
     try:
@@ -93,7 +104,7 @@ def _ruled(turn: Turn, name: str, rules: Sequence[DocumentRule], actor: Actor) -
     return found.held, ""
 
 
-def _perform(turn: Turn, node: Node) -> str:
+def _perform(turn: DecisionBuilder, node: Node) -> str:
     """Use up the approvals, and move the document, unless a rule stands against it; why not."""
     document, transition, now = document_of(turn.state), _transition(turn, node), present(turn, "")
     rules = rules_for(turn, transition.name)
@@ -124,7 +135,7 @@ class PolicyGateKind(Kind):
 
     wait_kind = "people"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Ask; without a way for those who may not the step has failed."""
         absent = _absent(turn, node.run_as)
         if absent:
@@ -139,19 +150,19 @@ class PolicyGateKind(Kind):
             self.fail(turn, token, node, objection)
 
 
-def _seek(turn: Turn, step: Step, name: str) -> None:
+def _seek(turn: DecisionBuilder, step: StepState, name: str) -> None:
     """Have a directory of the host asked whether somebody is active."""
     turn.send_out(FindPeople(step=step.number, node=step.node, asks=[Ask(by=USER, of=name)], in_person=True))
 
 
-def actor_found(turn: Turn, step: Step, command: PeopleFound) -> None:
+def actor_found(turn: DecisionBuilder, step: StepState, command: PeopleFound) -> None:
     """It was looked up whether somebody is active: who is not may do nothing any more, and nor may who could not be looked up."""
     node = turn.routes.node(step.node)
     lost = ""
     if not command.people:
         why = command.error or "they are deactivated; have somebody else ask for it"
         lost = f"{acting(turn, node.run_as).id!r} may not act any more: {why}"
-    if isinstance(node.op, Gate):
+    if isinstance(node.op, GateOp):
         _asked_at_gate(turn, step, node, lost)
         return
     policy, objection = _judged(turn, node)
@@ -163,7 +174,7 @@ def actor_found(turn: Turn, step: Step, command: PeopleFound) -> None:
         give_up(turn, step, lost or objection)
 
 
-def _asked_at_gate(turn: Turn, step: Step, node: Node, lost: str) -> None:
+def _asked_at_gate(turn: DecisionBuilder, step: StepState, node: Node, lost: str) -> None:
     """Go on at a gate; what was looked at before is looked at again, because others may have changed it meanwhile."""
     if has_void(turn, node.id):
         finish(turn, step, AGAIN)
@@ -173,7 +184,7 @@ def _asked_at_gate(turn: Turn, step: Step, node: Node, lost: str) -> None:
         finish(turn, step, PASS)
 
 
-def _absent(turn: Turn, run_as: str) -> str:
+def _absent(turn: DecisionBuilder, run_as: str) -> str:
     """In whose name a step acts, if only a directory of the host can tell whether they still may: whoever asks now was let in just now."""
     if run_as or not turn.state.looks_up:
         return ""
@@ -182,21 +193,21 @@ def _absent(turn: Turn, run_as: str) -> str:
     return now.actor.id if is_to_be_sought else ""
 
 
-def may_take_over(turn: Turn, node: Node) -> bool:
+def may_take_over(turn: DecisionBuilder, node: Node) -> bool:
     """Whether whoever acts now may do what a gate denies to whoever asked for the transition. The engine takes nothing over."""
     actor = turn.moment.actor
     if node.run_as or actor.kind == "system":
         return False
-    if isinstance(node.op, PolicyGate):
+    if isinstance(node.op, PolicyGateOp):
         return not _judged(turn, node, actor)[1]
     transition = _transition(turn, node)
     is_denied = bool(_unentitled(turn, transition, present(turn, "")))
     return is_denied and actor.may(transition.capability) and policy_refusal(turn, transition.name, actor) is None
 
 
-def _judged(turn: Turn, node: Node, actor: Actor | None = None) -> tuple[Data | None, str]:
+def _judged(turn: DecisionBuilder, node: Node, actor: Actor | None = None) -> tuple[Data | None, str]:
     """By which policy an action may be done, and why it may not: by whoever asked for the transition, unless another one is meant."""
-    assert isinstance(node.op, PolicyGate)
+    assert isinstance(node.op, PolicyGateOp)
     now = present(turn, node.run_as) if actor is None else Present(actor)
     if now.objection:
         return None, now.objection
@@ -206,9 +217,9 @@ def _judged(turn: Turn, node: Node, actor: Actor | None = None) -> tuple[Data | 
     return allowed_both(turn, _guarded(turn, node), now.actor, is_lent=bool(node.run_as))
 
 
-def _guarded(turn: Turn, node: Node) -> Action:
+def _guarded(turn: DecisionBuilder, node: Node) -> ActionOp:
     """The action that a policy gate stands before."""
-    assert isinstance(node.op, PolicyGate)
+    assert isinstance(node.op, PolicyGateOp)
     behind = (turn.routes.node(each.target).op for each in turn.routes.ways(node.id, OK))
-    found = next((each for each in behind if isinstance(each, Action) and each.action == node.op.action), None)
-    return found or Action(action=node.op.action)
+    found = next((each for each in behind if isinstance(each, ActionOp) and each.action == node.op.action), None)
+    return found or ActionOp(action=node.op.action)

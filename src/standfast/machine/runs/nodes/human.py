@@ -17,7 +17,7 @@ from standfast.kernel.decision import Answer, Ignored, Rejection
 from standfast.kernel.records import GuardedTask, GuardedValue, TaskOpened
 from standfast.kernel.rows import Record
 from standfast.machine.graphs.asks import Vote
-from standfast.machine.graphs.graph import Human, Node
+from standfast.machine.graphs.graph import HumanOp, Node
 from standfast.machine.graphs.kinds.human import SHOWN
 from standfast.machine.runs import task_rows
 from standfast.machine.runs.agreement import ALL_ABSTAINED, is_beyond_reach, reason_against, verdict, vote_of, votes_of
@@ -38,12 +38,12 @@ from standfast.machine.runs.forms import filled_in
 from standfast.machine.runs.leaving import May, is_barred, pass_through, value_of
 from standfast.machine.runs.namespaces import text_names
 from standfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
-from standfast.machine.runs.question import Given, Question
+from standfast.machine.runs.question import Question, TaskVote
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.state import ROOT, Data, Step, Token
-from standfast.machine.runs.step_rows import Projection
+from standfast.machine.runs.state import ROOT, Data, StepState, Token
+from standfast.machine.runs.step_rows import RowProjection
 from standfast.machine.runs.task_times import asked_at, begin, due_at, put_to_others
-from standfast.machine.runs.turn import Ending, Turn
+from standfast.machine.runs.turn import DecisionBuilder, Ending
 from standfast.machine.runs.wording import Text, subject_of, value_shown
 from standfast.machine.runs.working import check_calendar
 
@@ -55,9 +55,9 @@ class HumanKind(Kind):
 
     wait_kind = "human"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Ask, unless the answer is in force already; a question that cannot be put into words is a failure of the step."""
-        assert isinstance(node.op, Human)
+        assert isinstance(node.op, HumanOp)
         document = turn.state.document
         kept = None if document is None else document.kept(node.id, token.id, entry_of(turn.routes, token))
         if kept is not None and token.retry_of is None:
@@ -80,10 +80,10 @@ class HumanKind(Kind):
         if turn.state.looks_up:
             look_up(turn, step)
 
-    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
+    def opened(self, view: RowProjection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """The question, with the values that it had when it was asked, and those whom the definition names."""
         op, names = node.op, text_names(view.state, data)
-        assert isinstance(op, Human)
+        assert isinstance(op, HumanOp)
         try:
             subject = subject_of(view.routes, node, names)
         except ExpressionError:  # The step has failed by it; the row tells what would have been asked.
@@ -96,7 +96,7 @@ class HumanKind(Kind):
             subject=subject.shown,
             role=op.role,
             requester=view.state.requester,
-            kept_out=task_rows.kept_out(view, Step(number=step, node=node.id, token=ROOT)),
+            kept_out=task_rows.kept_out(view, StepState(number=step, node=node.id, token=ROOT)),
             agreement=task_rows.agreement_of(op),
             data=_encode(shown) if shown else None,
             guarded=guarded,
@@ -104,7 +104,7 @@ class HumanKind(Kind):
         )
         return [asked, *task_rows.asked_at_once(op, step)]
 
-    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Answer | None:
+    def answer(self, turn: DecisionBuilder, step: StepState, command: AnswerStep) -> Answer | None:
         """Take a decision. Once those who are asked have agreed, or cannot any more, the step goes on by what that comes to."""
         op, question = _asked(turn, step)
         data, unfit = filled_in(turn.routes, step.node, command.outcome, command.data)
@@ -127,26 +127,26 @@ class HumanKind(Kind):
             ask(turn, step)
         return None
 
-    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:
+    def stop(self, turn: DecisionBuilder, step: StepState, ending: Ending) -> bool:
         """Nothing was asked for of anybody who would have to be told; what people have given by now stays."""
         keep_answers(turn, step)
         return super().stop(turn, step, ending)
 
-    def time_out(self, turn: Turn, step: Step) -> None:
+    def time_out(self, turn: DecisionBuilder, step: StepState) -> None:
         """Put the question to others first, if the run does so and that was not done yet."""
         if not put_to_others(turn, step):
             super().time_out(turn, step)
 
-    def answered(self, view: Projection, event: StepAnswered) -> Sequence[Record]:
+    def answered(self, view: RowProjection, event: StepAnswered) -> Sequence[Record]:
         """The question is answered."""
         return task_rows.answered(view.routes, view.state, event)
 
-    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:
+    def closed(self, view: RowProjection, step: int, outcome: str) -> Sequence[Record]:
         """A question that nobody answered; an answer has closed it already."""
         return task_rows.ended(view.routes, view.state, step, outcome)
 
 
-def _shown(view: Projection, node: Node, names: Data, subject: Text) -> tuple[Data, bytes | None]:
+def _shown(view: RowProjection, node: Node, names: Data, subject: Text) -> tuple[Data, bytes | None]:
     """What a question shows to everybody, and as JSON what it shows to some alone; None if that is nothing."""
     shown: Data = {}
     more = GuardedTask(subject=GuardedValue(subject.full, subject.audience) if subject.audience else None)
@@ -171,7 +171,7 @@ class _Tally(NamedTuple):
     """Which guards may be passed, where several have decided; None means those of the actor."""
 
 
-def close(turn: Turn, step: Step, event: StepAnswered, *, may: May | None = None) -> None:
+def close(turn: DecisionBuilder, step: StepState, event: StepAnswered, *, may: May | None = None) -> None:
     """Go on by an answer."""
     if not event.decisions:  # It was given past those who have answered before.
         keep_answers(turn, step)
@@ -179,13 +179,13 @@ def close(turn: Turn, step: Step, event: StepAnswered, *, may: May | None = None
     conclude(turn, step, event.outcome, answer_found(turn.routes, step.node, event), may=may)
 
 
-def _asked(turn: Turn, step: Step) -> tuple[Human, Question]:
+def _asked(turn: DecisionBuilder, step: StepState) -> tuple[HumanOp, Question]:
     op = turn.routes.node(step.node).op
-    assert isinstance(op, Human)
+    assert isinstance(op, HumanOp)
     return op, question_of(turn.routes, turn.state, step)
 
 
-def _repeated(turn: Turn, step: Step, command: AnswerStep, data: object) -> Answer | None:
+def _repeated(turn: DecisionBuilder, step: StepState, command: AnswerStep, data: object) -> Answer | None:
     """What a second decision of the same person comes to: the same one is no news, and the first one stands."""
     _, question = _asked(turn, step)
     seat, known = seat_of(question, turn.moment.actor), decision_by(question, turn.moment.actor)
@@ -199,7 +199,7 @@ def _repeated(turn: Turn, step: Step, command: AnswerStep, data: object) -> Answ
     return refused(Refusal.ALREADY_DECIDED, f"{told}; withdraw that decision before you give another one")
 
 
-def _refusal(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+def _refusal(turn: DecisionBuilder, step: StepState, command: AnswerStep) -> Rejection | None:
     """Why somebody who is asked cannot decide so."""
     op, _ = _asked(turn, step)
     barred = unclaimed_refusal(turn, step) or apart_refusal(turn, step) or _stale(turn, step, command)
@@ -208,7 +208,7 @@ def _refusal(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     return barred
 
 
-def _stale(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+def _stale(turn: DecisionBuilder, step: StepState, command: AnswerStep) -> Rejection | None:
     """Why a decision counts for nothing that is about another version than the one that is asked about."""
     document = turn.state.document
     approval = None if document is None else document.approvals.get(step.number)
@@ -219,7 +219,7 @@ def _stale(turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
     return refused(Refusal.APPROVAL_VERSION_STALE, f"{told}; look at that version, and name it with your decision")
 
 
-def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
+def _tally(turn: DecisionBuilder, step: StepState, command: AnswerStep, data: object) -> _Tally:
     op, question = _asked(turn, step)
     event, seat = answer_of(turn, step, command, data), seat_for(turn, question, turn.moment.actor)
     if seat:
@@ -251,13 +251,13 @@ def _tally(turn: Turn, step: Step, command: AnswerStep, data: object) -> _Tally:
     return tally._replace(may=_shared(tally.answer.outcome, [*question.given, decided])) if tally.is_over else tally
 
 
-def _guards(turn: Turn, step: Step, outcome: str) -> list[str] | None:
+def _guards(turn: DecisionBuilder, step: StepState, outcome: str) -> list[str] | None:
     """The guards that the actor has of those on the ways of an outcome; None if there are none."""
     asked = sorted({edge.capability for edge in turn.routes.ways(step.node, outcome) if edge.capability})
     return [each for each in asked if turn.moment.actor.may(each)] if asked else None
 
 
-def _shared(outcome: str, given: Sequence[Given | TaskDecided]) -> May | None:
+def _shared(outcome: str, given: Sequence[TaskVote | TaskDecided]) -> May | None:
     """The guards that all have whose decisions count for an outcome; None if there are none of them.
 
     What nobody asked for when a decision was made does not count against it.
@@ -268,13 +268,13 @@ def _shared(outcome: str, given: Sequence[Given | TaskDecided]) -> May | None:
     return lambda guard: not guard or all(each is None or guard in each for each in held)
 
 
-def _is_enough(op: Human, question: Question) -> bool:
+def _is_enough(op: HumanOp, question: Question) -> bool:
     """Whether one decision settles a question: nobody else is waited for, and it does not take more than who is asked."""
     count = sum(1 for _ in question.counted)
     return not question.missing and (count == 0 or (count == 1 and not is_beyond_reach(op, question)))
 
 
-def _counted(op: Human, question: Question, decided: TaskDecided, event: StepAnswered) -> _Tally:
+def _counted(op: HumanOp, question: Question, decided: TaskDecided, event: StepAnswered) -> _Tally:
     """What a vote comes to: the question ends, its stage does, or the others are waited for."""
     vote = vote_of(op, decided.outcome)
     if vote is None:
@@ -301,7 +301,7 @@ def _counted(op: Human, question: Question, decided: TaskDecided, event: StepAns
             return _Tally(lost, decided)
 
 
-def _told(given: Given | TaskDecided) -> Data:
+def _told(given: TaskVote | TaskDecided) -> Data:
     """One of several decisions, as the steps behind find it."""
     told: Data = {
         "status": given.outcome,
@@ -322,7 +322,7 @@ def _hidden(given: object) -> Rejection | None:
     return None if name is None else refused(Refusal.INVALID_FORM, hidden_told(name))
 
 
-def _without_room(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection | None:
+def _without_room(turn: DecisionBuilder, step: StepState, op: HumanOp, tally: _Tally) -> Rejection | None:
     event = tally.answer
     answer = answer_found(turn.routes, step.node, event)
     data = merged(turn.routes, turn.state.tokens[step.token].data, step.node, answer)
@@ -333,7 +333,7 @@ def _without_room(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection
     return too_large(turn.routes, f"the answer to {step.node!r}")
 
 
-def _without_way(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection | None:
+def _without_way(turn: DecisionBuilder, step: StepState, op: HumanOp, tally: _Tally) -> Rejection | None:
     """Why a decision leads nowhere: what it says itself, if others decide too, or what all of them come to."""
     decided = tally.decided
     if decided is not None and decided.outcome != op.abstains:
@@ -347,7 +347,7 @@ def _without_way(turn: Turn, step: Step, op: Human, tally: _Tally) -> Rejection 
 
 
 def _leads_nowhere(
-    turn: Turn, step: Step, event: StepAnswered, *, may: May | None = None, is_final: bool = True
+    turn: DecisionBuilder, step: StepState, event: StepAnswered, *, may: May | None = None, is_final: bool = True
 ) -> bool:
     token, answer = turn.state.tokens[step.token], answer_found(turn.routes, step.node, event)
     data = judged(turn.routes, token.data, step.node, answer)

@@ -14,13 +14,13 @@ from standfast.machine.runs.events import JoinArrived, TokenEnded
 from standfast.machine.runs.leaving import abort_branches, end, look_at_branches, pass_through
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.state import Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 
 class JoinKind(Kind):
     """Waits for branches."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """A branch is there; one that the others have not waited for has come to its end."""
         if token.retry_of is not None:  # Its branches have met, and there was no room for their answers.
             pass_through(turn, token, node)
@@ -44,7 +44,7 @@ class JoinKind(Kind):
         else:
             look_at_branches(turn, token.scope)
 
-    def _says(self, turn: Turn, token: Token, node: Node, name: str, *, otherwise: bool) -> bool:
+    def _says(self, turn: DecisionBuilder, token: Token, node: Node, name: str, *, otherwise: bool) -> bool:
         """What the join says of a branch; ExpressionError if it cannot tell."""
         asked = turn.routes.arrival(node.id, name)
         return otherwise if asked is None else asked.holds(turn.data_for(token, node.id))

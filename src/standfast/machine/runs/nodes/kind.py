@@ -12,9 +12,9 @@ from standfast.machine.runs.events import StepAnswered, TimedOut
 from standfast.machine.runs.failures import fail_at_once, give_up
 from standfast.machine.runs.leaving import finish, way_out
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.state import Data, Executed, Step, Token
-from standfast.machine.runs.step_rows import Projection
-from standfast.machine.runs.turn import Ending, Turn
+from standfast.machine.runs.state import Data, Executed, StepState, Token
+from standfast.machine.runs.step_rows import RowProjection
+from standfast.machine.runs.turn import DecisionBuilder, Ending
 
 
 class Kind:
@@ -22,18 +22,18 @@ class Kind:
 
     wait_kind = ""
 
-    def fail(self, turn: Turn, token: Token, node: Node, error: str, *, was_called: bool = True) -> None:
+    def fail(self, turn: DecisionBuilder, token: Token, node: Node, error: str, *, was_called: bool = True) -> None:
         """Its step has failed."""
         fail_at_once(turn, token, node, error, was_called=was_called)
 
-    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:  # noqa: ARG002 - see the docstring
+    def stop(self, turn: DecisionBuilder, step: StepState, ending: Ending) -> bool:  # noqa: ARG002 - see the docstring
         """Nothing was asked for."""
         return False
 
-    def abandon(self, turn: Turn, executed: Executed) -> None:
+    def abandon(self, turn: DecisionBuilder, executed: Executed) -> None:
         """Nothing is under way, or it does not matter."""
 
-    def time_out(self, turn: Turn, step: Step) -> None:
+    def time_out(self, turn: DecisionBuilder, step: StepState) -> None:
         """Leave by `timeout` if an edge says so; otherwise the step has failed."""
         turn.emit(TimedOut(step=step.number, node=step.node))
         turn.cancel_step_timer(step)
@@ -43,24 +43,24 @@ class Kind:
         else:
             give_up(turn, step, f"{step.node!r} waited too long")
 
-    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+    def opened(self, view: RowProjection, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
         """Only the step's own row begins."""
         return ()
 
-    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Answer | None:
+    def answer(self, turn: DecisionBuilder, step: StepState, command: AnswerStep) -> Answer | None:
         """Nobody can answer it: its graph names no answers."""
         raise AssertionError(f"{step.node!r} takes no answers, and was given {command.outcome!r} at {turn.moment.now}")
 
-    def answered(self, view: Projection, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+    def answered(self, view: RowProjection, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
         """Only the step's own row ends."""
         return ()
 
-    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
+    def closed(self, view: RowProjection, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
         """Only the step's own row ends."""
         return ()
 
 
-def answer_of(turn: Turn, step: Step, command: AnswerStep, data: object) -> StepAnswered:
+def answer_of(turn: DecisionBuilder, step: StepState, command: AnswerStep, data: object) -> StepAnswered:
     """What is told of an answer with this data, in which a form may have filled in what was left out."""
     is_filled = data != command.data
     actor = turn.moment.actor

@@ -10,12 +10,12 @@ from standfast.machine.graphs.graph import Node
 from standfast.machine.runs.leaving import pass_through
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.state import Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 
 class MarkerKind(Kind):
     """Marks the way."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Pass."""
         pass_through(turn, token, node)

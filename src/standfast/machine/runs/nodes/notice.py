@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import cast
 
 from standfast.errors import ExpressionError
-from standfast.expressions.reasons import Reason
+from standfast.expressions.reasons import ExpressionErrorCode
 from standfast.machine.graphs.findings import LONGEST_NAME
-from standfast.machine.graphs.graph import Node, Notice
+from standfast.machine.graphs.graph import Node, NotificationOp
 from standfast.machine.graphs.kinds.notice import BODY, HTML, ROLE, SUBJECT, TO
 from standfast.machine.runs.errands import Person
 from standfast.machine.runs.events import NotificationFailed, NotificationsSent
 from standfast.machine.runs.leaving import pass_through
 from standfast.machine.runs.nodes.kind import Kind
-from standfast.machine.runs.notices import Words, send
+from standfast.machine.runs.notices import NotificationText, send
 from standfast.machine.runs.state import Data, Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.wording import escaped, filled, text_of
 
 _STEP = "step"
@@ -31,10 +31,10 @@ class NoticeKind(Kind):
 
     wait_kind = "notice"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Send it. What cannot be put into words fails a step that waits, and is told where nobody does."""
         op = node.op
-        assert isinstance(op, Notice)
+        assert isinstance(op, NotificationOp)
         try:
             names = turn.names_for(token, node.id)
             words, people = _words(turn, node, names), _people(turn, node, names)
@@ -50,9 +50,9 @@ class NoticeKind(Kind):
         keys = send(turn, (step.number, node.id), words, people, channels=op.channels, occasion=_STEP, waits=True)
         turn.emit(NotificationsSent(step=step.number, keys=keys))
 
-    def _unspeakable(self, turn: Turn, token: Token, node: Node, error: str) -> None:
+    def _unspeakable(self, turn: DecisionBuilder, token: Token, node: Node, error: str) -> None:
         op = node.op
-        assert isinstance(op, Notice)
+        assert isinstance(op, NotificationOp)
         if op.wait:
             self.fail(turn, token, node, error)
             return
@@ -62,28 +62,28 @@ class NoticeKind(Kind):
         turn.emit(NotificationFailed(step=number, key=f"{number}/{_STEP}", channel=channel, to=to, error=error))
 
 
-def _words(turn: Turn, node: Node, names: Data) -> Words:
+def _words(turn: DecisionBuilder, node: Node, names: Data) -> NotificationText:
     op, text = node.op, turn.routes.text
-    assert isinstance(op, Notice)
+    assert isinstance(op, NotificationOp)
     guarded = turn.routes.guarded
     subject = text_of(text(node.id, SUBJECT), guarded(node.id, SUBJECT), op.subject, names)
     body = text_of(text(node.id, BODY), guarded(node.id, BODY), op.body, names)
     if not op.html:
-        return Words(subject, body)
+        return NotificationText(subject, body)
     safe = cast("Data", escaped(names))
-    return Words(subject, body, text_of(text(node.id, HTML), guarded(node.id, HTML), op.html, safe))
+    return NotificationText(subject, body, text_of(text(node.id, HTML), guarded(node.id, HTML), op.html, safe))
 
 
-def _people(turn: Turn, node: Node, names: Data) -> list[Person]:
+def _people(turn: DecisionBuilder, node: Node, names: Data) -> list[Person]:
     """The recipients, each once. Whether one is a role is said by the author, never by the data."""
     op = node.op
-    assert isinstance(op, Notice)
+    assert isinstance(op, NotificationOp)
     found = []
     for place, written in enumerate(op.to):
         is_role = written.startswith(ROLE)
         name = filled(turn.routes.text(node.id, f"{TO}{place}"), written.removeprefix(ROLE), names).strip()
         if not 0 < len(name) <= LONGEST_NAME:
             told = f"the recipient {written!r} of {node.id!r} has {len(name)} characters; from 1 to {LONGEST_NAME} are possible"
-            raise ExpressionError(told, reason=Reason.MISSING_VALUE, source=written)
+            raise ExpressionError(told, reason=ExpressionErrorCode.MISSING_VALUE, source=written)
         found.append(Person(kind="role" if is_role else "user", name=name))
     return list(dict.fromkeys(found))

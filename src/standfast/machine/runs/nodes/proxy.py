@@ -8,13 +8,13 @@ back to the way in, if an approval is void. On compensation: nothing to undo.
 
 from __future__ import annotations
 
-from standfast.machine.graphs.graph import AGAIN, Gate, Node, Proxy
+from standfast.machine.graphs.graph import AGAIN, GateOp, Node, ProxyOp
 from standfast.machine.runs.events import ApprovalsKept
 from standfast.machine.runs.leaving import complete_at_once, pass_through
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.slots import has_void, hold, in_force, standing, use_up, void
 from standfast.machine.runs.state import Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of, index_of
 
 
@@ -23,9 +23,9 @@ class ProxyKind(Kind):
 
     wait_kind = "branches"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Pass; whoever comes in begins anew, but for what stays in force."""
-        assert isinstance(node.op, Proxy)
+        assert isinstance(node.op, ProxyOp)
         if node.op.side == "in":
             kept = in_force(turn, node.op.slot) if _is_sent_back(turn, token, node.op.slot) else []
             void(turn, [step for step in standing(turn) if step not in kept], "entered_again")
@@ -42,13 +42,13 @@ class ProxyKind(Kind):
         pass_through(turn, token, node)
 
 
-def _is_sent_back(turn: Turn, token: Token, slot: str) -> bool:
+def _is_sent_back(turn: DecisionBuilder, token: Token, slot: str) -> bool:
     """Whether the end of the slot was reached with void approvals, which are asked for anew: a gate has found them, or the way out where none follows."""
     approvals = document_of(turn.state).approvals.values()
     is_void = any(each.verdict == "void" and turn.routes.node(each.node).region == slot for each in approvals)
-    return is_void and isinstance(turn.routes.node(token.node).op, Gate | Proxy)
+    return is_void and isinstance(turn.routes.node(token.node).op, GateOp | ProxyOp)
 
 
-def _is_before_gate(turn: Turn, slot: str) -> bool:
+def _is_before_gate(turn: DecisionBuilder, slot: str) -> bool:
     """Whether a gate follows a slot: it sees to void approvals itself, and uses up the others."""
-    return isinstance(turn.routes.node(index_of(turn.routes).regions[slot].exit).op, Gate)
+    return isinstance(turn.routes.node(index_of(turn.routes).regions[slot].exit).op, GateOp)

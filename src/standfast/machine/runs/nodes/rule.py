@@ -8,24 +8,24 @@ a failure of the step. On compensation: nothing to undo.
 from __future__ import annotations
 
 from standfast.errors import ExpressionError
-from standfast.machine.graphs.graph import BLOCKED, OK, Node, Rule
+from standfast.machine.graphs.graph import BLOCKED, OK, Node, RuleOp
 from standfast.machine.runs.acting import acting
 from standfast.machine.runs.leaving import pass_through
-from standfast.machine.runs.mutations import Author, Draft, change, drafted
+from standfast.machine.runs.mutations import Author, MutationDraft, change, drafted
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.rules import follow, judge
 from standfast.machine.runs.slots import block_slot, can_leave_slot
 from standfast.machine.runs.state import Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of, window_of
 
 
 class RuleKind(Kind):
     """Judges a document."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Judge it; what rules set is a change by the workflow."""
-        assert isinstance(node.op, Rule)
+        assert isinstance(node.op, RuleOp)
         document, actor = document_of(turn.state), acting(turn, node.run_as)
         try:
             judged = judge(turn, document.data, node.op.rules, actor=actor)
@@ -43,7 +43,7 @@ class RuleKind(Kind):
             return
         author = Author(actor, ["update"], run_as=node.run_as or "actor", step=turn.next_step, token=token.id)
         draft = drafted(turn, document.data, judged.data, author)
-        if not isinstance(draft, Draft):
+        if not isinstance(draft, MutationDraft):
             self.fail(turn, token, node, draft.message)
             return
         window = window_of(turn.routes, turn.state).window

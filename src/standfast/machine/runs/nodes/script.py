@@ -7,21 +7,21 @@ On compensation: nothing to undo.
 from __future__ import annotations
 
 from standfast.errors import ExpressionError
-from standfast.machine.graphs.graph import Node, Script
+from standfast.machine.graphs.graph import Node, ScriptOp
 from standfast.machine.runs.answers import fits, overflow
 from standfast.machine.runs.leaving import pass_through
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.plain import plain
 from standfast.machine.runs.state import Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 
 class ScriptKind(Kind):
     """Computes a value."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Compute it, and keep it."""
-        assert isinstance(node.op, Script)
+        assert isinstance(node.op, ScriptOp)
         try:
             value = plain(turn.routes.condition(node.id).evaluate(turn.data_for(token, node.id)))
         except ExpressionError as error:

@@ -8,18 +8,18 @@ On compensation: nothing to undo itself.
 from __future__ import annotations
 
 from standfast.errors import ExpressionError, indefinite
-from standfast.machine.graphs.graph import BRANCH, OK, Edge, Node, Split
+from standfast.machine.graphs.graph import BRANCH, OK, Edge, Node, SplitOp
 from standfast.machine.runs.events import BranchesOpened
 from standfast.machine.runs.leaving import complete_at_once, look_at_branches
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.state import Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 
 
 class SplitKind(Kind):
     """Begins branches."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Begin the branches."""
         expression = turn.routes.items(node.id)
         if expression is None:
@@ -33,7 +33,7 @@ class SplitKind(Kind):
         if not isinstance(items, list):
             self.fail(turn, token, node, f"{node.id!r} needs a list of items, not {indefinite(type(items))}")
             return
-        assert isinstance(node.op, Split)
+        assert isinstance(node.op, SplitOp)
         if node.op.most is not None and len(items) > node.op.most:
             self.fail(turn, token, node, f"{node.id!r} takes at most {node.op.most} items, and there are {len(items)}")
             return
@@ -46,7 +46,7 @@ class SplitKind(Kind):
             turn.emit(BranchesOpened(step=number, items=items))
             look_at_branches(turn, number)
 
-    def _has_room(self, turn: Turn, token: Token, node: Node, count: int) -> bool:
+    def _has_room(self, turn: DecisionBuilder, token: Token, node: Node, count: int) -> bool:
         """Whether the run may have so many more tokens; the step has failed if not."""
         most, there = turn.routes.policies.max_tokens, len(turn.state.tokens) + len(turn.state.parked)
         if most is None or there + count <= most:
@@ -55,7 +55,7 @@ class SplitKind(Kind):
         self.fail(turn, token, node, told)
         return False
 
-    def _begin_all(self, turn: Turn, token: Token, node: Node) -> None:
+    def _begin_all(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         ways = dict(enumerate(turn.routes.ways(node.id, BRANCH), start=1))
         is_choosy = any(edge.when is not None for edge in ways.values())
         if is_choosy:
@@ -75,7 +75,7 @@ class SplitKind(Kind):
         for place, edge in ways.items():
             turn.move(f"{token.id}/{number}.{place}", edge.target)
 
-    def _open(self, turn: Turn, token: Token, node: Node, ways: dict[int, Edge]) -> dict[int, Edge]:
+    def _open(self, turn: DecisionBuilder, token: Token, node: Node, ways: dict[int, Edge]) -> dict[int, Edge]:
         """The branches whose conditions hold, by their places; ExpressionError if one cannot be answered, which is not a no."""
         asked, found = turn.data_for(token, node.id), {}
         for place, edge in ways.items():

@@ -7,23 +7,23 @@ itself, at once if it leads on by `ok`, by `timeout` if nobody asks in time; a r
 
 from __future__ import annotations
 
-from standfast.machine.graphs.graph import AMENDED, OK, Node, Rest, Start
-from standfast.machine.graphs.graph import State as StateNode
+from standfast.machine.graphs.graph import AMENDED, OK, Node, RestOp, StartOp
+from standfast.machine.graphs.graph import StateOp as StateNode
 from standfast.machine.runs.events import DocumentMoved, RoundCompleted
 from standfast.machine.runs.leaving import complete_at_once, end, pass_through
 from standfast.machine.runs.losers import give_back
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.state import Token
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.windows import document_of, index_of
 
 
 class StartKind(Kind):
     """Begins the life of a document."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Pass, in another way for a document that amends one."""
-        assert isinstance(node.op, Start)
+        assert isinstance(node.op, StartOp)
         pass_through(turn, token, node, AMENDED if document_of(turn.state).amended_from else OK)
 
 
@@ -32,7 +32,7 @@ class StateKind(Kind):
 
     wait_kind = "state"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Go on by what was asked for or begins by itself; else stay. One that comes back from a gate that refused it stays."""
         assert isinstance(node.op, StateNode)
         was_refused = document_of(turn.state).refused is not None
@@ -44,7 +44,7 @@ class StateKind(Kind):
             turn.open_step(token, node)
 
 
-def _move(turn: Turn, node: Node, op: StateNode) -> None:
+def _move(turn: DecisionBuilder, node: Node, op: StateNode) -> None:
     document = document_of(turn.state)
     refused = document.refused
     if refused is not None:
@@ -54,7 +54,7 @@ def _move(turn: Turn, node: Node, op: StateNode) -> None:
         turn.emit(DocumentMoved(status=op.status, how="passed", by=turn.moment.actor.id))
 
 
-def _way_on(turn: Turn, node: Node, op: StateNode, *, was_refused: bool) -> str:
+def _way_on(turn: DecisionBuilder, node: Node, op: StateNode, *, was_refused: bool) -> str:
     """By what the state is left at once; empty if it is not."""
     intent = document_of(turn.state).intent
     if intent is not None and intent.is_pending and intent.transition in op.intents:
@@ -70,9 +70,9 @@ class RestKind(Kind):
 
     wait_kind = "rest"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """The round is over; with a final status the life of the document is, too."""
-        assert isinstance(node.op, Rest)
+        assert isinstance(node.op, RestOp)
         document = document_of(turn.state)
         turn.emit(RoundCompleted(round=document.round, status=document.status))
         if document.status in index_of(turn.routes).spec.terminal:

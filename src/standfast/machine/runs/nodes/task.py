@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from standfast.errors import ExpressionError
 from standfast.expressions import Expression
-from standfast.machine.graphs.graph import Action, Node, Task
+from standfast.machine.graphs.graph import ActionOp, Node, TaskOp
 from standfast.machine.graphs.kinds.task import WEBHOOK
 from standfast.machine.runs.action_inputs import action_input
 from standfast.machine.runs.answers import LAST_ERROR
@@ -20,8 +20,8 @@ from standfast.machine.runs.failures import give_up
 from standfast.machine.runs.leaving import pass_through, value_of
 from standfast.machine.runs.nodes.kind import Kind
 from standfast.machine.runs.posts import post
-from standfast.machine.runs.state import Data, Step, Token
-from standfast.machine.runs.turn import Ending, Turn
+from standfast.machine.runs.state import Data, StepState, Token
+from standfast.machine.runs.turn import DecisionBuilder, Ending
 
 _NOW = timedelta(0)
 RESPONSE = "response"
@@ -31,7 +31,7 @@ RESPONSE = "response"
 class TaskKind(Kind):
     """Calls a handler."""
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Have the handler called, after its start delay; what an operator asks for does not wait. What it is given must be there."""
         if node.id in turn.routes.given:
             try:
@@ -39,7 +39,7 @@ class TaskKind(Kind):
             except ExpressionError as error:
                 self.fail(turn, token, node, f"what {node.id!r} is given cannot be told: {error}")
                 return
-        if isinstance(node.op, Task) and node.op.detached:
+        if isinstance(node.op, TaskOp) and node.op.detached:
             _send(turn, token, node)
             return
         delay_ms = turn.routes.works[node.id].start_after_ms if token.retry_of is None else 0
@@ -49,13 +49,13 @@ class TaskKind(Kind):
         )
         _call(turn, step, delay)
 
-    def stop(self, turn: Turn, step: Step, ending: Ending) -> bool:  # noqa: ARG002 - a call counts, however the run ends
+    def stop(self, turn: DecisionBuilder, step: StepState, ending: Ending) -> bool:  # noqa: ARG002 - a call counts, however the run ends
         """Tell the handler to stop. What will be undone is undone only after the handler came back."""
         turn.recall(step, stop=True)
         return True
 
 
-def _send(turn: Turn, token: Token, node: Node) -> None:
+def _send(turn: DecisionBuilder, token: Token, node: Node) -> None:
     """Go on, and have the call made that nobody waits for. Whoever moves the run here need not have the guards behind it."""
     number, given = turn.next_step, _given_now(turn, token, node)
     work, effect = turn.routes.works[node.id], turn.next_effect
@@ -76,7 +76,7 @@ def _send(turn: Turn, token: Token, node: Node) -> None:
     pass_through(turn, token, node, may=lambda _guard: True, effect=effect)
 
 
-def failed(turn: Turn, step: Step, command: FailStep) -> None:
+def failed(turn: DecisionBuilder, step: StepState, command: FailStep) -> None:
     """A call failed: make another one, or give up."""
     work = turn.routes.works[step.node]
     may_retry = not command.is_final and turn.policy_of(work.retry).allows_another(step.attempt)
@@ -101,11 +101,11 @@ def failed(turn: Turn, step: Step, command: FailStep) -> None:
         _call(turn, step, delay)
 
 
-def _put_off(turn: Turn, delay: timedelta) -> str:
+def _put_off(turn: DecisionBuilder, delay: timedelta) -> str:
     return (turn.moment.now + delay).isoformat()
 
 
-def returned(turn: Turn, step: Step, *, is_asked: bool = False) -> None:
+def returned(turn: DecisionBuilder, step: StepState, *, is_asked: bool = False) -> None:
     """The work was taken back before anybody began it. If the run goes on by now, it is called after all."""
     if turn.state.may_begin:
         (call_anew if is_asked else resume)(turn, step)
@@ -113,22 +113,22 @@ def returned(turn: Turn, step: Step, *, is_asked: bool = False) -> None:
         turn.emit(StepWithdrawn(step=step.number))
 
 
-def resume(turn: Turn, step: Step) -> None:
+def resume(turn: DecisionBuilder, step: StepState) -> None:
     """Have the handler called whose work was taken back: when it would have been, unless that is over."""
     call_at, now = step.call_at, turn.moment.now
     turn.emit(StepResumed(step=step.number, effect=turn.next_effect))
     _call(turn, step, max(datetime.fromisoformat(call_at) - now, _NOW) if call_at else _NOW)
 
 
-def call_anew(turn: Turn, step: Step) -> None:
+def call_anew(turn: DecisionBuilder, step: StepState) -> None:
     """Have the handler called now, as an operator wants it."""
     turn.emit(StepResumed(step=step.number, effect=turn.next_effect))
     _call(turn, step, _NOW)
 
 
-def _call(turn: Turn, step: Step, delay: timedelta) -> None:
+def _call(turn: DecisionBuilder, step: StepState, delay: timedelta) -> None:
     token, node = turn.state.tokens[step.token], turn.routes.node(step.node)
-    is_mapped = node.id in turn.routes.given or isinstance(node.op, Action)
+    is_mapped = node.id in turn.routes.given or isinstance(node.op, ActionOp)
     place = None if is_mapped or token.last_output is None else _held_at(token)
     body = RunStep(
         step=step.number,
@@ -144,7 +144,7 @@ def _call(turn: Turn, step: Step, delay: timedelta) -> None:
     turn.call(turn.routes.works[node.id], body, priority=node.priority, delay=delay)
 
 
-def kept(turn: Turn, step: Step, answer: object) -> object:
+def kept(turn: DecisionBuilder, step: StepState, answer: object) -> object:
     """What the data takes of a handler's answer: all of it, or what the task names.
 
     Raises ExpressionError if something of it cannot be told. In a rollback it is null: the step has to be undone.
@@ -169,16 +169,16 @@ def _kept_as(name: str, expression: Expression, data: Data) -> object:
         raise ExpressionError(f"{name!r}: {error}", reason=error.reason, position=error.position) from error
 
 
-def _given(turn: Turn, token: Token, node: str) -> Data:
+def _given(turn: DecisionBuilder, token: Token, node: str) -> Data:
     """What a handler is given by name; ExpressionError if something of it cannot be told."""
     asked = turn.data_for(token, node)
     return {name: each.evaluate(asked) for name, each in turn.routes.given[node].items()}
 
 
-def _given_now(turn: Turn, token: Token, node: Node) -> Data:
+def _given_now(turn: DecisionBuilder, token: Token, node: Node) -> Data:
     """The same for another call, which cannot fail before it is made: what cannot be told any more is null."""
     asked = turn.data_for(token, node.id)
-    if isinstance(node.op, Action):
+    if isinstance(node.op, ActionOp):
         return action_input(turn, asked, node)
     return {name: value_of(each, asked) for name, each in turn.routes.given[node.id].items()}
 

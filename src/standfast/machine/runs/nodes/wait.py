@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from standfast.errors import ExpressionError
-from standfast.expressions import Reason
+from standfast.expressions import ExpressionErrorCode
 from standfast.expressions.temporal import EXAMPLES, in_utc, read_time
 from standfast.kernel.decision import Answer, Rejection
 from standfast.kernel.records import SubscriptionClosed, SubscriptionOpened
 from standfast.kernel.rows import Record
 from standfast.machine.graphs.calendars import next_time
-from standfast.machine.graphs.graph import OK, Node, WaitEvent, WaitTimer
+from standfast.machine.graphs.graph import OK, Node, WaitEventOp, WaitTimerOp
 from standfast.machine.runs.answers import is_within, merged, too_large
 from standfast.machine.runs.commands import AnswerStep, SendSignal, TimeOut
 from standfast.machine.runs.events import SignalReceived, SignalTaken, StepAnswered
@@ -27,10 +27,10 @@ from standfast.machine.runs.law import capability_refusal, signal_refusal
 from standfast.machine.runs.leaving import finish, is_barred
 from standfast.machine.runs.nodes.kind import Kind, answer_of, no_transition
 from standfast.machine.runs.refusals import Refusal, refused
-from standfast.machine.runs.state import Data, Step, Token
-from standfast.machine.runs.step_rows import Projection
+from standfast.machine.runs.state import Data, StepState, Token
+from standfast.machine.runs.step_rows import RowProjection
 from standfast.machine.runs.timers import step_timer
-from standfast.machine.runs.turn import Turn
+from standfast.machine.runs.turn import DecisionBuilder
 from standfast.machine.runs.waking import waiting_since
 from standfast.machine.runs.working import check_calendar, reached_ms
 
@@ -43,9 +43,9 @@ class WaitTimerKind(Kind):
 
     wait_kind = "timer"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Set the timer."""
-        assert isinstance(node.op, WaitTimer)
+        assert isinstance(node.op, WaitTimerOp)
         if node.op.duration_ms is not None:
             try:
                 check_calendar(turn.state, node.op.calendar)
@@ -64,12 +64,12 @@ class WaitTimerKind(Kind):
         step = turn.open_step(token, node, asked_at=waiting_since(turn))
         turn.set_alarm(step_timer(step.number), due, TimeOut(step=step.number))
 
-    def time_out(self, turn: Turn, step: Step) -> None:
+    def time_out(self, turn: DecisionBuilder, step: StepState) -> None:
         """That is what it waited for."""
         finish(turn, step)
 
 
-def _due(turn: Turn, token: Token, node: Node, op: WaitTimer) -> datetime:
+def _due(turn: DecisionBuilder, token: Token, node: Node, op: WaitTimerOp) -> datetime:
     """When the wait is over; ExpressionError if what should say so does not."""
     now = turn.moment.now
     until = turn.routes.until(node.id)
@@ -78,7 +78,7 @@ def _due(turn: Turn, token: Token, node: Node, op: WaitTimer) -> datetime:
     value = until.evaluate(turn.data_for(token, node.id))
     instant = read_time(value, "datetime") if isinstance(value, str) else value
     if not isinstance(instant, datetime):
-        raise ExpressionError(f"{value!r} should look like {EXAMPLES['datetime']}", reason=Reason.BAD_TIME)
+        raise ExpressionError(f"{value!r} should look like {EXAMPLES['datetime']}", reason=ExpressionErrorCode.BAD_TIME)
     return max(in_utc(instant), now)
 
 
@@ -87,9 +87,9 @@ class WaitEventKind(Kind):
 
     wait_kind = "event"
 
-    def enter(self, turn: Turn, token: Token, node: Node) -> None:
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
         """Take a signal that came early, or wait."""
-        assert isinstance(node.op, WaitEvent)
+        assert isinstance(node.op, WaitEventOp)
         kept = turn.state.signals.get(node.op.signal)
         step = turn.open_step(token, node, asked_at=waiting_since(turn))
         if kept:
@@ -98,12 +98,12 @@ class WaitEventKind(Kind):
             turn.cancel_step_timer(step)
             take_answer(turn, step, payload)
 
-    def opened(self, view: Projection, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - a signal has a name
+    def opened(self, view: RowProjection, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - a signal has a name
         """The wait."""
-        assert isinstance(node.op, WaitEvent)
+        assert isinstance(node.op, WaitEventOp)
         return [SubscriptionOpened(number=step, signal=node.op.signal)]
 
-    def answer(self, turn: Turn, step: Step, command: AnswerStep) -> Rejection | None:
+    def answer(self, turn: DecisionBuilder, step: StepState, command: AnswerStep) -> Rejection | None:
         """Whoever was given the step itself tells that what it waits for has happened; no signal is needed."""
         refusal = _refusal(turn, step, command.data, f"the answer to {step.node!r}")
         if refusal is None:
@@ -111,16 +111,16 @@ class WaitEventKind(Kind):
             _go_on(turn, step, command.data)
         return refusal
 
-    def answered(self, view: Projection, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - the event tells
+    def answered(self, view: RowProjection, event: StepAnswered) -> Sequence[Record]:  # noqa: ARG002 - the event tells
         """The wait is over."""
         return [SubscriptionClosed(number=event.step)]
 
-    def closed(self, view: Projection, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
+    def closed(self, view: RowProjection, step: int, outcome: str) -> Sequence[Record]:  # noqa: ARG002 - it is over anyhow
         """It is over."""
         return [SubscriptionClosed(number=step)]
 
 
-def signal(turn: Turn, command: SendSignal) -> Answer | None:
+def signal(turn: DecisionBuilder, command: SendSignal) -> Answer | None:
     """Something has happened: the step that waits for it goes on; if none does, the signal is kept."""
     step, payload = _waiting(turn, command.name), command.payload
     actor, what = turn.moment.actor, f"the signal {command.name!r}"
@@ -144,7 +144,7 @@ def signal(turn: Turn, command: SendSignal) -> Answer | None:
     return refusal
 
 
-def _refusal(turn: Turn, step: Step, payload: object, what: str) -> Rejection | None:
+def _refusal(turn: DecisionBuilder, step: StepState, payload: object, what: str) -> Rejection | None:
     """Why a step cannot go on with what it is brought."""
     token = turn.state.tokens[step.token]
     data = merged(turn.routes, token.data, step.node, payload)
@@ -154,7 +154,7 @@ def _refusal(turn: Turn, step: Step, payload: object, what: str) -> Rejection | 
     return no_transition(step.node, OK, turn.moment.actor.id) if is_closed else None
 
 
-def _go_on(turn: Turn, step: Step, payload: object) -> None:
+def _go_on(turn: DecisionBuilder, step: StepState, payload: object) -> None:
     turn.cancel_step_timer(step)
     finish(turn, step, output=payload)
 
@@ -167,11 +167,11 @@ def _too_many(name: str) -> Rejection:
     )
 
 
-def _waiting(turn: Turn, name: str) -> Step | None:
+def _waiting(turn: DecisionBuilder, name: str) -> StepState | None:
     """The step that waits for a signal, if there is one; of several the first whose time is not over."""
     found = [
         step
         for step in turn.state.open.values()
-        if step.of is None and isinstance(op := turn.routes.node(step.node).op, WaitEvent) and op.signal == name
+        if step.of is None and isinstance(op := turn.routes.node(step.node).op, WaitEventOp) and op.signal == name
     ]
     return next((step for step in found if not is_late(turn, step)), found[0] if found else None)
