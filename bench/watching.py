@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from standfast import Engine
-from standfast.runtime.telemetry import Committed, Happening
+from standfast.engine.common.telemetry import Committed, Happening
 
 _LOOK_SECONDS = 0.002
 _PATIENCE_SECONDS = 120.0

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from standfast import Settings
-from standfast.runtime.collector import OWN_PROCESS
+from standfast.engine.common.gc_tuning import OWN_PROCESS
 
 WORKER = Settings(collect_after=OWN_PROCESS)

@@ -27,8 +27,8 @@ from typing import Annotated, NamedTuple, TypeVar
 
 import msgspec
 
+from standfast.http.requests.routing import Route
 from standfast.http.routes import ROUTES
-from standfast.http.routing import Route
 
 ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "src/standfast/client"
@@ -118,7 +118,7 @@ def made() -> dict[str, str]:
     """The modules by name."""
     blocking, names = face(routes(), is_awaitable=False)
     awaitable, _ = face(routes(), is_awaitable=True)
-    return {"shapes": shapes(names), "blocking": blocking, "awaitable": awaitable}
+    return {"models": shapes(names), "sync": blocking, "aio": awaitable}
 
 
 def routes() -> list[Route]:
@@ -146,9 +146,9 @@ def face(asked: list[Route], *, is_awaitable: bool) -> tuple[str, Names]:
         f"from collections.abc import {iterator}, Sequence",
         "from uuid import UUID",
         *sorted(names.imports - {"from uuid import UUID"}),
-        f"from standfast.client.lines import {line}",
+        f"from standfast.client.transport import {line}",
         f"from standfast.client.requests import {', '.join(shared)}",
-        f"from standfast.client.shapes import {', '.join(sorted(names.copied))}",
+        f"from standfast.client.models import {', '.join(sorted(names.copied))}",
         "",
         "",
         f"class {prefix}Calls:",
@@ -323,7 +323,7 @@ def formatted(text: str) -> str:
     ruff = Path(sysconfig.get_path("scripts")) / "ruff"
     for command in (("check", "--quiet", "--select", "I,F401", "--fix"), ("format", "--quiet")):
         done = subprocess.run(
-            [ruff, *command, "--stdin-filename", str(CLIENT / "blocking.py"), "-"],
+            [ruff, *command, "--stdin-filename", str(CLIENT / "sync.py"), "-"],
             input=text,
             capture_output=True,
             text=True,

@@ -39,9 +39,9 @@ from devtools.mutants import Mutant, compiles, mutants_of  # noqa: E402 - found 
 
 SEED: Final = 20261120
 PACKAGES: Final = (
-    "machine/runs",
-    "machine/schedules",
-    "machine/batches",
+    "machine",
+    "features/schedules/model",
+    "features/batches/model",
     "people",
     "outbound",
     "app",

@@ -31,24 +31,25 @@ import click
 import msgspec
 
 import standfast
-from standfast.app.blueprint_refusals import BlueprintRefusal
 from standfast.app.configuration import Configuration, Serving
-from standfast.authoring.document import body_schema, contract_schema
-from standfast.authoring.process import process_schema
 from standfast.cli import main as main_command
-from standfast.cli.exits import OF_ERRORS, Exit
-from standfast.cli.frame import CliCommand
+from standfast.cli.exit_codes import OF_ERRORS, Exit
+from standfast.cli.framework import CliCommand
+from standfast.engine.common.environment import SETTINGS, text_of, variable_of
+from standfast.engine.common.settings import Settings
 from standfast.errors import StandfastError
-from standfast.http.options import ROLES
-from standfast.http.problems import EdgeCode, edge_status
+from standfast.features.documents.body.checks import body_schema
+from standfast.features.documents.contract.loading import contract_schema
+from standfast.features.documents.publishing.rejections import BlueprintRefusal
+from standfast.features.process_files import process_schema
+from standfast.http.requests.routing import Route
 from standfast.http.routes import ROUTES
-from standfast.http.routing import Route
-from standfast.machine.runs.refusals import Refusal
-from standfast.people.refusals import PeopleRefusal
-from standfast.runtime.environment import SETTINGS, text_of, variable_of
-from standfast.runtime.settings import Settings
-from standfast.store.copying import CopyRefusal
-from standfast.store.removing import RemovalRefusal
+from standfast.http.wire.options import ROLES
+from standfast.http.wire.problems import EdgeCode, edge_status
+from standfast.machine.model.rejections import Refusal
+from standfast.people.rejections import PeopleRefusal
+from standfast.store.copy.copy import CopyRefusal
+from standfast.store.sql.removal import RemovalRefusal
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
@@ -429,7 +430,7 @@ where it finds that, and how output, pages and exit codes are meant."""
 def cli_page() -> str:
     """Every command with its arguments, options and examples, from the commands themselves; and the exit codes."""
     lines = ["# The command line", "", NOTICE, "", CLI_INTRODUCTION, "", "## Exit codes", ""]
-    codes = enum_rows("cli/exits.py", "Exit", lambda name: str(Exit[name].value))
+    codes = enum_rows("cli/exit_codes.py", "Exit", lambda name: str(Exit[name].value))
     lines += table(("code", "when"), codes)
     errors = [(f"`{error.code}`", str(OF_ERRORS[error].value)) for error in error_classes()]
     lines += ["", "An error ends with the code of its class:", "", *table(("error", "code"), errors)]
@@ -521,9 +522,9 @@ def rejections_page() -> str:
         "`not_allowed` raises its subclass ForbiddenError. Nothing is written. Deciders of yours have codes of their own.",
         "",
     ]
-    lines += table(("code", "meaning"), refusal_rows("machine/runs/refusals.py", Refusal))
+    lines += table(("code", "meaning"), refusal_rows("machine/model/rejections.py", Refusal))
     lines += ["", "## People", "", "The codes of the directory and of approval chains, and of who acts for whom:", ""]
-    lines += table(("code", "meaning"), refusal_rows("people/refusals.py", PeopleRefusal))
+    lines += table(("code", "meaning"), refusal_rows("people/rejections.py", PeopleRefusal))
     lines += [
         "",
         "## Contracts and bodies",
@@ -531,9 +532,9 @@ def rejections_page() -> str:
         "The codes of publishing them, and of documents that cannot begin:",
         "",
     ]
-    lines += table(("code", "meaning"), refusal_rows("app/blueprint_refusals.py", BlueprintRefusal))
+    lines += table(("code", "meaning"), refusal_rows("features/documents/publishing/rejections.py", BlueprintRefusal))
     lines += ["", "## Dropping all tables", "", "The codes of `standfast drop`; everything stays as it is:", ""]
-    lines += table(("code", "meaning"), refusal_rows("store/removing.py", RemovalRefusal))
+    lines += table(("code", "meaning"), refusal_rows("store/sql/removal.py", RemovalRefusal))
     lines += [
         "",
         "## Copying a database",
@@ -541,7 +542,7 @@ def rejections_page() -> str:
         "The codes of `standfast copy` and `copy_database`; nothing is copied:",
         "",
     ]
-    lines += table(("code", "meaning"), refusal_rows("store/copying.py", CopyRefusal))
+    lines += table(("code", "meaning"), refusal_rows("store/copy/copy.py", CopyRefusal))
     return "\n".join(lines) + "\n"
 
 
@@ -577,14 +578,14 @@ def http_page() -> str:
         "Beside these, `code` is that of [an error](errors.md) or [a rejection](rejections.md).",
         "",
     ]
-    meanings = {row[0]: row[1] for row in refusal_rows("http/problems.py", EdgeCode)}
+    meanings = {row[0]: row[1] for row in refusal_rows("http/wire/problems.py", EdgeCode)}
     rows = [(f"`{code}`", str(edge_status(code)), meanings[f"`{code}`"]) for code in EdgeCode]
     lines += table(("code", "status", "meaning"), rows)
     lines += ["", "## Roles", "", "What a role stands for, unless `HttpOptions.roles` says otherwise:", ""]
     lines += table(("role", "capabilities"), [(f"`{x}`", ", ".join(f"`{y}`" for y in sorted(ROLES[x]))) for x in ROLES])
     for name in ("HttpOptions", "Issuer", "LoginProvider", "InboundHook"):
         lines += ["", f"## {name}", ""]
-        lines += table(("option", "default", "meaning"), declared_fields("http/options.py", name))
+        lines += table(("option", "default", "meaning"), declared_fields("http/wire/options.py", name))
     return "\n".join(lines) + "\n"
 
 
@@ -630,11 +631,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/metrics.md": pages.metrics_page,
     "internals/decisions.md": pages.decisions_page,
     "reference/process.schema.json": process_schema_page,
-    "../src/standfast/authoring/process/process.schema.json": process_schema_page,
+    "../src/standfast/features/process_files/process.schema.json": process_schema_page,
     "reference/contract.schema.json": contract_schema_page,
-    "../src/standfast/authoring/document/contract.schema.json": contract_schema_page,
+    "../src/standfast/features/documents/contract/contract.schema.json": contract_schema_page,
     "reference/body.schema.json": body_schema_page,
-    "../src/standfast/authoring/document/body.schema.json": body_schema_page,
+    "../src/standfast/features/documents/body/body.schema.json": body_schema_page,
 }
 
 if __name__ == "__main__":

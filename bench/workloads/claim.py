@@ -17,7 +17,7 @@ from bench.figures import Figures, percentiles
 from bench.rounds import Round
 from standfast.kernel.ids import WorkerId
 from standfast.store.opening import open_store
-from standfast.store.shapes import Wanted, Word
+from standfast.store.records.instances import Wanted, Word
 
 FEW, MANY = 1_000, 1_000_000
 CLAIMS = 300

@@ -20,8 +20,12 @@ from bench.watching import Commits
 from bench.workloads.filling import fill
 from bench.workloads.waiting import IN_FLIGHT, WARM, settle
 from standfast import Actor, Engine, RejectedError, RequestContext, StepContext
-from standfast.authoring.definition import Definition
-from standfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.library import ready_contract
+from standfast.graph.definition import Definition
 from standfast.kernel.ids import InstanceId
 
 FEW, MANY, MANY_IN_A_FILE = 1_000, 1_000_000, 100_000

@@ -13,7 +13,7 @@ from typing import Any
 from bench.figures import Figures, percentiles
 from bench.rounds import Round
 from standfast import DefinitionError, load_processes
-from standfast.authoring.files.parsing import LARGEST
+from standfast.graph.source_files.parsing import LARGEST
 
 WORKFLOWS, STEPS = 200, 20
 TIMES = 5

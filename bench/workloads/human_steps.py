@@ -18,7 +18,7 @@ from bench.watching import Commits
 from bench.workloads.filling import fill
 from bench.workloads.waiting import IN_FLIGHT, WARM, settle
 from standfast import Actor, Engine, load_processes
-from standfast.app.faces.blocking import Processes
+from standfast.app.api.sync import Processes
 from standfast.kernel.ids import InstanceId
 
 FEW, MANY = 1_000, 1_000_000

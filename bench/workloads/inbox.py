@@ -20,7 +20,7 @@ from bench.figures import Figures, percentile, percentiles
 from bench.rounds import Round
 from bench.workloads.waiting import settle
 from standfast import Actor, Engine, Saga
-from standfast.app.faces.blocking import Tasks
+from standfast.app.api.sync import Tasks
 
 FEW, MANY = 1_000, 100_000
 TIMES = 100

@@ -18,7 +18,7 @@ from bench.rounds import Round
 from bench.watching import Commits
 from bench.workers import WORKER
 from standfast import Engine, Run, Saga
-from standfast.runtime.replies import Reply
+from standfast.engine.concurrency.replies import Reply
 
 T = TypeVar("T")
 

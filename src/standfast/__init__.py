@@ -6,37 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from standfast.app.access_views import ApiKey, NewApiKey, RefusedRequest, Written, WrittenPage
-    from standfast.app.blueprint_views import (
-        BodyCheck,
-        BodyDraft,
-        BodyTemplate,
-        BodyVersion,
-        BrokenBody,
-        ContractCheck,
-        ContractVersion,
-        PublishingRules,
-    )
-    from standfast.app.copying import Copied, CopyProgress, copy_database
-    from standfast.app.document_views import (
-        AuditLine,
-        DocumentMutation,
-        DocumentPage,
-        DocumentRound,
-        DocumentSummary,
-        DocumentVersion,
-        DocumentView,
-        EditCheck,
-        FieldDifference,
-        TransitionChoice,
-    )
+    from standfast.app.api.aio import AsyncCalls, AsyncRun
+    from standfast.app.api.sync import Calls, Run
+    from standfast.app.copy import Copied, CopyProgress, copy_database
     from standfast.app.engine import Engine
-    from standfast.app.faces.awaitable import AsyncCalls, AsyncRun
-    from standfast.app.faces.blocking import Calls, Run
-    from standfast.app.forking import ForkPreview, RepeatedCall
-    from standfast.app.invariants.views import Invariant, InvariantPage, Mended, Violation
-    from standfast.app.letter_groups import LetterGroup, LetterGroups
-    from standfast.app.operator_views import (
+    from standfast.calls.handlers.step_handlers import StepContext
+    from standfast.calls.operator_views import (
         Backlog,
         DeadLetter,
         DefinitionCheck,
@@ -52,51 +27,11 @@ if TYPE_CHECKING:
         Transition,
         WorkerInfo,
     )
-    from standfast.app.past import PastState
-    from standfast.app.pause_points import PausePoint
-    from standfast.app.pause_views import ResumeOption, ResumeRequest
-    from standfast.app.process_views import (
-        ExpiredProcess,
-        ProcessChoice,
-        ProcessDescriptor,
-        ProcessEvent,
-        ProcessInstance,
-        ProcessPage,
-        ProcessStep,
-        ProcessSummary,
-    )
-    from standfast.app.processes import ProcessCode
-    from standfast.app.publication_views import PublishedEvent
-    from standfast.app.reasons import Reason, RunExplanation
-    from standfast.app.remedies import Remedy
-    from standfast.app.step_handlers import StepContext
-    from standfast.app.task_views import (
-        DecidedTask,
-        HumanTask,
-        TaskComment,
-        TaskCounts,
-        TaskDecision,
-        TaskDetails,
-        TaskPerson,
-    )
-    from standfast.app.verification import Verification
-    from standfast.app.views import Instance, Recorded
-    from standfast.app.workflow_views import HistoryEntry, InstanceSummary, Notification, Page, Step, WorkflowInstance
-    from standfast.authoring.definition import Definition, TypedDefinition
-    from standfast.authoring.process import load_processes
-    from standfast.authoring.rules import load_rules
-    from standfast.authoring.saga import (
-        Branch,
-        Escalation,
-        Saga,
-        SagaDefinition,
-        StepDefinition,
-        ask,
-        event,
-        handler,
-        task,
-    )
-    from standfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
+    from standfast.engine.common.handlers import EffectContext, Fail, Retry
+    from standfast.engine.common.health import Health
+    from standfast.engine.common.settings import Settings
+    from standfast.engine.concurrency.replies import Reply
+    from standfast.engine.loops.projections import ProjectedEvent, Projection
     from standfast.errors import (
         CommandError,
         ConfigurationError,
@@ -121,31 +56,108 @@ if TYPE_CHECKING:
         UnknownEventError,
         WorkflowFailedError,
     )
+    from standfast.features.access.views import ApiKey, NewApiKey, RefusedRequest, Written, WrittenPage
+    from standfast.features.deciders.verification import Verification
+    from standfast.features.deciders.views import Instance, Recorded
+    from standfast.features.documents.content.views import (
+        AuditLine,
+        DocumentMutation,
+        DocumentPage,
+        DocumentRound,
+        DocumentSummary,
+        DocumentVersion,
+        DocumentView,
+        EditCheck,
+        FieldDifference,
+        TransitionChoice,
+    )
+    from standfast.features.documents.invariants.views import Invariant, InvariantPage, Mended, Violation
+    from standfast.features.documents.publishing.views import (
+        BodyCheck,
+        BodyDraft,
+        BodyTemplate,
+        BodyVersion,
+        BrokenBody,
+        ContractCheck,
+        ContractVersion,
+        PublishingRules,
+    )
+    from standfast.features.events.views import PublishedEvent
+    from standfast.features.operations.dead_letter_groups import LetterGroup, LetterGroups
+    from standfast.features.process_files import load_processes
+    from standfast.features.processes.reads import ProcessCode
+    from standfast.features.processes.views import (
+        ExpiredProcess,
+        ProcessChoice,
+        ProcessDescriptor,
+        ProcessEvent,
+        ProcessInstance,
+        ProcessPage,
+        ProcessStep,
+        ProcessSummary,
+    )
+    from standfast.features.rules import load_rules
+    from standfast.features.runs.explain import Reason, RunExplanation
+    from standfast.features.runs.fork import ForkPreview, RepeatedCall
+    from standfast.features.runs.past import PastState
+    from standfast.features.runs.pauses.pause_points import PausePoint
+    from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
+    from standfast.features.runs.remedies import Remedy
+    from standfast.features.runs.views import (
+        HistoryEntry,
+        InstanceSummary,
+        Notification,
+        Page,
+        Step,
+        WorkflowInstance,
+    )
+    from standfast.features.sagas import (
+        Branch,
+        Escalation,
+        Saga,
+        SagaDefinition,
+        StepDefinition,
+        ask,
+        event,
+        handler,
+        task,
+    )
+    from standfast.features.tasks.views import (
+        DecidedTask,
+        HumanTask,
+        TaskComment,
+        TaskCounts,
+        TaskDecision,
+        TaskDetails,
+        TaskPerson,
+    )
+    from standfast.graph.definition import Definition, TypedDefinition
+    from standfast.graph.diagrams.state_charts import (
+        StateInfo,
+        StateMachineDefinition,
+        StateMachineView,
+        TransitionInfo,
+    )
+    from standfast.graph.model import DocumentRule
+    from standfast.graph.values.approver_rules import Ask, Stage
     from standfast.kernel.actor import Actor, RequestContext
-    from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
+    from standfast.kernel.codec.codecs import Codec, JsonCodec, MessagePackCodec
+    from standfast.kernel.codec.message_types import message
     from standfast.kernel.decider import Decider, Failure, Status
     from standfast.kernel.decision import Decision, Effect, Ignored, Message, Rejection, Timer
     from standfast.kernel.moment import Moment
     from standfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal
     from standfast.kernel.retry import RetryPolicy
-    from standfast.kernel.vocabulary import message
-    from standfast.machine.graphs.asks import Ask, Stage
-    from standfast.machine.graphs.graph import DocumentRule
+    from standfast.notifications.mail import Mail
+    from standfast.notifications.notification import Channel, Notice
+    from standfast.notifications.webhook import Webhook
     from standfast.outbound.http import Outbound
     from standfast.outbound.invokers import Invocation, Invoker
     from standfast.outbound.openapi.invoker import ApiDocument, OpenApi
+    from standfast.people.approval_chains import Chain
     from standfast.people.capabilities import Capabilities, CapabilityResolver, ClaimedCapabilities
-    from standfast.people.chains import Chain
     from standfast.people.directory import Directory
-    from standfast.people.notices.mail import Mail
-    from standfast.people.notices.notice import Channel, Notice
-    from standfast.people.notices.webhook import Webhook
     from standfast.people.resolvers import PeopleRequest
-    from standfast.runtime.handlers import EffectContext, Fail, Retry
-    from standfast.runtime.health import Health
-    from standfast.runtime.loops.projections import ProjectedEvent, Projection
-    from standfast.runtime.replies import Reply
-    from standfast.runtime.settings import Settings
 
 __all__ = [
     "Absence",
@@ -325,77 +337,77 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "app.access_views": "ApiKey NewApiKey RefusedRequest Written WrittenPage",
-    "app.blueprint_views": (
-        "BodyCheck BodyDraft BodyTemplate BodyVersion BrokenBody ContractCheck ContractVersion PublishingRules"
-    ),
-    "app.copying": "Copied CopyProgress copy_database",
-    "app.document_views": (
-        "AuditLine DocumentMutation DocumentPage DocumentRound DocumentSummary DocumentVersion DocumentView "
-        "EditCheck FieldDifference TransitionChoice"
-    ),
+    "app.api.aio": "AsyncCalls AsyncRun",
+    "app.api.sync": "Calls Run",
+    "app.copy": "Copied CopyProgress copy_database",
     "app.engine": "Engine",
-    "app.faces.awaitable": "AsyncCalls AsyncRun",
-    "app.faces.blocking": "Calls Run",
-    "app.forking": "ForkPreview RepeatedCall",
-    "app.invariants.views": "Invariant InvariantPage Mended Violation",
-    "app.letter_groups": "LetterGroup LetterGroups",
-    "app.operator_views": (
+    "calls.handlers.step_handlers": "StepContext",
+    "calls.operator_views": (
         "Backlog DeadLetter DefinitionCheck DefinitionInfo Hold InboxMessage IncidentInfo InstanceInfo "
         "MissingHandler Observation PauseInfo ProjectionInfo Transition WorkerInfo"
     ),
-    "app.past": "PastState",
-    "app.pause_points": "PausePoint",
-    "app.pause_views": "ResumeOption ResumeRequest",
-    "app.process_views": (
-        "ExpiredProcess ProcessChoice ProcessDescriptor ProcessEvent ProcessInstance ProcessPage ProcessStep "
-        "ProcessSummary"
-    ),
-    "app.processes": "ProcessCode",
-    "app.publication_views": "PublishedEvent",
-    "app.reasons": "Reason RunExplanation",
-    "app.remedies": "Remedy",
-    "app.step_handlers": "StepContext",
-    "app.task_views": "DecidedTask HumanTask TaskComment TaskCounts TaskDecision TaskDetails TaskPerson",
-    "app.verification": "Verification",
-    "app.views": "Instance Recorded",
-    "app.workflow_views": "HistoryEntry InstanceSummary Notification Page Step WorkflowInstance",
-    "authoring.definition": "Definition TypedDefinition",
-    "authoring.process": "load_processes",
-    "authoring.rules": "load_rules",
-    "authoring.saga": "Branch Escalation Saga SagaDefinition StepDefinition ask event handler task",
-    "diagrams.charts": "StateInfo StateMachineDefinition StateMachineView TransitionInfo",
+    "engine.common.handlers": "EffectContext Fail Retry",
+    "engine.common.health": "Health",
+    "engine.common.settings": "Settings",
+    "engine.concurrency.replies": "Reply",
+    "engine.loops.projections": "ProjectedEvent Projection",
     "errors": (
         "CommandError ConfigurationError ConflictError CorruptHistoryError DeadlockError DefinitionError Diagnostic "
         "ExpressionError ForbiddenError HeldError NotFoundError PayloadError RejectedError ReplayError "
         "ReusedIdError SchemaMismatchError StandfastError StoppedError StoreError StoreUnavailableError "
         "UnknownEventError WorkflowFailedError"
     ),
+    "features.access.views": "ApiKey NewApiKey RefusedRequest Written WrittenPage",
+    "features.deciders.verification": "Verification",
+    "features.deciders.views": "Instance Recorded",
+    "features.documents.content.views": (
+        "AuditLine DocumentMutation DocumentPage DocumentRound DocumentSummary DocumentVersion DocumentView "
+        "EditCheck FieldDifference TransitionChoice"
+    ),
+    "features.documents.invariants.views": "Invariant InvariantPage Mended Violation",
+    "features.documents.publishing.views": (
+        "BodyCheck BodyDraft BodyTemplate BodyVersion BrokenBody ContractCheck ContractVersion PublishingRules"
+    ),
+    "features.events.views": "PublishedEvent",
+    "features.operations.dead_letter_groups": "LetterGroup LetterGroups",
+    "features.process_files": "load_processes",
+    "features.processes.reads": "ProcessCode",
+    "features.processes.views": (
+        "ExpiredProcess ProcessChoice ProcessDescriptor ProcessEvent ProcessInstance ProcessPage ProcessStep "
+        "ProcessSummary"
+    ),
+    "features.rules": "load_rules",
+    "features.runs.explain": "Reason RunExplanation",
+    "features.runs.fork": "ForkPreview RepeatedCall",
+    "features.runs.past": "PastState",
+    "features.runs.pauses.pause_points": "PausePoint",
+    "features.runs.pauses.views": "ResumeOption ResumeRequest",
+    "features.runs.remedies": "Remedy",
+    "features.runs.views": "HistoryEntry InstanceSummary Notification Page Step WorkflowInstance",
+    "features.sagas": "Branch Escalation Saga SagaDefinition StepDefinition ask event handler task",
+    "features.tasks.views": "DecidedTask HumanTask TaskComment TaskCounts TaskDecision TaskDetails TaskPerson",
+    "graph.definition": "Definition TypedDefinition",
+    "graph.diagrams.state_charts": "StateInfo StateMachineDefinition StateMachineView TransitionInfo",
+    "graph.model": "DocumentRule",
+    "graph.values.approver_rules": "Ask Stage",
     "kernel.actor": "Actor RequestContext",
-    "kernel.codecs": "Codec JsonCodec MessagePackCodec",
+    "kernel.codec.codecs": "Codec JsonCodec MessagePackCodec",
+    "kernel.codec.message_types": "message",
     "kernel.decider": "Decider Failure Status",
     "kernel.decision": "Decision Effect Ignored Message Rejection Timer",
     "kernel.moment": "Moment",
     "kernel.people": "Absence Delegation DirectoryChange Grant Principal",
     "kernel.retry": "RetryPolicy",
-    "kernel.vocabulary": "message",
-    "machine.graphs.asks": "Ask Stage",
-    "machine.graphs.graph": "DocumentRule",
+    "notifications.mail": "Mail",
+    "notifications.notification": "Channel Notice",
+    "notifications.webhook": "Webhook",
     "outbound.http": "Outbound",
     "outbound.invokers": "Invocation Invoker",
     "outbound.openapi.invoker": "ApiDocument OpenApi",
+    "people.approval_chains": "Chain",
     "people.capabilities": "Capabilities CapabilityResolver ClaimedCapabilities",
-    "people.chains": "Chain",
     "people.directory": "Directory",
-    "people.notices.mail": "Mail",
-    "people.notices.notice": "Channel Notice",
-    "people.notices.webhook": "Webhook",
     "people.resolvers": "PeopleRequest",
-    "runtime.handlers": "EffectContext Fail Retry",
-    "runtime.health": "Health",
-    "runtime.loops.projections": "ProjectedEvent Projection",
-    "runtime.replies": "Reply",
-    "runtime.settings": "Settings",
 }
 """Where the names of the package come from, module by module. Each is loaded when it is first asked for: who only wants `standfast --help` waits for none."""
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from api.world import Client
-from standfast.http.routing import Route
+from standfast.http.requests.routing import Route
 
 GHOST = "0193a2b4-0000-7000-8000-00000000dead"
 GHOSTS = {

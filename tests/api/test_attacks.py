@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from api import tokens
 from api.tokens import ISSUER, token
 from api.world import ACME, GENEROUS, INVOICE, RIVAL, World, furnished
-from standfast.app.rates import Rate
+from standfast.calls.catalog.rate_limits import Rate
 from standfast.http import InboundHook
-from standfast.http.cursors import written
+from standfast.http.wire.paging import written
 
 SECRET = b"attackers do not know this secret"
 HOOK = "whsec_" + base64.b64encode(SECRET).decode()

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from api import tokens
 from api.world import ACME, BASE, GENEROUS, NORTH, RIVAL, World
 from standfast.http import LoginProvider
-from standfast.http.cookies import csrf_token
-from standfast.http.cursors import written
+from standfast.http.auth.cookies import csrf_token
+from standfast.http.wire.paging import written
 
 SESSION, SESSIONS, RUNS = "/api/v1/session", "/api/v1/sessions", "/api/v1/executions"
 LOGIN, CALLBACK = f"{SESSION}/login/company", f"{SESSION}/callback/company"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from standfast.http.conditions import Precondition, condition_of
-from standfast.http.problems import EdgeError
+from standfast.http.requests.conditions import Precondition, condition_of
+from standfast.http.wire.problems import EdgeError
 
 READ: dict[str, tuple[list[str], Precondition]] = {
     "none": ([], Precondition()),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api.world import BODY, INVOICE, NORTH, RIVAL, SOUTH, TRACE, World, contract, problem
-from standfast.http.routes import bodies, contracts
+from standfast.http.routes.documents import bodies, contracts
 from standfast.testing import ManualEngine
 
 INVOICES = "/api/v1/documents/invoice"

@@ -24,10 +24,10 @@ from api.tokens import issuer
 from api.world import ACME, GENEROUS, NORTH, SOUTH, World, documented, problem
 from standfast import ConfigurationError, Engine, PayloadError, Saga
 from standfast.http import InboundHook, LoginProvider, create_app
-from standfast.http.credentials import Authenticator, Identity
-from standfast.http.problems import EdgeError
+from standfast.http.auth.authenticator import Authenticator, Identity
+from standfast.http.auth.tokens import InvalidTokenError
 from standfast.http.serving import configuration, listening
-from standfast.http.tokens import InvalidTokenError
+from standfast.http.wire.problems import EdgeError
 from standfast.store.opening import open_store
 
 PARTITION = "standfast-partition"

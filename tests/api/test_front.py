@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from api import tokens
 from api.world import GENEROUS, World, problem
 from standfast.http import LoginProvider
-from standfast.http.front import wants_page
+from standfast.http.landing_page import wants_page
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 

@@ -6,7 +6,7 @@ import pytest
 
 from api.world import ACME, BODY, INVOICE, RIVAL, World, contract
 from app.processes.acting import INPUT
-from standfast.app.calls import processes
+from standfast.features.processes import calls as processes
 
 RUNS = "/api/v1/executions"
 

@@ -30,10 +30,10 @@ from api.world import ACME, registered
 from standfast import Engine
 from standfast.http import HttpOptions, Issuer, LoginProvider, connections, create_app, ending
 from standfast.http import serving as serving_
-from standfast.http.hub import EventBroadcaster, StreamSubscriber
-from standfast.http.routes.standing import is_ready
-from standfast.http.server import Server
-from standfast.store.port import StoreParts
+from standfast.http.requests.server import Server
+from standfast.http.routes.admin.health import is_ready
+from standfast.http.wire.broadcaster import EventBroadcaster, StreamSubscriber
+from standfast.store.ports.store import StoreParts
 from support.waiting import eventually
 
 

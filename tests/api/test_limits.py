@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from standfast import ConfigurationError
-from standfast.app.rates import Rate
+from standfast.calls.catalog.rate_limits import Rate
+from standfast.engine.common.telemetry import EffectEnded
 from standfast.http import HttpOptions, InboundHook, Issuer, LoginProvider
-from standfast.http.gauges import Gauges
-from standfast.http.options import checked_options
-from standfast.http.problems import EdgeError
-from standfast.http.reading import check_depth
-from standfast.http.webhooks import Hook
+from standfast.http.wire.body import check_depth
+from standfast.http.wire.metrics import Gauges
+from standfast.http.wire.options import checked_options
+from standfast.http.wire.problems import EdgeError
+from standfast.http.wire.webhooks import Hook
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.telemetry import EffectEnded
 
 
 def test_a_bucket_fills_up_again() -> None:

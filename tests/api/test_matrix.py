@@ -11,9 +11,9 @@ import pytest
 
 from api.addresses import GHOSTS, name, sent, things
 from api.world import ACME, NORTH, RIVAL, SOUTH, TRACE, World, furnished, problem
-from standfast.http.options import ROLES
+from standfast.http.requests.routing import Route
 from standfast.http.routes import ROUTES
-from standfast.http.routing import Route
+from standfast.http.wire.options import ROLES
 from standfast.kernel.actor import Actor
 
 GUARDED = [route for route in ROUTES if not route.is_public]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from standfast.app.access_views import Written
-from standfast.http.hub import StreamSubscriber
-from standfast.http.news import FLOOD, News, changes
+from standfast.features.access.views import Written
+from standfast.http.wire.broadcaster import StreamSubscriber
+from standfast.http.wire.news import FLOOD, News, changes
 from standfast.kernel.ids import InstanceId, uuid_of
 
 RUNS = [InstanceId(uuid_of(number)) for number in range(1, 4)]

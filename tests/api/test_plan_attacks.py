@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from api import test_attacks, test_browser_attacks
 from api.test_value_attacks import SHAPES, TEXTS
 from api.world import ACME, GENEROUS, INVOICE, NORTH, RIVAL, SOUTH, World, furnished
-from standfast.http.cursors import written
+from standfast.http.wire.paging import written
 
 SCHEDULES, BATCHES, DEFINITIONS = "/api/v1/schedules", "/api/v1/batches", "/api/v1/definitions"
 FILES = f"{DEFINITIONS}/files"

@@ -8,7 +8,15 @@ import msgspec
 import pytest
 
 from standfast import errors as e
-from standfast.http.problems import REMEDIES, STATUSES, EdgeCode, EdgeError, edge_status, headers_of, problem_of
+from standfast.http.wire.problems import (
+    REMEDIES,
+    STATUSES,
+    EdgeCode,
+    EdgeError,
+    edge_status,
+    headers_of,
+    problem_of,
+)
 from support.repository import load_generator
 
 SAMPLES: dict[type[e.StandfastError], e.StandfastError] = {

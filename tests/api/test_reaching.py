@@ -17,14 +17,14 @@ import pytest
 from starlette.datastructures import Headers
 
 from standfast import Actor, Settings
+from standfast.app.api.aio import AsyncCalls
 from standfast.app.engine import Engine
-from standfast.app.faces.awaitable import AsyncCalls
 from standfast.http import HttpOptions
-from standfast.http.credentials import Identity
-from standfast.http.cursors import written
-from standfast.http.limits import StreamSlots
+from standfast.http.auth.authenticator import Identity
+from standfast.http.auth.rate_limits import StreamSlots
+from standfast.http.requests.routing import Route, RouteCall, RouteResponse
 from standfast.http.routes import ROUTES
-from standfast.http.routing import Route, RouteCall, RouteResponse
+from standfast.http.wire.paging import written
 from support.recording import SOME, STYLES, Recorder, Style, hints_of, is_shape, plain
 
 ANN = Actor(id="ann", capabilities=frozenset({"*"}))
@@ -159,7 +159,7 @@ class Seen(NamedTuple):
 
 def asked(route: Route, given: Given, style: Style) -> Seen:
     """What a handler asks of the engine, and what it answers."""
-    recorder = Recorder("standfast.app.faces.", "standfast.app.engine", style=style)
+    recorder = Recorder("standfast.app.api.", "standfast.app.engine", style=style)
     engine = recorder.of(Engine)
     vars(engine)["settings"] = Settings()
     server = types.SimpleNamespace(

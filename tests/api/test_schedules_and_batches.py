@@ -11,11 +11,11 @@ import pytest
 
 from api.world import ACME, NORTH, SOUTH, World, problem, registered
 from standfast import Saga
-from standfast.authoring.definition import Definition
+from standfast.graph.compiler import graph_data
+from standfast.graph.definition import Definition
 from standfast.http.openapi import document_of
 from standfast.http.routes import ROUTES
-from standfast.http.routes.definitions import publish_definition, publish_file
-from standfast.machine.graphs.compiler import graph_data
+from standfast.http.routes.workflows.definitions import publish_definition, publish_file
 from standfast.testing import ManualEngine
 from support.envelopes import invoice
 

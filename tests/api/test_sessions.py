@@ -15,7 +15,8 @@ from api.providers import CLIENT, SECRET, Provider, provider
 from api.tokens import issuer
 from api.world import ACME, GENEROUS, World, problem, registered
 from standfast import ConfigurationError
-from standfast.http import HttpOptions, LoginProvider, create_app, logins
+from standfast.http import HttpOptions, LoginProvider, create_app
+from standfast.http.auth import login as logins
 from standfast.testing import ManualEngine
 
 SESSION, LOGIN = "/api/v1/session", "/api/v1/session/login/company"

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from api import tokens
 from api.tokens import token
 from api.world import ACME, GENEROUS, World
-from standfast.http import fetching, keysets
+from standfast.http.auth import key_sets as keysets
+from standfast.http.wire import issuer_client as fetching
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from api.addresses import GHOSTS, address, name, things
 from api.world import World, furnished
-from standfast.http.cursors import written
 from standfast.http.routes import ROUTES
+from standfast.http.wire.paging import written
 
 WHEN, WHO = "2030-01-01T12:00:00Z", "0193a2b4-0000-7000-8000-00000000dead"
 SHAPES: dict[str, object] = {

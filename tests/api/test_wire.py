@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from api.serving import served, serving, spoken
 from api.world import ACME, RIVAL, registered
 from standfast import ConfigurationError, Engine, StandfastError, TaskCounts
-from standfast.app.faces.awaitable import AsyncTasks
-from standfast.http import HttpOptions, answer_error, create_app, streams
+from standfast.app.api.aio import AsyncTasks
+from standfast.http import HttpOptions, answer_error, create_app
+from standfast.http.requests import streaming as streams
 from standfast.http.serving import configuration, is_loopback
 from support.engines import Live
 from support.waiting import eventually

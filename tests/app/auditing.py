@@ -9,14 +9,14 @@ from typing import Literal, NamedTuple
 
 from app.processes.acting import INPUT, published
 from standfast import Actor, Calls, Fail, RequestContext, Run, Saga
-from standfast.app.calls import faces
-from standfast.app.calls.admin import FutureAdmin
-from standfast.app.calls.faces import FutureCalls
-from standfast.app.calls.projections import FutureProjections
-from standfast.app.calls.run import FutureRun
-from standfast.authoring.document import ready_contract
+from standfast.app.api import namespaces as faces
+from standfast.app.api.namespaces import FutureCalls
+from standfast.features.deciders.projections import FutureProjections
+from standfast.features.documents.contract.library import ready_contract
+from standfast.features.operations.admin import FutureAdmin
+from standfast.features.runs.run_calls import FutureRun
 from standfast.kernel.ids import InstanceId
-from standfast.store.shapes import InstanceQuery
+from standfast.store.records.instances import InstanceQuery
 from standfast.testing import ManualEngine
 from support.inside import store_of
 from support.samples import Add, Counter

@@ -11,7 +11,7 @@ from typing import Any
 
 from machine.generating import random_graph, random_input
 from standfast import Actor, Definition, Fail, Remedy, RequestContext, ResumeOption, RunExplanation, Saga, load_rules
-from standfast.app.faces.blocking import Run
+from standfast.app.api.sync import Run
 from standfast.errors import StandfastError
 from standfast.testing import ManualEngine
 

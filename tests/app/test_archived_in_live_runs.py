@@ -9,7 +9,7 @@ import pytest
 from app.documents.acting import ANN, BOB, CARL, FINANCE, GIVEN, approve, asking, opened
 from app.sagas.acting import BROKEN, Stage, decide, run, status, statuses, step
 from standfast import DefinitionError, Engine, NotFoundError, RejectedError, Saga, SagaDefinition
-from standfast.app.faces.blocking import Calls
+from standfast.app.api.sync import Calls
 from standfast.kernel.ids import InstanceId
 from support.engines import Live, Place
 from support.waiting import eventually

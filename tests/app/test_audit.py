@@ -11,15 +11,15 @@ import pytest
 
 from app.auditing import ACTIONS, ACTS, ADM, BODY, FILE, INVOICE, LOOKS, NOT_HUMAN, SAME, World, calls_there
 from standfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, RequestContext, Saga
-from standfast.app.acts import AuditEntry
-from standfast.authoring.document import ready_contract
-from standfast.kernel.changes import Change
-from standfast.machine.runs import commands as c
-from standfast.machine.runs import repair_commands as r
-from standfast.machine.runs.acts import NOTED
-from standfast.machine.runs.admission import OPERATIONS
-from standfast.machine.runs.document_commands import DocumentCommand
-from standfast.store.shapes import InstanceHeader, InstanceQuery
+from standfast.features.documents.contract.library import ready_contract
+from standfast.features.runs.audit_entries import AuditEntry
+from standfast.kernel.row_kinds.changes import Change
+from standfast.machine.audit import NOTED
+from standfast.machine.model.commands import repair_commands as r
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.commands.document_commands import DocumentCommand
+from standfast.machine.preconditions import OPERATIONS
+from standfast.store.records.instances import InstanceHeader, InstanceQuery
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.inside import store_of

@@ -15,13 +15,13 @@ from machine.hosting import OLGA as OWN
 from machine.hosting import Host
 from machine.playing import Play, play_at_random
 from standfast import Actor, Escalation, Saga
-from standfast.app import acts
-from standfast.authoring.document import ready_contract
+from standfast.features.documents.contract.library import ready_contract
+from standfast.features.runs import audit_entries as acts
+from standfast.kernel.codec.message_types import wire_name
 from standfast.kernel.decision import Answer, Decision
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.vocabulary import wire_name
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.events import Event, StepAnswered
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.events import Event, StepAnswered
 from standfast.testing import ManualEngine
 from support.campaigns import GRAPHS, SEED
 from support.engines import Place

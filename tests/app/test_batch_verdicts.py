@@ -8,7 +8,7 @@ import pytest
 
 from app.processes.acting import ends, process, registered
 from standfast import Saga
-from standfast.app.batch_views import Batch
+from standfast.features.batches.views import Batch
 from standfast.testing import ManualEngine
 from support.engines import Place
 

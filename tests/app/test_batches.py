@@ -22,9 +22,9 @@ from standfast import (
     Settings,
     StoreUnavailableError,
 )
-from standfast.app import batching
-from standfast.app.batch_views import Batch
-from standfast.app.desk import CallContext
+from standfast.calls.context import CallContext
+from standfast.features.batches import executor as batching
+from standfast.features.batches.views import Batch
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, Place

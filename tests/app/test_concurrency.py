@@ -24,9 +24,9 @@ from standfast import (
     StepContext,
     StoppedError,
 )
-from standfast.store.postgres.claims import _sql as postgres_claims
-from standfast.store.shapes import Wanted
-from standfast.store.sqlite.claims import _sql as sqlite_claims
+from standfast.store.postgres.commit.claims import _sql as postgres_claims
+from standfast.store.records.instances import Wanted
+from standfast.store.sqlite.commit.claims import _sql as sqlite_claims
 from support.engines import QUICK, Live, Place
 from support.samples import (
     Act,

@@ -9,7 +9,7 @@ import pytest
 
 from standfast import ConfigurationError, Settings
 from standfast.app.configuration import FILE, FILE_VARIABLE, Configuration, Source, configured
-from standfast.runtime.environment import OF_PROGRAMS, PREFIX, SETTINGS, fields_of, variable_of
+from standfast.engine.common.environment import OF_PROGRAMS, PREFIX, SETTINGS, fields_of, variable_of
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from standfast import Engine, MessagePackCodec, StandfastError
-from standfast.runtime.clock import DatabaseClock
+from standfast.engine.common.clock import DatabaseClock
 from standfast.testing import ManualEngine
 from support.engines import Live
 

@@ -14,9 +14,9 @@ import pytest
 from api.world import ACME, NORTH
 from cli.calling import Standfast
 from standfast import Actor, Calls, RequestContext, StoppedError, copy_database
-from standfast.runtime.clock import ManualClock
-from standfast.store.copying import OF_THE_PLACE
-from standfast.store.passage import FACTS
+from standfast.engine.common.clock import ManualClock
+from standfast.store.copy.copy import OF_THE_PLACE
+from standfast.store.copy.verification import FACTS
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 from support.databases import Databases

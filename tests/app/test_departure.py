@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from standfast.app.departure import GracefulShutdown
+from standfast.app.signals import GracefulShutdown
 
 
 @contextmanager

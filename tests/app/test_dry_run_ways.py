@@ -13,17 +13,17 @@ import pytest
 
 from machine.generating import random_graph, random_input, random_output
 from standfast import Actor, Definition, Engine, Fail, RejectedError, Saga, Settings, load_processes
-from standfast.app import suppositions
-from standfast.app.suppositions import tried_out
-from standfast.app.workflow_reads import workflow_row
-from standfast.authoring.rehearsal import DryRun
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph
+from standfast.features.definitions import dry_run as suppositions
+from standfast.features.definitions.dry_run import tried_out
+from standfast.features.runs.reads import workflow_row
+from standfast.features.simulation import DryRun
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
 from standfast.machine.machine import GraphMachine
-from standfast.machine.runs.candidates import question_of
-from standfast.machine.runs.event_keys import key_or_none
-from standfast.machine.runs.namespaces import text_names
-from standfast.machine.runs.state import RunState, StepState
+from standfast.machine.model.queries.correlation import key_or_none
+from standfast.machine.model.queries.eligibility import question_of
+from standfast.machine.model.queries.expression_scope import text_names
+from standfast.machine.model.state import RunState, StepState
 from standfast.testing import ManualEngine
 from support.campaigns import SEED
 

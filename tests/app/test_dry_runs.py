@@ -10,9 +10,19 @@ import pytest
 
 from app.rules.test_runs import QUIET
 from app.sagas.acting import BROKEN, Stage
-from standfast import Actor, Definition, NotFoundError, PayloadError, Saga, Settings, load_processes, load_rules, task
-from standfast.app.suppositions import tried_out
-from standfast.authoring.rehearsal import DryRun
+from standfast import (
+    Actor,
+    Definition,
+    NotFoundError,
+    PayloadError,
+    Saga,
+    Settings,
+    load_processes,
+    load_rules,
+    task,
+)
+from standfast.features.definitions.dry_run import tried_out
+from standfast.features.simulation import DryRun
 from standfast.testing import ManualEngine
 from support.engines import Place
 
@@ -29,7 +39,7 @@ EVERYBODY = Actor(id="eve", roles=ROLES, capabilities=frozenset({"*"}))
 
 def template(name: str) -> Definition:
     """A process that comes with the package."""
-    text = (resources.files("standfast.templates") / f"{name}.yaml").read_bytes()
+    text = (resources.files("standfast.cli.develop.samples") / f"{name}.yaml").read_bytes()
     return load_processes(text, name=name)[0]
 
 
@@ -287,7 +297,7 @@ def test_only_what_a_tenant_sees_can_be_tried_out(place: Place) -> None:
     assert acme.definitions.dry_run("rounds.go", decisions={"ask": "rejected"}).outcome == "done"
     with pytest.raises(NotFoundError):
         engine.as_tenant("other").definitions.dry_run("rounds.go")
-    text = (resources.files("standfast.templates") / "settlement.yaml").read_text()
+    text = (resources.files("standfast.cli.develop.samples") / "settlement.yaml").read_text()
     played = engine.as_tenant("other").definitions.dry_run_file(
         text, failing=["settlement.pay_out"], unanswered=["approve"]
     )

@@ -8,8 +8,8 @@ import pytest
 
 from standfast import Decision, EffectContext, Fail, Failure, Moment, Rejection, Retry, RetryPolicy, Settings
 from standfast.kernel.ids import WorkerId
-from standfast.store.port import Store
-from standfast.store.shapes import Wanted, Word
+from standfast.store.ports.store import Store
+from standfast.store.records.instances import Wanted, Word
 from support.engines import Place
 from support.samples import (
     END,

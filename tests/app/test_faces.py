@@ -34,7 +34,7 @@ from standfast import (
     StandfastError,
     WorkflowFailedError,
 )
-from standfast.app.calls.run import FutureRun
+from standfast.features.runs.run_calls import FutureRun
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.samples import Add, Counter, Do, Puppet

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from standfast import ConfigurationError, EffectContext, Settings
-from standfast.runtime.clock import ManualClock
-from standfast.runtime.commit.shares import TenantFairness
+from standfast.engine.commit.fairness import TenantFairness
+from standfast.engine.common.clock import ManualClock
 from standfast.testing.manual import START
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Do, Puppet, act

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from standfast import ConfigurationError, Decision, EffectContext, Moment, Saga, SagaDefinition
-from standfast.machine.graphs.compiler import graph_bytes
+from standfast.graph.compiler import graph_bytes
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Order, Puppet, Shop, act

@@ -28,8 +28,8 @@ from standfast import (
     Saga,
     Settings,
 )
-from standfast.kernel.canonical import canonical_hash
-from standfast.store.shapes import Address
+from standfast.kernel.codec.canonical import canonical_hash
+from standfast.store.records.instances import Address
 from support.engines import Live, Place
 from support.ruining import Ruin
 from support.samples import (

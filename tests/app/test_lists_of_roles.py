@@ -10,7 +10,7 @@ import pytest
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
 from app.processes.acting import ends, registered
 from standfast import Actor, Saga
-from standfast.authoring.rules import load_rules
+from standfast.features.rules import load_rules
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -11,10 +11,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from standfast import Decider, Decision, EffectContext, Engine, Moment, ReplayError, Saga, Settings, StepContext, task
+from standfast import (
+    Decider,
+    Decision,
+    EffectContext,
+    Engine,
+    Moment,
+    ReplayError,
+    Saga,
+    Settings,
+    StepContext,
+    task,
+)
 from standfast.kernel.ids import InstanceId
-from standfast.store.postgres.reads import PostgresReader
-from standfast.store.sqlite.reads import SQLiteReader
+from standfast.store.postgres.reads.reads import PostgresReader
+from standfast.store.sqlite.reads.reads import SQLiteReader
 from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Add, Added, Answer, Counter, Do, Ledger, Puppet, act

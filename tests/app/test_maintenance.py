@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from standfast import EffectContext, Moment, ProjectedEvent, Saga
-from standfast.store.findings import Beat
-from standfast.store.shapes import DEFAULT_TENANT
+from standfast.store.records.instances import DEFAULT_TENANT
+from standfast.store.records.queries import Beat
 from support.engines import QUICK, Live, Place
 from support.inside import store_of
 from support.samples import Act, Add, Answer, Counter, Do, Ledger, Notes, Puppet, act, note

@@ -19,7 +19,7 @@ from standfast import (
     Settings,
     Status,
 )
-from standfast.store.shapes import Address
+from standfast.store.records.instances import Address
 from support.engines import Place
 from support.samples import (
     END,

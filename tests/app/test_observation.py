@@ -9,7 +9,12 @@ from datetime import timedelta
 import pytest
 
 from standfast import Decision, Moment, Settings, Status
-from standfast.diagrams.charts import StateInfo, StateMachineDefinition, StateMachineView, TransitionInfo
+from standfast.graph.diagrams.state_charts import (
+    StateInfo,
+    StateMachineDefinition,
+    StateMachineView,
+    TransitionInfo,
+)
 from support.engines import Live, Place
 from support.inside import identity_of
 from support.samples import (

@@ -28,10 +28,10 @@ from standfast import (
     Settings,
     StoppedError,
 )
-from standfast.app.calls.faces import FutureEngineCalls
-from standfast.runtime.telemetry import HandlerMissingObserved, Happening
-from standfast.store.ranks import rank_of
-from standfast.store.shapes import DEFAULT_TENANT, Maintenance
+from standfast.app.api.namespaces import FutureEngineCalls
+from standfast.engine.common.telemetry import HandlerMissingObserved, Happening
+from standfast.store.records.claim_order import rank_of
+from standfast.store.records.instances import DEFAULT_TENANT, Maintenance
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import (
     END,

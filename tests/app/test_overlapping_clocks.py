@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from standfast import Actor, RejectedError, Run, Saga, load_rules
-from standfast.kernel.records import PauseClock
+from standfast.kernel.row_kinds.steps import PauseClock
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 from support.engines import Place

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from standfast import Actor, Decision, Engine, Moment, NotFoundError, PayloadError, Rejection, Reply, Saga
-from standfast.app.workflow_views import HistoryEntry
+from standfast.features.runs.views import HistoryEntry
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.samples import Answer, Do, Noted, Notes, Puppet

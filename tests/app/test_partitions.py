@@ -29,13 +29,13 @@ from standfast import (
     Settings,
     StandfastError,
 )
-from standfast.app.calls import faces
-from standfast.app.calls.faces import FutureCalls
-from standfast.app.calls.run import FutureRun
-from standfast.authoring.definition import Definition
+from standfast.app.api import namespaces as faces
+from standfast.app.api.namespaces import FutureCalls
+from standfast.engine.common.interceptors import CallFacts, CallInterception, Interceptor
+from standfast.features.runs.run_calls import FutureRun
+from standfast.graph.definition import Definition
 from standfast.kernel.actor import SYSTEM
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.companions import CallFacts, CallInterception, Interceptor
 from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Noted, Notes, Puppet

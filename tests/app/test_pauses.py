@@ -23,8 +23,8 @@ from standfast import (
     SagaDefinition,
     Settings,
 )
-from standfast.app.faces.blocking import Pauses
-from standfast.store.pauses import LAG
+from standfast.app.api.sync import Pauses
+from standfast.store.ports.pauses import LAG
 from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.inside import store_of
@@ -443,7 +443,7 @@ def test_work_that_is_covered_and_not_held_is_put_back_by_whoever_claims_it(plac
 
 def test_a_walk_that_a_dead_process_began_is_gone_on_with(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it stands is in the database: another process holds the rest, and later lets all of it go."""
-    monkeypatch.setattr("standfast.runtime.loops.walker._ROWS", 3)
+    monkeypatch.setattr("standfast.engine.loops.pause_propagation._ROWS", 3)
     ledger = Ledger()
     dying, heir = place.engine().register(order(ledger)), place.engine().register(order(ledger))
     for _ in range(10):
@@ -666,7 +666,7 @@ def test_another_process_hears_of_a_pause_soon(live: Live) -> None:
 
 def test_many_runs_are_held_and_all_of_them_come_back(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """Across several workers, with more rows than a stride looks at: none is lost and none is done twice."""
-    monkeypatch.setattr("standfast.runtime.loops.walker._ROWS", 40)
+    monkeypatch.setattr("standfast.engine.loops.pause_propagation._ROWS", 40)
     ledger = Ledger()
     engines: list[Engine] = [live.engine().register(order(ledger)) for _ in range(2)]
     runs = [each.result(30) for each in [engines[0].futures.start("order") for _ in range(150)]]

@@ -22,8 +22,8 @@ from standfast import (
     StoppedError,
     UnknownEventError,
 )
-from standfast.machine.runs.events import WorkflowStarted
-from standfast.store.port import Store
+from standfast.machine.model.events import WorkflowStarted
+from standfast.store.ports.store import Store
 from standfast.store.sqlite.store import SQLiteStore
 from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place

@@ -13,17 +13,17 @@ from types import MappingProxyType
 
 import pytest
 
+import standfast.engine.loops.due_work
+import standfast.engine.worker.claimer
 import standfast.kernel.decider
 import standfast.kernel.decision
-import standfast.runtime.loops.due_work
-import standfast.runtime.work.intake
-import standfast.store.port
+import standfast.store.ports.store
 from standfast import ConfigurationError, DefinitionError, EffectContext, Engine, Moment, NotFoundError, StoppedError
-from standfast.kernel.codecs import JsonCodec
-from standfast.runtime.chance import SeededRandomness
-from standfast.runtime.clock import ManualClock
-from standfast.runtime.service import Dispatcher
-from standfast.runtime.workplace import WorkerProcess
+from standfast.engine.common.clock import ManualClock
+from standfast.engine.common.randomness import SeededRandomness
+from standfast.engine.dispatcher import Dispatcher
+from standfast.engine.worker_process import WorkerProcess
+from standfast.kernel.codec.codecs import JsonCodec
 from standfast.store.opening import open_store
 from support.engines import Live, Place
 from support.samples import (
@@ -240,9 +240,9 @@ def test_the_parts_can_be_replaced_one_by_one() -> None:
     parts = (
         standfast.kernel.decider.Decider,
         standfast.kernel.decision.Decision,
-        standfast.store.port.Transaction,
-        standfast.runtime.work.intake.Claimer,
-        standfast.runtime.loops.due_work.DueWork,
+        standfast.store.ports.store.Transaction,
+        standfast.engine.worker.claimer.Claimer,
+        standfast.engine.loops.due_work.DueWork,
         Dispatcher,
         WorkerProcess,
     )

@@ -22,7 +22,7 @@ from standfast import (
     Saga,
     StepContext,
 )
-from standfast.app.views import Recorded
+from standfast.features.deciders.views import Recorded
 from standfast.kernel.actor import SYSTEM as THE_SYSTEM
 from standfast.kernel.actor import request_of
 from standfast.testing import ManualEngine

@@ -11,12 +11,12 @@ import pytest
 
 from app.sagas.acting import Stage, history, run, status, step
 from standfast import Actor, ForbiddenError, NotFoundError, RequestContext, Saga, SagaDefinition, Settings
+from standfast.engine.commit.submission import Submission
+from standfast.engine.loops.resume import Resuming
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph, graph_data
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph, graph_data
-from standfast.runtime.commit.submissions import Submission
-from standfast.runtime.loops.resuming import Resuming
-from standfast.store.shapes import Address
+from standfast.store.records.instances import Address
 from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.waiting import arrives, eventually

@@ -6,8 +6,8 @@ import pytest
 
 from app.test_partitions import LISTS, MADE, OF_ONE, Things, furnished, opened, told, within
 from standfast import Actor, ForbiddenError
-from standfast.machine.batches.words import CancelBatch
-from standfast.machine.schedules.words import DeleteSchedule
+from standfast.features.batches.model.messages import CancelBatch
+from standfast.features.schedules.model.messages import DeleteSchedule
 from support.engines import Place
 
 EVE = Actor(id="eve")

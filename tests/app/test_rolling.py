@@ -23,10 +23,15 @@ from standfast import (
     UnknownEventError,
     message,
 )
-from standfast.kernel.codecs import JsonCodec
-from standfast.kernel.vocabulary import MessageTypeSet
-from standfast.runtime.telemetry import HandlerMissingObserved, Happening, HistoryUnreadable, WorkUnreadable
-from standfast.store.shapes import SHARED_TENANT
+from standfast.engine.common.telemetry import (
+    HandlerMissingObserved,
+    Happening,
+    HistoryUnreadable,
+    WorkUnreadable,
+)
+from standfast.kernel.codec.codecs import JsonCodec
+from standfast.kernel.codec.message_types import MessageTypeSet
+from standfast.store.records.instances import SHARED_TENANT
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.samples import Act, Answer, Counter, Do, Ledger, Noted, Puppet, act

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from standfast import CommandError, Decider, Decision, Moment, NotFoundError
-from standfast.kernel.records import DeadLetterRaised, StepMoved, StepOpened, StoredStep
+from standfast.kernel.row_kinds.steps import DeadLetterRaised, StepMoved, StepOpened, StoredStep
 from standfast.kernel.rows import flaw_of
 from standfast.testing import ManualEngine, given
 from support.desks import Desk

@@ -19,10 +19,10 @@ from standfast import (
     Saga,
     load_processes,
 )
-from standfast.app.desk import CallContext
-from standfast.kernel.schedule_records import ScheduleChanged
-from standfast.machine.schedules import words as w
-from standfast.machine.schedules.rows import standing_of
+from standfast.calls.context import CallContext
+from standfast.features.schedules.model import messages as w
+from standfast.features.schedules.model.rows import standing_of
+from standfast.kernel.row_kinds.schedules import ScheduleChanged
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 from support.engines import Place

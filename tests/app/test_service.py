@@ -24,7 +24,7 @@ from standfast import (
     StandfastError,
     StoreError,
 )
-from standfast.runtime.commit.submissions import Submission
+from standfast.engine.commit.submission import Submission
 from support.engines import Live, Place
 from support.samples import (
     PATIENCE,

@@ -37,11 +37,11 @@ from standfast import (
     Webhook,
     load_rules,
 )
-from standfast.runtime.clock import ManualClock
-from standfast.runtime.telemetry import Committed, Happening
-from standfast.store.port import Transaction
-from standfast.store.reading import TenantReader
-from standfast.store.shapes import Address, Borrower, Claim, StoredMessage
+from standfast.engine.common.clock import ManualClock
+from standfast.engine.common.telemetry import Committed, Happening
+from standfast.store.ports.reading import TenantReader
+from standfast.store.ports.store import Transaction
+from standfast.store.records.instances import Address, Borrower, Claim, StoredMessage
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 from support.desks import Desk

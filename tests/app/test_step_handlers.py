@@ -25,7 +25,7 @@ from standfast import (
     WorkflowFailedError,
     handler,
 )
-from standfast.app.step_handlers import plain
+from standfast.calls.handlers.step_handlers import plain
 from standfast.testing import ManualEngine
 
 

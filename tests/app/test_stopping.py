@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from standfast import EffectContext, Engine, Moment, ProjectedEvent, StoppedError
-from standfast.runtime.telemetry import Committed, Happening
+from standfast.engine.common.telemetry import Committed, Happening
 from support.engines import QUICK, Live
 from support.samples import Answer, Do, Ledger, Notes, Puppet, act, done
 from support.waiting import arrives, eventually

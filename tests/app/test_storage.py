@@ -12,8 +12,8 @@ import pytest
 
 from standfast import Engine
 from standfast.store.opening import open_store
-from standfast.store.port import Store
-from standfast.store.shapes import InstanceQuery
+from standfast.store.ports.store import Store
+from standfast.store.records.instances import InstanceQuery
 from support.engines import QUICK, Live, Place
 from support.inside import connections_of
 from support.samples import Add, Cancel, Counter, Do, Order, Placed, Puppet, Shop

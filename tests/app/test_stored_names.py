@@ -12,18 +12,18 @@ import pytest
 
 import standfast
 from standfast import CommandError, Decider, Decision, Moment, Settings, message
+from standfast.engine.common.telemetry import CommandRefused
+from standfast.features.batches.model.decider import BatchDecider
+from standfast.features.events.model import PublicationDecider
+from standfast.features.operations.alert_model import AlertDecider
+from standfast.features.schedules.model.decider import ScheduleDecider
+from standfast.kernel.codec.message_types import _WIRE, members_of, wire_name
 from standfast.kernel.decider import Decider as AnyDecider
 from standfast.kernel.decider import declared_types
-from standfast.kernel.vocabulary import _WIRE, members_of, wire_name
-from standfast.machine.alerts import AlertDecider
-from standfast.machine.batches.decider import BatchDecider
 from standfast.machine.machine import GraphMachine
-from standfast.machine.publications import PublicationDecider
-from standfast.machine.schedules.decider import ScheduleDecider
 from standfast.people.directory import Directory, StaticDirectory
-from standfast.people.files import Roster
-from standfast.people.tables import TableDirectory
-from standfast.runtime.telemetry import CommandRefused
+from standfast.people.directory_files import Roster
+from standfast.people.directory_tables import TableDirectory
 from standfast.store.opening import open_store
 from support.engines import Place
 

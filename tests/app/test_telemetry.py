@@ -7,7 +7,13 @@ from datetime import timedelta
 import pytest
 
 from standfast import Actor, Decision, EffectContext, Moment, RequestContext
-from standfast.runtime.telemetry import EffectEnded, Happening, InstanceEnded, InstanceStarted, TimerFired
+from standfast.engine.common.telemetry import (
+    EffectEnded,
+    Happening,
+    InstanceEnded,
+    InstanceStarted,
+    TimerFired,
+)
 from support.engines import Place
 from support.samples import END, Act, Answer, Do, Noted, Notes, Puppet
 

@@ -28,12 +28,12 @@ from standfast import (
     Settings,
     StepContext,
 )
+from standfast.engine.commit.cache import CachedInstance
+from standfast.engine.common.telemetry import CommandRefused, EffectEnded, WorkLost
 from standfast.kernel.program import Program
-from standfast.runtime.commit.cache import CachedInstance
-from standfast.runtime.telemetry import CommandRefused, EffectEnded, WorkLost
 from standfast.store.opening import open_store
-from standfast.store.port import Store
-from standfast.store.shapes import Loaded, Wanted
+from standfast.store.ports.store import Store
+from standfast.store.records.instances import Loaded, Wanted
 from standfast.store.sqlite.store import SQLiteStore
 from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, QUICK, Live, Place
@@ -521,7 +521,7 @@ def test_a_handler_cannot_leave_its_connection_in_the_middle_of_something(
 ) -> None:
     """What it keeps unended is hung up on: the call has failed with a reason, and its thread comes back."""
     if unended != "thread":  # Nobody is there who could let go of the connection.
-        monkeypatch.setattr("standfast.store.postgres.connections._CANCEL_SECONDS", 0.1)
+        monkeypatch.setattr("standfast.store.postgres.connection.connection._CANCEL_SECONDS", 0.1)
     kept, attempts = contextlib.ExitStack(), list[int]()
 
     def handle(context: EffectContext, effect: Act) -> None:
@@ -1020,7 +1020,7 @@ def test_the_thread_of_a_call_that_was_written_off_can_be_used_again(live: Live)
 @on_postgres
 def test_a_call_that_nobody_wants_any_more_holds_nothing(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler without a limit whose effect was withdrawn, and that does not listen, loses its connection after a grace."""
-    monkeypatch.setattr("standfast.runtime.work.worker._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("standfast.engine.worker.worker._GRACE_SECONDS", 0.1)
     gate, inside = threading.Event(), threading.Event()
 
     def choose(state: Notes, command: Do, moment: Moment) -> Answer:

@@ -9,9 +9,9 @@ import pytest
 
 from app.test_rolling import Newer, Warn
 from standfast import Saga, SagaDefinition, Settings
+from standfast.engine.common.telemetry import Happening, WorkBuried
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.telemetry import Happening, WorkBuried
-from standfast.store.shapes import Address, StoredMessage
+from standfast.store.records.instances import Address, StoredMessage
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin

@@ -23,7 +23,7 @@ from standfast import (
     Saga,
     Settings,
 )
-from standfast.store.shapes import Address, Snapshot
+from standfast.store.records.instances import Address, Snapshot
 from standfast.testing import ManualEngine
 from support.batching import ONE_COMMITTER
 from support.engines import Live, Place

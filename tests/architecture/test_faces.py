@@ -13,14 +13,15 @@ import msgspec
 import pytest
 
 import standfast
-from standfast.app.calls.faces import FutureEngineCalls
-from standfast.app.calls.run import FutureRun
-from standfast.app.faces import awaitable, blocking
-from standfast.app.handles import Handle
-from standfast.runtime.replies import Reply
+from standfast.app.api import aio as awaitable
+from standfast.app.api import sync as blocking
+from standfast.app.api.namespaces import FutureEngineCalls
+from standfast.calls.handles import Handle
+from standfast.engine.concurrency.replies import Reply
+from standfast.features.runs.run_calls import FutureRun
 from support.repository import ROOT
 
-FACES = {"blocking": (blocking, ""), "awaitable": (awaitable, "Async")}
+FACES = {"sync": (blocking, ""), "aio": (awaitable, "Async")}
 
 
 def generator() -> ModuleType:
@@ -92,8 +93,8 @@ def test_calls_answer_as_their_face_says(kind: type) -> None:
         answers = str(signature.return_annotation)
         is_call = re.match(r"(End)?Reply\[", answers) is not None
         assert is_call or answers.startswith("Future"), name
-        assert inspect.iscoroutinefunction(getattr(twin(kind, "awaitable"), name)) == is_call, name
-        assert not inspect.iscoroutinefunction(getattr(twin(kind, "blocking"), name)), name
+        assert inspect.iscoroutinefunction(getattr(twin(kind, "aio"), name)) == is_call, name
+        assert not inspect.iscoroutinefunction(getattr(twin(kind, "sync"), name)), name
 
 
 def mentioned(hint: object) -> Iterator[object]:
@@ -119,7 +120,7 @@ def test_no_public_signature_mentions_a_record_of_the_store() -> None:
     """What callers give and get are values of their own: records of the store may change without anybody noticing."""
     found: set[str] = set()
     for kind in KINDS:
-        for each in (kind, twin(kind, "blocking"), twin(kind, "awaitable")):
+        for each in (kind, twin(kind, "sync"), twin(kind, "aio")):
             for name in calls(each):
                 hints = get_type_hints(getattr(each, name)).values()
                 found |= {

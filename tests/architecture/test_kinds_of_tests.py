@@ -28,7 +28,7 @@ class Expected(NamedTuple):
 
 
 KINDS: Mapping[str, Expected] = {
-    "unit": Expected("tests/machine", ("R-118",), ("Host",), ("standfast.store", "standfast.app", "standfast.runtime")),
+    "unit": Expected("tests/machine", ("R-118",), ("Host",), ("standfast.store", "standfast.app", "standfast.engine")),
     "REST endpoint": Expected("tests/api/test_routes.py", ("R-067", "R-068", "R-069", "R-070"), ("world",)),
     "REST endpoint, who may": Expected("tests/api/test_matrix.py", ("R-067", "R-068")),
     "approval to resume": Expected("tests/app/rules/test_runs.py", ("R-117",), ("place", "answer")),

@@ -13,10 +13,10 @@ from app.documents.acting import GIVEN
 from app.processes.acting import INPUT
 from app.test_partitions import MADE, OF_ONE, Things, furnished, opened
 from standfast import Calls, Capabilities, ForbiddenError
-from standfast.app.calls import faces
-from standfast.app.calls.faces import FutureCalls
-from standfast.app.calls.run import FutureRun
-from standfast.app.task_views import TaskOutcome
+from standfast.app.api import namespaces as faces
+from standfast.app.api.namespaces import FutureCalls
+from standfast.features.runs.run_calls import FutureRun
+from standfast.features.tasks.views import TaskOutcome
 from standfast.testing import ManualEngine
 from support.engines import Place
 

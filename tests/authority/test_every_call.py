@@ -29,8 +29,8 @@ from authority.calls import (
     takes,
 )  # fmt: skip
 from standfast import Actor, ForbiddenError, NotFoundError, RequestContext, StandfastError
-from standfast.runtime.commit.joint import JointCommits
-from standfast.runtime.service import Dispatcher
+from standfast.engine.commit.unit_of_work import JointCommits
+from standfast.engine.dispatcher import Dispatcher
 from support.engines import Place
 from support.samples import Do, Doll
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from standfast import Actor, Calls, Capabilities, Engine, ForbiddenError, RequestContext, Saga
-from standfast.app.fact_source import EngineFacts
+from standfast.calls.fact_source import EngineFacts
+from standfast.engine.commit.facts import Asking, Authorised
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.commit.facts import Asking, Authorised
 from support.campaigns import RACES
 from support.engines import Live, Place
 from support.waiting import eventually, together

@@ -15,7 +15,7 @@ from chaos.player import ACCOUNTS, SPOKEN_WITHIN, Operation, Sample, unknown
 from chaos.plot import draw
 from chaos.stage import Stage
 from standfast import InstanceInfo
-from standfast.app.views import Recorded
+from standfast.features.deciders.views import Recorded
 
 HEALTH_BOUND = timedelta(seconds=5)
 """After so much trouble an engine with these settings says that it is not well."""

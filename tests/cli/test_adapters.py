@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from api.addresses import GHOST
-from standfast.app.invariants.views import Violation
-from standfast.authoring.document import contract_names, ready_contract
-from standfast.cli import remote
+from standfast.cli.remote import calls as remote
 from standfast.client import Client
-from standfast.client.shapes import Listing
+from standfast.client.models import Listing
 from standfast.errors import StandfastError
+from standfast.features.documents.contract.library import contract_names, ready_contract
+from standfast.features.documents.invariants.views import Violation
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 LOCAL = {

@@ -11,8 +11,8 @@ import pytest
 from cli.calling import Standfast
 from cli.flows import ORDERS, REFUNDS, RULES
 from standfast import Engine, Saga
-from standfast.cli.exits import Exit
-from standfast.machine.graphs.compiler import graph_data
+from standfast.cli.exit_codes import Exit
+from standfast.graph.compiler import graph_data
 from standfast.testing import ManualEngine
 
 SOUND = ORDERS.replace("title: Review,", "title: Review, capability: orders.review,")

@@ -9,8 +9,8 @@ import pytest
 from cli.calling import Standfast
 from standfast import Settings
 from standfast.app.configuration import Configuration, configured
-from standfast.cli.exits import Exit
-from standfast.runtime.environment import fields_of, text_of, variable_of
+from standfast.cli.exit_codes import Exit
+from standfast.engine.common.environment import fields_of, text_of, variable_of
 from support.repository import ROOT
 
 

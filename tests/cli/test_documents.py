@@ -10,9 +10,9 @@ import pytest
 from app.documents.blueprints import BODY, SCENARIOS
 from app.documents.test_rows import submitted
 from cli.calling import Standfast
-from standfast.authoring.definition import Definition
-from standfast.cli.exits import Exit
-from standfast.machine.graphs.graph import HandlerCall, Node, TaskOp
+from standfast.cli.exit_codes import Exit
+from standfast.graph.definition import Definition
+from standfast.graph.model import HandlerCall, Node, TaskOp
 from standfast.testing import ManualEngine
 from support.envelopes import APPROVE_SLOT, approval, both, invoice
 

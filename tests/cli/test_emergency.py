@@ -8,7 +8,7 @@ import pytest
 
 from cli.calling import Standfast
 from standfast import Saga
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
 from standfast.testing import ManualEngine
 from support.repository import ROOT
 

@@ -18,10 +18,11 @@ import pytest
 from click.testing import CliRunner
 
 from cli.calling import Standfast
-from standfast.cli import frame, main
-from standfast.cli.exits import OF_ERRORS, Exit, exit_of
+from standfast.cli import framework as frame
+from standfast.cli import main
+from standfast.cli.exit_codes import OF_ERRORS, Exit, exit_of
 from standfast.cli.logs import begin_logs
-from standfast.cli.place import Target, configuration_of
+from standfast.cli.target import Target, configuration_of
 from standfast.errors import ConfigurationError, ConflictError, NotFoundError, ReusedIdError
 from support.repository import ROOT, load_generator
 
@@ -296,7 +297,7 @@ def test_a_mistake_of_our_own_is_told_as_one(standfast: Standfast, monkeypatch: 
     def broken(*_arguments: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("standfast.cli.authoring.read_file", broken)
+    monkeypatch.setattr("standfast.cli.workflows.validate.read_file", broken)
     result = standfast("validate", "x.yaml", code=Exit.BROKEN)
     assert "ZeroDivisionError: division by zero [unexpected]" in result.stderr
     assert "call it again with --debug" in result.stderr
@@ -333,7 +334,7 @@ def test_an_interruption_has_a_code_of_its_own(standfast: Standfast, monkeypatch
     def interrupted(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("standfast.cli.authoring.read_file", interrupted)
+    monkeypatch.setattr("standfast.cli.workflows.validate.read_file", interrupted)
     assert standfast("validate", "x.yaml", code=Exit.INTERRUPTED).stderr.strip() == "interrupted"
 
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from cli.stage import Stage
-from standfast.authoring.definition import Definition
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
+from standfast.graph.definition import Definition
 from support.envelopes import invoice
 
 

@@ -16,7 +16,7 @@ import pytest
 from cli.flows import ORDERS
 from cli.stage import Stage
 from standfast.cli import main
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
 from standfast.cli.output import aligned, cell, coloured
 from support.repository import ROOT
 

@@ -6,7 +6,7 @@ import re
 
 from cli.calling import Standfast
 from cli.stage import Stage
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
 
 BOSS = ("--as", "bo", "--role", "boss")
 

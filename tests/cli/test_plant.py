@@ -10,8 +10,8 @@ import pytest
 from cli.flows import ORDERS
 from cli.stage import Stage
 from standfast import Actor, Decider, Decision, load_processes
-from standfast.authoring.definition import Definition
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
+from standfast.graph.definition import Definition
 from standfast.kernel.moment import Moment
 from support.envelopes import invoice
 from support.ruining import Ruin

@@ -8,7 +8,7 @@ import pytest
 
 from cli.calling import Standfast
 from cli.flows import ORDERS, REFUNDS, RULES
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
 from support.engines import Live
 
 SECOND = ORDERS.replace("version: 1", "version: 2").replace("timeout: 2d", "timeout: 3d")
@@ -103,8 +103,8 @@ def test_more_live_runs_than_are_counted_are_told_so(
     based: Standfast, live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counting has a bound."""
-    monkeypatch.setattr("standfast.app.definition_files._COUNTED", 2)
-    monkeypatch.setattr("standfast.app.definition_files._PAGE", 1)
+    monkeypatch.setattr("standfast.features.definitions.files._COUNTED", 2)
+    monkeypatch.setattr("standfast.features.definitions.files._PAGE", 1)
     based("publish", written(ORDERS))
     engine = live.engine()
     for _ in range(3):

@@ -18,8 +18,9 @@ from cli.flows import ORDERS
 from cli.test_frame import COMMANDS
 from standfast.app.configuration import Configuration
 from standfast.app.engine import Engine
-from standfast.cli import frame, main
-from standfast.cli.place import Target
+from standfast.cli import framework as frame
+from standfast.cli import main
+from standfast.cli.target import Target
 from standfast.client import Client
 from support.recording import FULL, SOME, STYLES, Recorder, Style
 
@@ -143,7 +144,7 @@ class Typist:
 
         monkeypatch.setattr(Target, "engine", engine)
         monkeypatch.setattr(Target, "open", opened)
-        monkeypatch.setattr("standfast.cli.place._client", client)
+        monkeypatch.setattr("standfast.cli.target._client", client)
         monkeypatch.setattr(time, "sleep", self._sleep)
         monkeypatch.setattr(time, "monotonic", self._monotonic)
 
@@ -157,7 +158,7 @@ class Typist:
 
     def typed(self, path: Sequence[str], words: Sequence[str], style: Style = FULL) -> Seen:
         """What comes of a line, if the engine answers in this style."""
-        modules = ("standfast.app.faces.", "standfast.app.engine", "standfast.client.")
+        modules = ("standfast.app.api.", "standfast.app.engine", "standfast.client.")
         self.recorder = Recorder(*modules, style=style)
         result = CliRunner().invoke(main, [*path, *self._before, *words])
         return Seen(self.recorder.calls, result.output, result.exit_code)

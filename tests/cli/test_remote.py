@@ -18,19 +18,35 @@ from cli.calling import Standfast
 from cli.flows import ORDERS
 from cli.stage import Stage
 from standfast import Engine, cli
-from standfast.app.faces import blocking
-from standfast.cli import (
-    remote,
-    remote_access,
-    remote_directory,
-    remote_documents,
-    remote_people,
-    remote_plans,
-    remote_plant,
-    remote_proofs,
-    remote_publishing,
+from standfast.app.api import sync as blocking
+from standfast.cli.exit_codes import Exit
+from standfast.cli.remote import (
+    access as remote_access,
 )
-from standfast.cli.exits import Exit
+from standfast.cli.remote import (
+    calls as remote,
+)
+from standfast.cli.remote import (
+    definitions as remote_publishing,
+)
+from standfast.cli.remote import (
+    directory as remote_directory,
+)
+from standfast.cli.remote import (
+    documents as remote_documents,
+)
+from standfast.cli.remote import (
+    people as remote_people,
+)
+from standfast.cli.remote import (
+    platform as remote_plant,
+)
+from standfast.cli.remote import (
+    reports as remote_proofs,
+)
+from standfast.cli.remote import (
+    schedules as remote_plans,
+)
 from standfast.client import Client
 from standfast.http import HttpOptions
 from standfast.store.opening import open_store
@@ -570,7 +586,7 @@ def test_what_is_said_nearer_to_the_command_counts(
 def asked_for() -> set[str]:
     """The calls that commands make, as `subject.call`, but for those of modules that are about this machine."""
     found: set[str] = set()
-    for file in Path(cli.__file__).parent.glob("*.py"):
+    for file in Path(cli.__file__).parent.rglob("*.py"):
         if file.stem.startswith(("remote", "playing", "serving", "beginning", "worker", "applications")):
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

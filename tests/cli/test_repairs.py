@@ -10,7 +10,7 @@ from api.addresses import GHOST
 from cli.flows import ORDERS
 from cli.stage import Stage
 from standfast import load_processes
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
 
 
 def test_a_run_is_cancelled(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cli.stage import Stage
 from standfast import Fail, Saga
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
 
 NOBODY = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb"
 

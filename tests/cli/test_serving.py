@@ -16,9 +16,9 @@ from cli.calling import Standfast
 from cli.programs import standfast_program
 from standfast import Engine, Saga
 from standfast.app.configuration import Serving
-from standfast.cli.beginning import called
-from standfast.cli.exits import Exit
-from standfast.cli.serving import options_of
+from standfast.cli.admin.serve import options_of
+from standfast.cli.develop.init import called
+from standfast.cli.exit_codes import Exit
 from standfast.client import Client, Retries
 from standfast.errors import ConfigurationError, ForbiddenError
 from standfast.http import HttpOptions

@@ -11,8 +11,8 @@ import pytest
 
 from cli.calling import Standfast
 from standfast.cli import main
-from standfast.cli.exits import Exit
-from standfast.cli.templates import names
+from standfast.cli.develop.templates import names
+from standfast.cli.exit_codes import Exit
 
 
 def test_all_templates_are_listed(standfast: Standfast) -> None:

@@ -17,10 +17,10 @@ import pytest
 
 from cli.calling import Standfast
 from standfast import Engine, Saga
+from standfast.cli.admin.supervising import _Seat
 from standfast.cli.applications import equip
-from standfast.cli.exits import Exit
-from standfast.cli.programs import Subprocess
-from standfast.cli.supervising import _Seat
+from standfast.cli.exit_codes import Exit
+from standfast.cli.subprocesses import Subprocess
 from standfast.errors import ConfigurationError
 from standfast.store.opening import open_store
 from support.repository import ROOT

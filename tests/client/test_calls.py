@@ -12,7 +12,8 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from standfast.client import AsyncClient, Client, shapes
+from standfast.client import AsyncClient, Client
+from standfast.client import models as shapes
 from standfast.client.requests import ClientRequest
 from standfast.http.openapi import document_of
 from standfast.http.routes import ROUTES

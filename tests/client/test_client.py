@@ -15,12 +15,12 @@ import pytest
 from client.conftest import HASTY, Scene
 from standfast import Actor, RequestContext
 from standfast import errors as e
-from standfast.app.workflow_views import HistoryEntry, WorkflowInstance
 from standfast.client import AsyncClient, Client, Retries, StreamEvent
-from standfast.client.refusals import _OF_ENGINE, error_of
+from standfast.client.errors import _OF_ENGINE, error_of
 from standfast.client.retries import RetrySequence
+from standfast.features.runs.views import HistoryEntry, WorkflowInstance
 from standfast.http import create_app
-from standfast.http.problems import EdgeCode, EdgeError, problem_of
+from standfast.http.wire.problems import EdgeCode, EdgeError, problem_of
 from support.repository import load_generator
 from support.waiting import eventually
 

@@ -21,9 +21,9 @@ from sqlalchemy.orm import Session
 from werkzeug.serving import make_server
 
 from standfast import ConfigurationError, Engine, Saga, StandfastError
+from standfast.contrib.embedded_cli import configuration_of
 from standfast.contrib.flask import Standfast, answer_error, told
 from standfast.contrib.flask import register as register_of_worker
-from standfast.contrib.programs import configuration_of
 from standfast.testing import ManualEngine
 from support.engines import Live
 from support.repository import ROOT

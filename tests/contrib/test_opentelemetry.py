@@ -252,7 +252,7 @@ def test_without_the_library_nothing_is_done() -> None:
 
 def test_a_companion_that_raises_does_no_harm(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     """What goes along with work never keeps it from being done."""
-    from standfast.runtime.companions import CallFacts, CommandFacts, Interceptor
+    from standfast.engine.common.interceptors import CallFacts, CommandFacts, Interceptor
 
     class Broken(Interceptor):
         def command(self, facts: CommandFacts) -> None:

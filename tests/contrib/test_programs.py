@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from standfast import ConfigurationError
-from standfast.contrib.programs import configuration_of
+from standfast.contrib.embedded_cli import configuration_of
 
 
 def test_lists_and_durations_are_said_as_python_has_them() -> None:

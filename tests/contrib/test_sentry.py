@@ -27,7 +27,7 @@ from standfast import (
     WorkflowFailedError,
 )
 from standfast.contrib.sentry import report
-from standfast.runtime.loop import Loop
+from standfast.engine.concurrency.loop import Loop
 from support.engines import Live, Place
 from support.waiting import eventually
 

@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 
 from standfast import Actor, Engine, RequestContext, StandfastError, StepContext
-from standfast.app.faces.blocking import Calls
+from standfast.app.api.sync import Calls
 from support.engines import QUICK
 from support.laborer import Book
 from support.repository import PYTHONPATH

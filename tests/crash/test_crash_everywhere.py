@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 
 from standfast import Decision, EffectContext, Fail, Moment, RetryPolicy, Saga, Settings, event
-from standfast.runtime.clock import ManualClock
+from standfast.engine.common.clock import ManualClock
 from standfast.store.opening import open_store
 from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
-from standfast.testing.crashing import _Boundary, _run, histories
+from standfast.testing.crashes import _Boundary, _run, histories
 from support.crashing import NewStore, checked, tried
 from support.inside import store_of
 from support.samples import (

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from standfast import Actor, Engine, Escalation, Saga, StepContext
-from standfast.app.faces.blocking import Run
+from standfast.app.api.sync import Run
 from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 from support.crashing import NewStore, checked, tried
 

@@ -93,7 +93,7 @@ def test_a_file_that_clashes_with_what_another_process_publishes_leaves_nothing(
     other.definitions.publish_file(file("clerk", names=NAMES[2:]))
     with pytest.raises(DefinitionError, match=r"leave\.extend"):
         engine.definitions.publish_file(file())
-    monkeypatch.setattr("standfast.app.calls.definitions.prospect_of", lambda *_: _Unseen)
+    monkeypatch.setattr("standfast.features.definitions.calls.prospect_of", lambda *_: _Unseen)
     with pytest.raises(ConfigurationError, match="another content"):
         engine.definitions.publish_file(file())
     assert published(engine) == published(other) == [NAMES[0], NAMES[2]]

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from standfast import Saga
-from standfast.authoring.definition import Definition
+from standfast.graph.definition import Definition
 from standfast.testing import CrashScenario, ManualEngine
 from standfast.testing.manual import START
 from support.crashing import NewStore, tried

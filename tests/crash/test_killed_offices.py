@@ -15,7 +15,7 @@ import pytest
 
 from crash.clerks import BODY, CLERKS, CONTRACT, COVERED, DECIDERS, calls_of, employ, office
 from standfast import Engine
-from standfast.app.document_views import DocumentMutation
+from standfast.features.documents.content.views import DocumentMutation
 from support.campaigns import SEED
 from support.engines import Live
 from support.laborer import Book

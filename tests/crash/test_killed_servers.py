@@ -17,8 +17,8 @@ import pytest
 
 from cli.programs import Program
 from standfast import Engine
-from standfast.app.workflow_views import InstanceSummary
 from standfast.client import Client, Retries
+from standfast.features.runs.views import InstanceSummary
 from support.engines import Live
 from support.waiting import eventually
 

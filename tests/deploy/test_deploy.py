@@ -17,10 +17,10 @@ import yaml
 from standfast.app.configuration import Configuration, Serving, configured
 from standfast.cli import main
 from standfast.cli.applications import found_in
+from standfast.engine.common.environment import fields_of, read_variables
+from standfast.engine.common.settings import Settings
 from standfast.http.routes import ROUTES
 from standfast.http.serving import _LEAVE_SECONDS
-from standfast.runtime.environment import fields_of, read_variables
-from standfast.runtime.settings import Settings
 from support.repository import ROOT
 
 DEPLOY = ROOT / "deploy"

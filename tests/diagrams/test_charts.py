@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.orders import Order
-from standfast.diagrams.charts import (
+from standfast.graph.diagrams.state_charts import (
     StateInfo,
     StateMachineDefinition,
     StateMachineView,

@@ -90,7 +90,7 @@ def words(group: click.Group, path: str) -> Iterator[str]:
 
 PAGES = [
     ROOT / "README.md",
-    ROOT / "src/standfast/templates/project/README.md",
+    ROOT / "src/standfast/cli/develop/samples/project/README.md",
     *(each for each in sorted((ROOT / "docs").rglob("*.md")) if each.name != "requirements.md"),
 ]
 CALLED = re.compile(r"(?:^(?:    )?(?:\$ )?|`|\$\(|&& )standfast ((?!=)[^`\n|]+)", re.MULTILINE)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from standfast import Decider, Decision, Effect, EffectContext, Failure, Message, Moment, Timer
-from standfast.app.faces.blocking import Deciders
+from standfast.app.api.sync import Deciders
 from standfast.testing.specification import Then
 from support.repository import ROOT
 

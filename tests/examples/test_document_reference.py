@@ -8,10 +8,11 @@ from typing import get_args
 import msgspec
 import pytest
 
-from standfast.authoring.document import body_format as b
-from standfast.authoring.document import contract_format as c
-from standfast.authoring.document import contract_names, template_names
-from standfast.authoring.document import scenario_format as s
+from standfast.features.documents.body import format as b
+from standfast.features.documents.body import scenario_format as s
+from standfast.features.documents.body.templates import template_names
+from standfast.features.documents.contract import format as c
+from standfast.features.documents.contract.library import contract_names
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs/reference/document-format.md").read_text(encoding="utf-8")
@@ -39,7 +40,7 @@ BODIES = (
     s.Expectation,
     s.Player,
 )
-CHECKS = ("body_checks", "drafting", "patch_checks", "node_checks", "expressions")
+CHECKS = ("checks", "patches", "patch_checks", "node_checks", "expressions")
 CODE = re.compile(r"(?:_report|report|_find)\(\s*\"(\w+)\"")
 
 
@@ -60,7 +61,7 @@ def test_every_type_is_on_the_page() -> None:
 
 def test_every_code_of_the_validator_is_on_the_page() -> None:
     """An editor can look up what it shows."""
-    folder = ROOT / "src/standfast/authoring/document"
+    folder = ROOT / "src/standfast/features/documents/body"
     codes = {code for name in CHECKS for code in CODE.findall((folder / f"{name}.py").read_text(encoding="utf-8"))}
     assert codes
     assert codes <= NAMED

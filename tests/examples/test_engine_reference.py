@@ -6,7 +6,7 @@ import re
 from typing import get_type_hints
 
 from standfast import Engine, Run
-from standfast.app.faces.blocking import Calls, EngineCalls
+from standfast.app.api.sync import Calls, EngineCalls
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "engine.md").read_text(encoding="utf-8")

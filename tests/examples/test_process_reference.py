@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from standfast import ProcessCode
-from standfast.app.process_views import StepType
-from standfast.authoring.process import format as f
+from standfast.features.process_files import format as f
+from standfast.features.processes.views import StepType
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs/reference/process-format.md").read_text(encoding="utf-8")

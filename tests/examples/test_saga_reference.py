@@ -13,18 +13,19 @@ from pathlib import Path
 import pytest
 
 from standfast import Branch, DefinitionError, Escalation, Saga, event
-from standfast.authoring.saga import StepOptions, words
-from standfast.authoring.saga.builder import DEEPEST_WAYS
-from standfast.authoring.saga.definition import STEP_TYPES
+from standfast.engine.commit.limits import LONGEST_COMMENT
+from standfast.features.sagas import StepOptions
+from standfast.features.sagas.builder import DEEPEST_WAYS
+from standfast.features.sagas.definition import STEP_TYPES
+from standfast.graph.checks import POLICY_WORDS
+from standfast.graph.model import TaskOp
+from standfast.graph.status_words import saga as words
+from standfast.graph.values.value_checks import LONGEST_MS, LONGEST_NAME, MOST_BYTES
+from standfast.kernel.codec.message_types import wire_name
 from standfast.kernel.history import DIRECTORY_ANSWERED, TIMER_CANCELLED, TIMER_REQUEUED
-from standfast.kernel.vocabulary import wire_name
-from standfast.machine.graphs.checks import POLICY_WORDS
-from standfast.machine.graphs.findings import LONGEST_MS, LONGEST_NAME, MOST_BYTES
-from standfast.machine.graphs.graph import TaskOp
-from standfast.machine.runs import events
-from standfast.machine.runs.nodes.wait import MOST_KEPT
-from standfast.machine.runs.refusals import Refusal
-from standfast.runtime.commit.limits import LONGEST_COMMENT
+from standfast.machine.model import events
+from standfast.machine.model.rejections import Refusal
+from standfast.machine.nodes.wait import MOST_KEPT
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "standfast"
@@ -42,10 +43,10 @@ CODE_PLACES = {
 }
 """Functions that are given the code of a finding, and the place of the argument."""
 CHECKING = (
-    "machine/graphs",
-    "authoring/saga",
-    "app/definitions.py",
-    "app/registry.py",
+    "graph",
+    "features/sagas",
+    "calls/catalog/definitions.py",
+    "calls/catalog/registry.py",
 )
 
 
@@ -97,7 +98,7 @@ def test_all_rejections_are_listed() -> None:
     """A code with which a workflow refuses a command is on the page."""
     assert sorted(first_column("Rejections")) == sorted(Refusal)
     sources = {file.name: file.read_text(encoding="utf-8") for file in (SOURCE / "machine").rglob("*.py")}
-    assert [name for name, text in sources.items() if "Rejection(" in text] == ["refusals.py"]
+    assert [name for name, text in sources.items() if "Rejection(" in text] == ["rejections.py"]
 
 
 def test_all_diagnostics_are_listed() -> None:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "standfast"
 PAGES = [ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs" / "internals").glob("*.md"))]
 MODULE = re.compile(
-    r"(?<![\w./-])(?:app|authoring|cli|diagrams|expressions|kernel|machine|runtime|store|testing)/[\w…/]+"
+    r"(?<![\w./-])(?:app|calls|cli|engine|expressions|features|graph|http|kernel|machine|notifications|outbound|people|store|testing)/[\w…/]+"
 )
 
 WORKING = re.compile(r"MainThread|standfast-(committer|handler)")
@@ -112,6 +112,6 @@ def test_the_walk_of_a_step_leaves_nothing_of_the_machine_out(live: Live) -> Non
         trace.is_on = True
         engine.start("s").result()
         trace.is_on = False
-    met = {name for name in trace.modules if name.startswith("machine/runs")}
+    met = {name for name in trace.modules if name.startswith("machine")}
     assert met
     assert sorted(met - named(walk("The walk of one step"))) == []

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from standfast.expressions import ExpressionLimits, ExpressionOptions
-from standfast.expressions.building import RESERVED, Builder
-from standfast.expressions.characters import BLANK
-from standfast.expressions.numerals import AnyNumber
-from standfast.expressions.paths import path_text
-from standfast.expressions.tree import Constant, Node, Number, Operator, Variable
+from standfast.expressions.model.characters import BLANK
+from standfast.expressions.model.numbers import AnyNumber
+from standfast.expressions.model.paths import path_text
+from standfast.expressions.model.tree import Constant, Node, Number, Operator, Variable
+from standfast.expressions.syntax.tree_builder import RESERVED, Builder
 
 ROOMY = ExpressionOptions(
     limits=ExpressionLimits(length=100_000, depth=40, dereferences=10_000, digits=400, json_length=100_000)

@@ -8,9 +8,9 @@ from expressions.strategies import ROOMY, plain_data, trees, untimed
 from expressions.trying import answer
 from standfast.errors import ExpressionError
 from standfast.expressions import ExpressionErrorCode, ExpressionOptions, Spelling, parse, point
-from standfast.expressions.characters import is_hidden
-from standfast.expressions.compiling import compile_tree
-from standfast.expressions.tree import Node
+from standfast.expressions.evaluation import compile_tree
+from standfast.expressions.model.characters import is_hidden
+from standfast.expressions.model.tree import Node
 
 WORDS: dict[Spelling, list[str]] = {
     "native": ["a", "b.c", "d?", "(", ")", "[", "]", ",", "!", "not ", " and ", "&&", "||", "==", "<", " in ", " contains ", " starts_with ", "['x-y']", "'x'", "1", "null", "true", " ", "'", "\\", "."],

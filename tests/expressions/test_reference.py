@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from expressions.trying import answer
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
 from standfast.errors import ExpressionError
 from standfast.expressions import (
     NAMESPACES,
@@ -22,16 +22,16 @@ from standfast.expressions import (
     Spelling,
     parse,
 )
-from standfast.expressions.building import RESERVED
-from standfast.expressions.characters import ESCAPES, HIDDEN_CATEGORIES
-from standfast.expressions.compiling import STAND_INS
-from standfast.expressions.conditions import EXISTS, OPERATORS
-from standfast.expressions.gotemplate import ARITY
-from standfast.expressions.limits import DEEPEST
-from standfast.expressions.schemas import TYPE_NAMES
-from standfast.expressions.temporal import EXAMPLES
-from standfast.expressions.tree import Operator
-from standfast.expressions.values import EQUATED, ORDERED, Kind
+from standfast.expressions.evaluation import STAND_INS
+from standfast.expressions.model.characters import ESCAPES, HIDDEN_CATEGORIES
+from standfast.expressions.model.limits import DEEPEST
+from standfast.expressions.model.schema import TYPE_NAMES
+from standfast.expressions.model.temporal import EXAMPLES
+from standfast.expressions.model.tree import Operator
+from standfast.expressions.model.types import EQUATED, ORDERED, Kind
+from standfast.expressions.syntax.go_template import ARITY
+from standfast.expressions.syntax.json_conditions import EXISTS, OPERATORS
+from standfast.expressions.syntax.tree_builder import RESERVED
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "expressions.md").read_text(encoding="utf-8")

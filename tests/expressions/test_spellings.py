@@ -8,11 +8,21 @@ from hypothesis import strategies as st
 
 from expressions.strategies import BUILDER, ROOMY, names, numbers, paths, shown_texts, trees, untimed
 from standfast.expressions import ExpressionOptions, parse
-from standfast.expressions.building import Builder
-from standfast.expressions.native import read_native
-from standfast.expressions.paths import is_word
-from standfast.expressions.printing import printed
-from standfast.expressions.tree import And, Comparison, Constant, Node, Not, Number, Or, Variable, canonical
+from standfast.expressions.model.paths import is_word
+from standfast.expressions.model.printing import printed
+from standfast.expressions.model.tree import (
+    And,
+    Comparison,
+    Constant,
+    Node,
+    Not,
+    Number,
+    Or,
+    Variable,
+    canonical,
+)
+from standfast.expressions.syntax.native import read_native
+from standfast.expressions.syntax.tree_builder import Builder
 
 GO_NAMES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 

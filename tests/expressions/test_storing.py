@@ -12,7 +12,7 @@ from expressions.strategies import ROOMY, plain_data, trees, untimed
 from expressions.trying import answer, failed
 from standfast.errors import ExpressionError
 from standfast.expressions import Expression, ExpressionLimits, ExpressionOptions, Spelling, parse
-from standfast.expressions.tree import Node, canonical, digest
+from standfast.expressions.model.tree import Node, canonical, digest
 
 KNOWN = {
     "entity.grand_total > 10000 && actor.roles contains 'finance_manager'": (

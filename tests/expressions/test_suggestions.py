@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from standfast.expressions.suggestions import suggestion
+from standfast.expressions.model.suggestions import suggestion
 
 
 def test_the_nearest_word_is_offered() -> None:

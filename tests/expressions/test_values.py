@@ -14,9 +14,9 @@ from expressions.strategies import any_number, untimed
 from expressions.trying import failed, value
 from standfast.errors import ExpressionError
 from standfast.expressions import ExpressionErrorCode, parse
-from standfast.expressions.numerals import AnyNumber, as_decimal
-from standfast.expressions.tree import Operator
-from standfast.expressions.values import ORDERED, Kind, kind_of
+from standfast.expressions.model.numbers import AnyNumber, as_decimal
+from standfast.expressions.model.tree import Operator
+from standfast.expressions.model.types import ORDERED, Kind, kind_of
 
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
 

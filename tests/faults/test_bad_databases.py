@@ -24,7 +24,7 @@ from standfast import (
     StoreError,
     StoreUnavailableError,
 )
-from standfast.machine.graphs.compiler import graph_data
+from standfast.graph.compiler import graph_data
 from standfast.store.sqlite.store import SQLiteStore
 from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from standfast import Decision, EffectContext, Moment, Retry, RetryPolicy, Settings
+from standfast.engine.common.telemetry import EffectEnded, Happening
+from standfast.engine.worker.failures import FailurePolicy
 from standfast.kernel.decider import Failure
 from standfast.kernel.retry import LONGEST_TIMEOUT
-from standfast.runtime.telemetry import EffectEnded, Happening
-from standfast.runtime.work.failures import FailurePolicy
-from standfast.store.port import Store
-from standfast.store.shapes import StoredEffect
+from standfast.store.ports.store import Store
+from standfast.store.records.instances import StoredEffect
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Add, Answer, Do, Doll, Ledger, Noted, Notes, Puppet, act, done
 from support.waiting import arrives, eventually

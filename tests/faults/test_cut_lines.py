@@ -56,7 +56,7 @@ def test_a_line_that_was_cut_at_rest_is_not_noticed(
     postgres_dsn: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is up: whatever is asked for next is answered, without the caller's doing, and done once."""
-    monkeypatch.setattr("standfast.store.postgres.connections._REST_SECONDS", 0.0)
+    monkeypatch.setattr("standfast.store.postgres.connection.connection._REST_SECONDS", 0.0)
     live = Live(postgres_dsn)
     engine = live.engine().register(Puppet(act), broken).start_worker()
     engine.deciders.execute(Puppet, Do("p-1", "x"))

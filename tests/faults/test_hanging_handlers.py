@@ -106,7 +106,7 @@ def test_a_call_that_an_abort_left_behind_is_given_up(
     live: Live, gate: threading.Event, monkeypatch: pytest.MonkeyPatch, stops: str
 ) -> None:
     """Nobody waits for the handler any more: after a while its slot and its thread are free, and its call counts."""
-    monkeypatch.setattr("standfast.runtime.work.worker._GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("standfast.engine.worker.worker._GRACE_SECONDS", 0.05)
     inside = threading.Event()
 
     def hang() -> None:
@@ -127,7 +127,7 @@ def test_a_call_that_an_abort_left_behind_is_given_up(
 
 def test_a_coroutine_that_does_not_listen_is_given_up(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """It swallows its cancellation: after a while it counts as failed, its slot is free, and what it says later is void."""
-    monkeypatch.setattr("standfast.runtime.work.worker._GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("standfast.engine.worker.worker._GRACE_SECONDS", 0.05)
     ends, ledger = asyncio.Event(), Ledger()
 
     async def stubborn(context: EffectContext, effect: object) -> Do:

@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 
 from standfast import ConflictError, Decision, EffectContext, Moment, RetryPolicy, Settings, StandfastError
+from standfast.engine.commit.batch import CommandBatch
+from standfast.engine.commit.committer import Committer
+from standfast.engine.commit.facts import FactBook, NoSource
 from standfast.errors import StoreUnavailableError
 from standfast.kernel.decider import Failure
-from standfast.runtime.commit.batch import CommandBatch
-from standfast.runtime.commit.committer import Committer
-from standfast.runtime.commit.facts import FactBook, NoSource
-from standfast.store.shapes import Claim, EffectClaim, InboxClaim, TimerClaim
+from standfast.store.records.instances import Claim, EffectClaim, InboxClaim, TimerClaim
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.samples import Act, Answer, Do, Ledger, Noted, Notes, Puppet

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from standfast import Decision, EffectContext, Message, Moment, Saga
+from standfast.engine.commit.committer import Committer
 from standfast.errors import NotFoundError, ReplayError
 from standfast.kernel.decision import Answer
-from standfast.runtime.commit.committer import Committer
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Do, Doll, Noted, Notes, Puppet
 from support.waiting import eventually

@@ -16,7 +16,7 @@ import pydantic
 from histories.sagas import ADA
 from histories.tape import Tape
 from standfast import Decider, Decision, EffectContext, Message, Moment, Rejection, message
-from standfast.kernel.codecs import Upcaster
+from standfast.kernel.codec.codecs import Upcaster
 
 REMINDER = "reminder"
 PAPER = UUID("0196b5c4-0000-7000-8000-000000000001")

@@ -8,10 +8,10 @@ from app.documents.orders import GIVEN as ORDER_GIVEN
 from app.documents.orders import keep_stock, register
 from histories.tape import Tape
 from standfast import Actor
-from standfast.authoring.definition import Definition
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.document import DocumentAction
-from standfast.machine.graphs.graph import DocumentRule, Edge, Node
+from standfast.graph import model as g
+from standfast.graph.definition import Definition
+from standfast.graph.document_spec import DocumentAction
+from standfast.graph.model import DocumentRule, Edge, Node
 from support.envelopes import ACTIVE_SLOT, APPROVE_SLOT, SUBMIT_SLOT, Body, approval, chain, invoice, value, when
 
 ANN, BOB, CARL = (Actor(id=name, capabilities=frozenset({"execution:read"})) for name in ("ann", "bob", "carl"))

@@ -14,16 +14,16 @@ from uuid import UUID
 
 import msgspec
 
+from standfast.engine.commit.work_rows import options_of
+from standfast.graph.compiler import read_graph
+from standfast.graph.index import GraphIndex
 from standfast.kernel.actor import request_of
-from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.codec.codecs import JsonCodec
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.program import Program
 from standfast.kernel.rows import Record, kinds, writing_of
-from standfast.machine.graphs.compiler import read_graph
-from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.machine import GraphMachine
-from standfast.runtime.commit.work_rows import options_of
-from standfast.store.shapes import StoredDefinition, StoredEffect
+from standfast.store.records.instances import StoredDefinition, StoredEffect
 
 FILES = Path(__file__).parent / "files"
 

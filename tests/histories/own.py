@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from histories.tape import Tape
 from standfast import Actor, Saga
-from standfast.authoring.definition import Definition
+from standfast.graph.definition import Definition
 from standfast.testing.manual import START
 from support.envelopes import invoice
 from support.inside import clockwork_of

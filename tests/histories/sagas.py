@@ -7,13 +7,13 @@ from datetime import timedelta
 from app.sagas.acting import BROKEN, Stage, step
 from histories.tape import Tape
 from standfast import Actor, Branch, EffectContext, Escalation, RequestContext, Run, Saga, StepContext, event
-from standfast.authoring.saga.builder import Build
 from standfast.expressions import Spelling, parse
+from standfast.features.sagas.builder import Build
+from standfast.graph.values.approver_rules import Ask
+from standfast.graph.values.approver_rules import Stage as ChainStage
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs.asks import Ask
-from standfast.machine.graphs.asks import Stage as ChainStage
-from standfast.machine.runs.commands import PeopleFound
-from standfast.machine.runs.errands import FindPeople
+from standfast.machine.model.commands.run_commands import PeopleFound
+from standfast.machine.model.engine_tasks import FindPeople
 
 ADA = RequestContext(
     partition="north",

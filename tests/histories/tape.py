@@ -21,16 +21,16 @@ from histories.golden import (
     whole,
 )
 from standfast import RetryPolicy, Settings
+from standfast.engine.common.clock import ManualClock
+from standfast.features.schedules.model.messages import SCHEDULE
+from standfast.graph.compiler import read_graph
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.kernel.rows import kinds
-from standfast.machine.graphs.compiler import read_graph
-from standfast.machine.runs.published import PUBLICATION
-from standfast.machine.schedules.words import SCHEDULE
-from standfast.runtime.clock import ManualClock
+from standfast.machine.model.messages import PUBLICATION
 from standfast.store.opening import open_store
-from standfast.store.shapes import Address, InstanceHeader, InstanceQuery, Snapshot
+from standfast.store.records.instances import Address, InstanceHeader, InstanceQuery, Snapshot
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 

@@ -11,7 +11,7 @@ from histories.deciders import Accounts, told
 from histories.golden import FILES, read
 from histories.test_going_on import GOLDEN, take_in
 from standfast import copy_database
-from standfast.runtime.clock import ManualClock
+from standfast.engine.common.clock import ManualClock
 from standfast.store.opening import open_store
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START

@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 
 from histories.golden import FILES, Golden, Life, read, text_of
+from standfast.features.batches.model import messages as batches
+from standfast.features.schedules.model import messages as schedules
+from standfast.graph.model import Node
+from standfast.kernel.codec.message_types import wire_name
 from standfast.kernel.history import TIMER_CANCELLED, TIMER_REQUEUED
 from standfast.kernel.rows import kinds
-from standfast.kernel.vocabulary import wire_name
-from standfast.machine.batches import words as batches
-from standfast.machine.graphs.graph import Node
-from standfast.machine.runs.commands import RunStep
-from standfast.machine.runs.events import Event
-from standfast.machine.schedules import words as schedules
+from standfast.machine.model.commands.run_commands import RunStep
+from standfast.machine.model.events import Event
 
 REMEDY = "write a scenario in tests/histories and make its file: PYTHONPATH=tests .venv/bin/python -m histories.make"
 

@@ -15,8 +15,8 @@ from standfast.kernel.actor import SYSTEM
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
-from standfast.store.port import Store
-from standfast.store.shapes import InstanceChange, InstanceHeader, Snapshot, StoredDefinition
+from standfast.store.ports.store import Store
+from standfast.store.records.instances import InstanceChange, InstanceHeader, Snapshot, StoredDefinition
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 from support.engines import Place

@@ -31,13 +31,19 @@ from histories.golden import (
     whole,
 )
 from standfast import Decider, JsonCodec
+from standfast.features.batches.model.decider import BatchDecider
+from standfast.features.events.model import PublicationDecider
+from standfast.features.schedules.model.decider import ScheduleDecider
+from standfast.graph.compiler import graph_bytes, read_graph
 from standfast.kernel.history import StoredEvent, check_sequence
 from standfast.kernel.program import Program
-from standfast.machine.batches.decider import BatchDecider
-from standfast.machine.graphs.compiler import graph_bytes, read_graph
-from standfast.machine.publications import PublicationDecider
-from standfast.machine.schedules.decider import ScheduleDecider
-from standfast.store.shapes import DeadLetterRecord, StoredDefinition, StoredEffect, StoredMessage, StoredTimer
+from standfast.store.records.instances import (
+    DeadLetterRecord,
+    StoredDefinition,
+    StoredEffect,
+    StoredMessage,
+    StoredTimer,
+)
 
 OWN_DECIDERS: tuple[Callable[[], Decider[Any, Any, Any, Any]], ...] = (
     PublicationDecider,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.codec.codecs import JsonCodec
 from standfast.kernel.decider import Decider
 from standfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from standfast.kernel.history import StoredEvent

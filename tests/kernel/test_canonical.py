@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from standfast.errors import PayloadError
-from standfast.kernel.canonical import LARGEST_INTEGER, canonical_bytes, canonical_hash
+from standfast.kernel.codec.canonical import LARGEST_INTEGER, canonical_bytes, canonical_hash
 from support.untimed import untimed
 
 plain = st.recursive(

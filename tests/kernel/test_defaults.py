@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from standfast.kernel.codecs import fingerprint
-from standfast.kernel.defaults import beyond_defaults
+from standfast.kernel.codec.codecs import fingerprint
+from standfast.kernel.codec.defaults import beyond_defaults
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from standfast.kernel.codecs import JsonCodec
+from standfast.features.events.model import PublicationDecider
+from standfast.kernel.codec.codecs import JsonCodec
 from standfast.kernel.program import Program
-from standfast.machine.publications import PublicationDecider
 from support.samples import Counter
 
 SOURCE = """
@@ -69,7 +69,7 @@ class Counting(Decider[State, Add, Added, None]):
 """
 
 PRINT = """
-from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.codec.codecs import JsonCodec
 from standfast.kernel.program import Program
 print(Program(Counting(), JsonCodec()).fingerprint)
 """

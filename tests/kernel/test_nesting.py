@@ -9,10 +9,10 @@ import pydantic
 import pytest
 
 from standfast.errors import PayloadError
-from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
-from standfast.kernel.nesting import DEEPEST, is_deep, is_flat_json
-from standfast.kernel.readability import is_bounded
-from standfast.kernel.vocabulary import MessageTypeSet
+from standfast.kernel.codec.codecs import Codec, JsonCodec, MessagePackCodec
+from standfast.kernel.codec.depth import DEEPEST, is_deep, is_flat_json
+from standfast.kernel.codec.message_types import MessageTypeSet
+from standfast.kernel.codec.type_checks import is_bounded
 
 CODECS: list[Codec] = [JsonCodec(), MessagePackCodec()]
 codecs = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)

@@ -31,13 +31,13 @@ from kernel.orders import (
     stored,
 )
 from standfast.errors import CommandError, DefinitionError, PayloadError, ReplayError, UnknownEventError
-from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec
+from standfast.kernel.codec.codecs import Codec, JsonCodec, MessagePackCodec
+from standfast.kernel.codec.message_types import allows_none, message
 from standfast.kernel.decider import RUNNING, Decider, Status
 from standfast.kernel.decision import Decision, Ignored, Rejection
 from standfast.kernel.history import TIMER_CANCELLED
 from standfast.kernel.moment import Moment
 from standfast.kernel.program import Program
-from standfast.kernel.vocabulary import allows_none, message
 
 HISTORY = [
     stored(1, "Placed", b'{"total":"10.00"}'),

@@ -17,8 +17,8 @@ import msgspec
 import pydantic
 import pytest
 
-from standfast.kernel.codecs import JsonCodec, MessagePackCodec, SelfCritical
-from standfast.kernel.readability import has_untyped_parts, is_exact
+from standfast.kernel.codec.codecs import JsonCodec, MessagePackCodec, SelfCritical
+from standfast.kernel.codec.type_checks import has_untyped_parts, is_exact
 
 T = TypeVar("T")
 codecs = pytest.mark.parametrize("codec", [JsonCodec(), MessagePackCodec()], ids=lambda codec: codec.name)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from standfast.kernel.records import (
+from standfast.kernel.row_kinds.steps import (
     DeadLetterRaised,
     DeadLetterSettled,
     StepMoved,

@@ -17,7 +17,7 @@ import msgspec
 import pydantic
 import pytest
 
-from standfast.kernel.sameness import difference, strict_difference
+from standfast.kernel.codec.equality import difference, strict_difference
 
 NAN = float("nan")
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)

@@ -13,8 +13,8 @@ from support.repository import ROOT, SOURCE
 PROGRAM = """
 import sys, threading, typing
 import msgspec
-from standfast.kernel.codecs import JsonCodec, convert
-from standfast.kernel.settling import settled
+from standfast.kernel.codec.codecs import JsonCodec, convert
+from standfast.kernel.codec.type_cache import settled
 
 sys.setswitchinterval(1e-6)
 VALUE = {"inner": {"inner": {"inner": {"several": [{"number": 4}]}}}}

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from standfast.errors import CommandError, PayloadError, UnknownEventError
-from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, Upcaster
-from standfast.kernel.vocabulary import (
+from standfast.kernel.codec.codecs import Codec, JsonCodec, MessagePackCodec, Upcaster
+from standfast.kernel.codec.message_types import (
     Encoded,
     MessageTypeSet,
     PlainMessageTypeSet,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from standfast.errors import PayloadError
-from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, convert
-from standfast.kernel.vocabulary import MessageTypeSet
-from standfast.kernel.wholeness import complete, completion
+from standfast.kernel.codec.codecs import Codec, JsonCodec, MessagePackCodec, convert
+from standfast.kernel.codec.message_types import MessageTypeSet
+from standfast.kernel.codec.wholeness import complete, completion
 from support.untimed import untimed
 
 CODECS: list[Codec] = [JsonCodec(), MessagePackCodec()]

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from standfast.errors import PayloadError
-from standfast.kernel.codecs import Codec, JsonCodec, MessagePackCodec, convert
+from standfast.kernel.codec.codecs import Codec, JsonCodec, MessagePackCodec, convert
 from support.untimed import untimed
 
 CODECS = [JsonCodec(), MessagePackCodec()]

@@ -7,9 +7,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.document import DocumentAction, DocumentField, DocumentPolicy, DocumentTransition, Region
-from standfast.machine.graphs.graph import DocumentSpec, Edge, Graph, Node
+from standfast.graph import model as g
+from standfast.graph.document_spec import (
+    DocumentAction,
+    DocumentField,
+    DocumentPolicy,
+    DocumentTransition,
+    Region,
+)
+from standfast.graph.model import DocumentSpec, Edge, Graph, Node
 from support.envelopes import APPROVE_SLOT, FIELDS, approval, chain, invoice
 
 RIGHT = invoice({APPROVE_SLOT: chain(approval("a"))})

@@ -11,19 +11,25 @@ import msgspec
 from machine.hosting import Call, Host
 from machine.polling import Poll, Seat, Vote
 from machine.reference import ANYTHING, Reference, Step, Wait
-from standfast.kernel.codecs import JsonCodec
-from standfast.kernel.people_records import DecisionGiven, PersonAsked
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
+from standfast.graph.index import GraphIndex
+from standfast.kernel.codec.codecs import JsonCodec
 from standfast.kernel.program import Program
-from standfast.kernel.records import DeadLetterRaised, StepMoved, StepOpened, SubscriptionOpened, TaskOpened
+from standfast.kernel.row_kinds.steps import (
+    DeadLetterRaised,
+    StepMoved,
+    StepOpened,
+    SubscriptionOpened,
+    TaskOpened,
+)
+from standfast.kernel.row_kinds.tasks import DecisionGiven, PersonAsked
 from standfast.kernel.rows import Record, merge, writing_of
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.graphs.index import GraphIndex
 from standfast.machine.machine import GraphMachine
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.errands import FindEvents, FindPeople
-from standfast.machine.runs.events import Event
-from standfast.machine.runs.state import RunState
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.engine_tasks import FindEvents, FindPeople
+from standfast.machine.model.events import Event
+from standfast.machine.model.state import RunState
 
 ANYHOW = "taken back"
 REBUILT_EVERY = 8

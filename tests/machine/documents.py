@@ -9,22 +9,22 @@ import msgspec
 
 from machine.comparing import History
 from machine.hosting import Host
+from standfast.graph.model import DocumentRule, Graph
 from standfast.kernel.actor import SYSTEM, Actor
 from standfast.kernel.decision import Answer, Decision, Ignored, Rejection
-from standfast.kernel.document_records import AuditMade, DocumentOpened, MutationMade, VersionKept
-from standfast.kernel.people_records import DecisionGiven
+from standfast.kernel.row_kinds.documents import AuditMade, DocumentOpened, MutationMade, VersionKept
+from standfast.kernel.row_kinds.tasks import DecisionGiven
 from standfast.kernel.rows import Record
-from standfast.machine.graphs.graph import DocumentRule, Graph
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.document import Document
-from standfast.machine.runs.document_commands import (
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.commands.document_commands import (
     CreateDocument,
     Mutate,
     RequestTransition,
     SupersedeDocument,
 )
-from standfast.machine.runs.state import StepState
-from standfast.machine.runs.windows import window_of
+from standfast.machine.model.document_state import Document
+from standfast.machine.model.queries.edit_windows import window_of
+from standfast.machine.model.state import StepState
 
 R = TypeVar("R", bound=Record)
 

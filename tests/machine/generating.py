@@ -10,10 +10,10 @@ from typing import Literal
 import msgspec
 
 from standfast.expressions import Spelling, parse
-from standfast.kernel.vocabulary import DEFAULT_LIMIT
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.asks import Ask
-from standfast.machine.graphs.compiler import compile_graph
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
+from standfast.graph.values.approver_rules import Ask
+from standfast.kernel.codec.message_types import DEFAULT_LIMIT
 
 Exit = tuple[str, str]
 """A node and an outcome that no edge leads on from yet."""

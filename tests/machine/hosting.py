@@ -12,16 +12,16 @@ from datetime import UTC, datetime
 from typing import cast
 from uuid import UUID
 
+from standfast.graph.model import DocumentRule, Graph
 from standfast.kernel.actor import Actor
+from standfast.kernel.codec.message_types import DEFAULT_LIMIT
 from standfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
 from standfast.kernel.facts import SETTINGS_FACT, Fact, FactKey, PersonFact, SupposedFacts, person_fact
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
 from standfast.kernel.rows import Record, merge
-from standfast.kernel.vocabulary import DEFAULT_LIMIT
-from standfast.machine.graphs.graph import DocumentRule, Graph
 from standfast.machine.machine import GraphMachine
-from standfast.machine.runs.commands import (
+from standfast.machine.model.commands.run_commands import (
     AbortWorkflow,
     CancelWorkflow,
     Command,
@@ -32,11 +32,11 @@ from standfast.machine.runs.commands import (
     StartWorkflow,
     UndoWorkflow,
 )
-from standfast.machine.runs.errands import Errand, Notify
-from standfast.machine.runs.events import Event
-from standfast.machine.runs.published import AnswerOffer
-from standfast.machine.runs.state import RunState
-from standfast.machine.runs.timers import CLOCK
+from standfast.machine.model.commands.timers import CLOCK
+from standfast.machine.model.engine_tasks import Errand, Notify
+from standfast.machine.model.events import Event
+from standfast.machine.model.messages import AnswerOffer
+from standfast.machine.model.state import RunState
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 RUN = InstanceId(UUID(int=1))

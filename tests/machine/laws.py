@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from machine.comparing import View
 from machine.hosting import Call, Host
-from standfast.kernel.records import StepOpened, TaskOpened
-from standfast.machine.graphs import graph as g
-from standfast.machine.runs import events as e
+from standfast.graph import model as g
+from standfast.kernel.row_kinds.steps import StepOpened, TaskOpened
+from standfast.machine.model import events as e
 
 
 class Laws:

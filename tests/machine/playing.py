@@ -16,14 +16,14 @@ from machine.hosting import ACTORS, OLGA, REX, ROOT, Call, Host
 from machine.laws import Laws
 from machine.polling import may_all
 from machine.reference import STUCK, TASK_COMMANDS, Reference, Step
+from standfast.graph import model as g
+from standfast.graph.values.approver_rules import Ask, Stage
 from standfast.kernel.actor import Actor
+from standfast.kernel.codec.message_types import DEFAULT_LIMIT
 from standfast.kernel.decision import Decision, Rejection
-from standfast.kernel.vocabulary import DEFAULT_LIMIT
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.asks import Ask, Stage
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.errands import Notify, Person
-from standfast.machine.runs.published import PublishedMessage
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.engine_tasks import Notify, Person
+from standfast.machine.model.messages import PublishedMessage
 
 OF_THE_LAW = frozenset({"not_allowed", "unknown_outcome", "no_transition"})
 """Codes of refusals because of who asks, or for what."""

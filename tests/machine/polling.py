@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from standfast.graph import model as g
+from standfast.graph.values.approver_rules import Ask, Stage
 from standfast.kernel.actor import SYSTEM, Actor
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.asks import Ask, Stage
-from standfast.machine.runs.errands import Person
+from standfast.machine.model.engine_tasks import Person
 
 Data = dict[str, object]
 Votes = list[tuple[int, str | None]]

@@ -15,11 +15,11 @@ from machine.hosting import NOW, OLGA
 from machine.polling import Poll, Seat, Vote, begun, may_all, person, seat_for, seat_found, verdict
 from standfast.errors import ExpressionError
 from standfast.expressions import Expression
+from standfast.graph import model as g
+from standfast.graph.values.approver_rules import Ask
 from standfast.kernel.actor import Actor
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.asks import Ask
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.published import PublishedMessage
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.messages import PublishedMessage
 
 Data = dict[str, object]
 

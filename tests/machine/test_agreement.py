@@ -9,13 +9,13 @@ import pytest
 
 from machine.hosting import Host
 from standfast import Saga
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph, graph_bytes, read_graph
+from standfast.graph.values.approver_rules import AGREES, Agree, Ask
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Decision
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.asks import AGREES, Agree, Ask
-from standfast.machine.graphs.compiler import compile_graph, graph_bytes, read_graph
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.events import StepAnswered
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.events import StepAnswered
 from support.campaigns import SEED
 
 CASES = 500

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from machine.hosting import NOW, RUN
+from standfast.features.batches.model import messages as w
+from standfast.features.batches.model.decider import BatchDecider
 from standfast.kernel.decider import Failure
 from standfast.kernel.decision import Decision
 from standfast.kernel.moment import Moment
-from standfast.machine.batches import words as w
-from standfast.machine.batches.decider import BatchDecider
-from standfast.machine.runs.commands import EndChild
+from standfast.machine.model.commands.run_commands import EndChild
 
 HOUR_MS = 3_600_000
 TRY, LOOK = w.TryMore(id="b"), w.LookAgain(id="b")

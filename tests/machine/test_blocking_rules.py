@@ -6,7 +6,7 @@ import pytest
 
 from authoring.document.examples import APPROVE, SUBMIT, Plain, ask, compiled, patch
 from machine.documents import ANN, Case
-from standfast.authoring.document import graph_of
+from standfast.features.documents.compiler.graph import graph_of
 
 RULE: Plain = {
     "id": "r",

@@ -18,16 +18,18 @@ from hypothesis import strategies as st
 from machine.broken_documents import BROKEN_DOCUMENTS
 from standfast.errors import Diagnostic
 from standfast.expressions import parse
-from standfast.machine.graphs import calendars, checks, document_checks, forms, times
-from standfast.machine.graphs import findings as values
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs import scopes as flow
-from standfast.machine.graphs.asks import Ask
-from standfast.machine.graphs.checks import check_graph
-from standfast.machine.graphs.findings import BACKOFFS, LONGEST_MS, LONGEST_NAME
-from standfast.machine.graphs.graph import Edge, Kind, Node, Op, Policies
-from standfast.machine.graphs.kinds.end import END_STATUSES
-from standfast.machine.graphs.kinds.join import STRATEGIES
+from standfast.graph import checks, document_checks
+from standfast.graph import model as g
+from standfast.graph import scopes as flow
+from standfast.graph.checks import check_graph
+from standfast.graph.model import Edge, Kind, Node, Op, Policies
+from standfast.graph.nodes.end import END_STATUSES
+from standfast.graph.nodes.parallel import STRATEGIES
+from standfast.graph.values import calendars, forms
+from standfast.graph.values import task_times as times
+from standfast.graph.values import value_checks as values
+from standfast.graph.values.approver_rules import Ask
+from standfast.graph.values.value_checks import BACKOFFS, LONGEST_MS, LONGEST_NAME
 from support.untimed import untimed
 
 QUESTION = parse("input.total > 3").to_data()

@@ -6,10 +6,10 @@ import pytest
 
 from authoring.document.examples import APPROVE, Plain, compiled, patch, way
 from machine.documents import Case
-from standfast.authoring.document import graph_of
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.graph.model import Graph
 from standfast.kernel.actor import SYSTEM
-from standfast.machine.graphs.graph import Graph
-from standfast.machine.runs import commands as c
+from standfast.machine.model.commands import run_commands as c
 
 NODES: list[Plain] = [
     {"id": "s", "type": "parallel_split"},

@@ -17,11 +17,17 @@ import pytest
 
 from standfast.errors import DefinitionError
 from standfast.expressions import parse
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.asks import Ask
-from standfast.machine.graphs.compiler import compile_graph, graph_bytes, graph_hash, read_graph
-from standfast.machine.graphs.document import DocumentAction, DocumentField, DocumentPolicy, DocumentTransition, Region
-from standfast.machine.graphs.graph import IR_VERSION, Edge, Graph, Node, Policies, Rights
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph, graph_bytes, graph_hash, read_graph
+from standfast.graph.document_spec import (
+    DocumentAction,
+    DocumentField,
+    DocumentPolicy,
+    DocumentTransition,
+    Region,
+)
+from standfast.graph.model import IR_VERSION, Edge, Graph, Node, Policies, Rights
+from standfast.graph.values.approver_rules import Ask
 
 GOLDEN = "812cfdc07fb1a9953dde04dd44cb093b69591ad355b52a65d32c36a22e0cd319"
 """The hash of the sample. It may never change: stored definitions are known by theirs, and runs by their definition's."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from machine.broken_documents import BROKEN_DOCUMENTS, RIGHT
-from standfast.machine.graphs.checks import check_graph
-from standfast.machine.graphs.compiler import graph_bytes, read_graph
-from standfast.machine.graphs.graph import Graph
+from standfast.graph.checks import check_graph
+from standfast.graph.compiler import graph_bytes, read_graph
+from standfast.graph.model import Graph
 
 
 def findings(graph: Graph) -> list[tuple[str, str, str]]:

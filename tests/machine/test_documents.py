@@ -10,17 +10,17 @@ import pytest
 from machine.documents import ANN, BOB, CARL, GIVEN, Case
 from machine.hosting import OLGA, Host
 from standfast.errors import DefinitionError
+from standfast.graph import model as g
+from standfast.graph.document_spec import DocumentAction, DocumentField
+from standfast.graph.model import DocumentRule, Edge, Node
 from standfast.kernel.actor import SYSTEM, Actor
 from standfast.kernel.decision import Decision, Rejection
-from standfast.kernel.records import StepOpened
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.document import DocumentAction, DocumentField
-from standfast.machine.graphs.graph import DocumentRule, Edge, Node
-from standfast.machine.runs import commands as c
-from standfast.machine.runs import events as e
-from standfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
-from standfast.machine.runs.fields import CHANGED
-from standfast.machine.runs.repair_commands import CompleteByHand, ForceFailure, SkipStep
+from standfast.kernel.row_kinds.steps import StepOpened
+from standfast.machine.model import events as e
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.commands.document_commands import CreateDocument, Mutate, RequestTransition
+from standfast.machine.model.commands.repair_commands import CompleteByHand, ForceFailure, SkipStep
+from standfast.machine.model.queries.fields import CHANGED
 from support.envelopes import (
     ACTIVE_SLOT,
     APPROVE_SLOT,

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from machine.documents import ANN, BOB, Case
 from machine.hosting import OLGA
+from standfast.graph.model import HumanOp
+from standfast.graph.values.approver_rules import Agree, Ask
 from standfast.kernel.actor import SYSTEM, Actor
-from standfast.machine.graphs.asks import Agree, Ask
-from standfast.machine.graphs.graph import HumanOp
-from standfast.machine.runs import commands as c
+from standfast.machine.model.commands import run_commands as c
 from support.envelopes import APPROVE_SLOT, SUBMIT_SLOT, approval, chain, invoice, value
 
 MANAGERS = frozenset({"manager"})

@@ -11,11 +11,11 @@ import pytest
 from machine.documents import ANN, Case
 from machine.hosting import OLGA, Host
 from standfast.expressions import parse
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.evolution import MOST_DECIDED
-from standfast.machine.runs.repair_commands import SkipStep
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.commands.repair_commands import SkipStep
+from standfast.machine.model.folds.fold import MOST_DECIDED
 from support.envelopes import APPROVE_SLOT, approval, chain, invoice
 
 SMALL, LARGE = 60, 240

@@ -10,13 +10,13 @@ from typing import get_args
 import msgspec
 import pytest
 
-from standfast.authoring.saga.definition import STEP_TYPES
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs import kinds
-from standfast.machine.graphs.graph import Node, Op
-from standfast.machine.graphs.kinds.kind import NodeOp, NodeShape
-from standfast.machine.runs import nodes
-from standfast.machine.runs.nodes.kind import Kind
+from standfast.features.sagas.definition import STEP_TYPES
+from standfast.graph import model as g
+from standfast.graph import nodes as kinds
+from standfast.graph.model import Node, Op
+from standfast.graph.nodes.kind import NodeOp, NodeShape
+from standfast.machine import nodes
+from standfast.machine.flow.node_kind import Kind
 
 KINDS: tuple[type[NodeOp], ...] = get_args(Op)
 OWN = ("word", "shape", "is_answering", "is_named", "execution", "exits")

@@ -8,17 +8,17 @@ import pytest
 
 from machine.hosting import NOW, RUN, Host
 from standfast.errors import DefinitionError
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
 from standfast.kernel.actor import SYSTEM, Actor
 from standfast.kernel.decision import Answer, Decision, Ignored, Rejection
 from standfast.kernel.moment import Moment
-from standfast.kernel.records import TaskOpened
+from standfast.kernel.row_kinds.steps import TaskOpened
 from standfast.kernel.rows import Record, merge
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.events import StepAnswered
-from standfast.machine.runs.namespaces import ScopeQuery, namespaces_of
-from standfast.machine.runs.refusals import Refusal
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.events import StepAnswered
+from standfast.machine.model.queries.expression_scope import ScopeQuery, namespaces_of
+from standfast.machine.model.rejections import Refusal
 
 ANN = Actor(id="ann", roles=frozenset({"finance"}), capabilities=frozenset({"orders.*"}), on_behalf_of="eve")
 BOB = Actor(id="bob", capabilities=frozenset({"stock.take"}))

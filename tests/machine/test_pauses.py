@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 
 from machine.hosting import NOW, Host
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
 from standfast.kernel.decision import Decision, Ignored, Rejection
-from standfast.kernel.records import StepOpened, TaskOpened
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.runs import commands as c
-from standfast.machine.runs import events as e
-from standfast.machine.runs.holding import MOST_TRIGGERS
-from standfast.machine.runs.timers import RESUME, command_of, step_timer
+from standfast.kernel.row_kinds.steps import StepOpened, TaskOpened
+from standfast.machine.model import events as e
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.commands.timers import RESUME, command_of, step_timer
+from standfast.machine.model.folds.pause_fold import MOST_TRIGGERS
 
 HOUR = timedelta(hours=1)
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from standfast.diagrams.languages import LONGEST_TEXT
 from standfast.expressions import parse
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.graph import Edge, Graph, Node
-from standfast.machine.graphs.picture import NodeLife, dot, graph_json, mermaid
+from standfast.graph import model as g
+from standfast.graph.diagrams.diagram_text import LONGEST_TEXT
+from standfast.graph.diagrams.graph_diagram import NodeLife, dot, graph_json, mermaid
+from standfast.graph.model import Edge, Graph, Node
 from support.untimed import untimed
 
 QUESTION = parse("input.total > 100").to_data()

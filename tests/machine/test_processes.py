@@ -9,14 +9,14 @@ import pytest
 from machine.hosting import Host
 from standfast.errors import DefinitionError
 from standfast.expressions import ExpressionOptions, parse
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Answer, Rejection
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.events import StepCompleted, TimedOut
-from standfast.machine.runs.refusals import Refusal
-from standfast.machine.runs.timers import DEADLINE
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.commands.timers import DEADLINE
+from standfast.machine.model.events import StepCompleted, TimedOut
+from standfast.machine.model.rejections import Refusal
 
 ANN = Actor(id="ann")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from machine.hosting import NOW, RUN
+from standfast.features.events import model as p
 from standfast.kernel.decision import Decision, Ignored
 from standfast.kernel.moment import Moment
-from standfast.machine import publications as p
-from standfast.machine.runs.published import AnswerOffer, Waiter
+from standfast.machine.model.messages import AnswerOffer, Waiter
 
 DECIDER = p.PublicationDecider()
 FIRST, SECOND = (Waiter(instance=f"00000000-0000-7000-8000-00000000000{n}", definition="d", step=1) for n in (1, 2))

@@ -15,7 +15,7 @@ import pytest
 
 from machine.generating import random_graph, random_limit
 from machine.playing import Act, DisagreementError, Play, play_at_random, shortened
-from standfast.machine.graphs import graph as g
+from standfast.graph import model as g
 from support.campaigns import GRAPHS, SEED
 from support.repository import PYTHONPATH
 
@@ -92,7 +92,7 @@ def describe(seed: str, play: Play, acts: list[Act], told: str) -> str:
         "",
         f"# seed {seed}",
         "from random import Random",
-        "from standfast.machine.runs.commands import *",
+        "from standfast.machine.model.commands.run_commands import *",
         "from machine.generating import random_graph",
         "from machine.playing import *",
         "",

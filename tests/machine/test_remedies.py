@@ -12,12 +12,12 @@ import pytest
 from machine.generating import random_graph, random_limit
 from machine.hosting import RUN, Host
 from machine.playing import Act, DisagreementError, Play, play_at_random
-from standfast.kernel.codecs import JsonCodec
+from standfast.kernel.codec.codecs import JsonCodec
 from standfast.kernel.decision import Decision, Rejection
 from standfast.kernel.moment import Moment
 from standfast.kernel.program import Program
+from standfast.machine.model.state import RunState
 from standfast.machine.remedies import AcceptedOperation, OperationTrials, all_of, command_of
-from standfast.machine.runs.state import RunState
 from support.campaigns import GRAPHS, SEED
 
 SHARES = 4

@@ -11,14 +11,14 @@ from machine.generating import stored
 from machine.hosting import RUN, Host
 from machine.playing import Act, Answer, Begin, Deliver, Fire, Pass, Play, Say
 from standfast.errors import DefinitionError
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
 from standfast.kernel.decider import Failure
-from standfast.kernel.records import DeadLetterRaised, StepOpened
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.admission import LATE
-from standfast.machine.runs.events import BranchesDropped, HandlerMissing
-from standfast.machine.runs.nodes.wait import MOST_KEPT
+from standfast.kernel.row_kinds.steps import DeadLetterRaised, StepOpened
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.events import BranchesDropped, HandlerMissing
+from standfast.machine.nodes.wait import MOST_KEPT
+from standfast.machine.preconditions import LATE
 
 DLQ, PAUSE = g.Policies(on_failure="dlq"), g.Policies(on_no_edge="pause")
 START = Say(c.StartWorkflow(input={"x": 1}))

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
+from standfast.features.schedules.model import messages as w
+from standfast.features.schedules.model.decider import ScheduleDecider
+from standfast.features.schedules.model.firing import TICK
+from standfast.features.schedules.model.plan import Clockwork, Plan
 from standfast.kernel.decision import Decision, Ignored, Rejection
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
-from standfast.machine.schedules import words as w
-from standfast.machine.schedules.decider import ScheduleDecider
-from standfast.machine.schedules.firing import TICK
-from standfast.machine.schedules.plan import Clockwork, Plan
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

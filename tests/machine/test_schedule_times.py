@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from standfast.machine.schedules.plan import MOST_AT_ONCE, CatchUp, Clockwork, Plan
+from standfast.features.schedules.model.plan import MOST_AT_ONCE, CatchUp, Clockwork, Plan
 
 NOON = datetime(2026, 3, 27, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

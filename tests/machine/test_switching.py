@@ -12,12 +12,9 @@ from msgspec.structs import replace as changed
 
 from machine.documents import ANN, BOB, CARL, Case
 from machine.hosting import OLGA
-from standfast.authoring.document.ways import brought
-from standfast.kernel.actor import Actor
-from standfast.kernel.decision import Rejection
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.asks import Ask
-from standfast.machine.graphs.document import (
+from standfast.features.documents.compiler.ways import brought
+from standfast.graph import model as g
+from standfast.graph.document_spec import (
     DocumentAction,
     DocumentField,
     DocumentPolicy,
@@ -25,10 +22,13 @@ from standfast.machine.graphs.document import (
     DocumentTransition,
     Window,
 )
-from standfast.machine.graphs.graph import Edge, Graph, Node
-from standfast.machine.graphs.index import GraphIndex
-from standfast.machine.runs import events as e
-from standfast.machine.runs.document_commands import SwitchWorkflow
+from standfast.graph.index import GraphIndex
+from standfast.graph.model import Edge, Graph, Node
+from standfast.graph.values.approver_rules import Ask
+from standfast.kernel.actor import Actor
+from standfast.kernel.decision import Rejection
+from standfast.machine.model import events as e
+from standfast.machine.model.commands.document_commands import SwitchWorkflow
 from support.envelopes import (
     ACTIVE_SLOT,
     APPROVE_SLOT,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import get_args
 
-from standfast.machine.runs import decisions as deciding
-from standfast.machine.runs import evolution as evolving
-from standfast.machine.runs.commands import Command
-from standfast.machine.runs.events import Event
+from standfast.machine import dispatch as deciding
+from standfast.machine.model.commands.run_commands import Command
+from standfast.machine.model.events import Event
+from standfast.machine.model.folds import fold as evolving
 
 
 def test_every_command_is_decided() -> None:

@@ -11,20 +11,20 @@ import pytest
 
 from machine.hosting import NOW, Host
 from standfast.expressions import parse
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
+from standfast.graph.values.approver_rules import Ask, Stage
 from standfast.kernel.actor import SYSTEM, Actor
+from standfast.kernel.codec.message_types import DEFAULT_LIMIT
 from standfast.kernel.decision import Answer, Decision, Ignored, Rejection
-from standfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked
-from standfast.kernel.records import TaskOpened
+from standfast.kernel.row_kinds.steps import TaskOpened
+from standfast.kernel.row_kinds.tasks import CommentMade, DecisionGiven, PersonAsked
 from standfast.kernel.rows import Record, merge
-from standfast.kernel.vocabulary import DEFAULT_LIMIT
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.asks import Ask, Stage
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.asking import MOST_PEOPLE
-from standfast.machine.runs.errands import FindPeople, Person
-from standfast.machine.runs.events import StepAnswered, StepCompleted, TaskDecided, WorkflowPaused
-from standfast.machine.runs.refusals import Refusal
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.engine_tasks import FindPeople, Person
+from standfast.machine.model.events import StepAnswered, StepCompleted, TaskDecided, WorkflowPaused
+from standfast.machine.model.rejections import Refusal
+from standfast.machine.tasks.assignment import MOST_PEOPLE
 
 ANN, BOB, CARL = Actor(id="ann"), Actor(id="bob"), Actor(id="carl")
 EVE = Actor(id="eve")

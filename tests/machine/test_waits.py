@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from machine.hosting import Host
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.runs import commands as c
-from standfast.machine.runs.published import PublishedMessage
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.messages import PublishedMessage
 
 
 @pytest.mark.row("EC-22")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from standfast.machine.graphs.working_time import DAYS, Calendar, WorkingTime, calendars_of
+from standfast.graph.values.business_time import DAYS, Calendar, WorkingTime, calendars_of
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 ZONES = [

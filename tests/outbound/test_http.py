@@ -16,9 +16,9 @@ import trustme
 from outbound.serving import Line, Received, Server, answer, serving
 from standfast import Fail, Retry
 from standfast.outbound.addresses import AddressAllowance
-from standfast.outbound.bodies import json_of
 from standfast.outbound.http import Cut, HttpLimits, HttpRequest, HttpResponse, Outbound, judge
-from standfast.outbound.places import place_of
+from standfast.outbound.json_bodies import json_of
+from standfast.outbound.urls import place_of
 
 LOCAL = AddressAllowance.of(["127.0.0.0/8"])
 SOON = HttpLimits(total_seconds=0.5, response_bytes=10_000, request_bytes=1_000)

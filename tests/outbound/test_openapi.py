@@ -19,13 +19,13 @@ from msgspec.structs import replace
 
 from outbound.serving import Line, Received, Server, answer
 from standfast import Actor, ApiDocument, ConfigurationError, Fail, Invocation, OpenApi, Retry
+from standfast.engine.common.handlers import UncalledError
 from standfast.kernel.ids import InstanceId
 from standfast.outbound.http import HttpResponse
 from standfast.outbound.openapi import documents
 from standfast.outbound.openapi.operations import Operation
 from standfast.outbound.openapi.security import SecretRedaction
-from standfast.outbound.places import place_of
-from standfast.runtime.handlers import UncalledError
+from standfast.outbound.urls import place_of
 from standfast.testing import ManualEngine
 
 SHOP = """

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from standfast import Decider, Decision, Effect, Engine, Failure, Moment
-from standfast.machine.graphs.asks import Ask
-from standfast.machine.runs.commands import PeopleFound
-from standfast.machine.runs.errands import OWN_HANDLER, FindPeople, Person
+from standfast.graph.values.approver_rules import Ask
+from standfast.machine.model.commands.run_commands import PeopleFound
+from standfast.machine.model.engine_tasks import OWN_HANDLER, FindPeople, Person
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import pytest
 from standfast import Actor, Capabilities, Definition, Engine, Escalation, ForbiddenError, RejectedError, Run, Saga
 from standfast.kernel.actor import SYSTEM, RequestContext
 from standfast.kernel.people import DirectoryLook
-from standfast.machine.runs.errands import Person
+from standfast.machine.model.engine_tasks import Person
 from standfast.people.authority import Authority, Matter, StandIn, authority
-from standfast.people.tables import TableDirectory
+from standfast.people.directory_tables import TableDirectory
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 

@@ -9,12 +9,12 @@ from typing import TypeVar
 import pytest
 
 from standfast import Actor, ForbiddenError, RequestContext
-from standfast.app.fact_source import EngineFacts
-from standfast.people import access
-from standfast.people.refusals import PeopleRefusal
-from standfast.runtime.commit.facts import Asking, StandsIn
-from standfast.store.facts import FactLook
-from standfast.store.port import StoreParts
+from standfast.calls.fact_source import EngineFacts
+from standfast.engine.commit.facts import Asking, StandsIn
+from standfast.people import access_facts as access
+from standfast.people.rejections import PeopleRefusal
+from standfast.store.ports.facts import FactLook
+from standfast.store.ports.store import StoreParts
 from standfast.testing import ManualEngine
 from support.engines import Place
 

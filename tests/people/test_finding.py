@@ -10,7 +10,7 @@ import pytest
 
 from people.asking import Inquirer
 from standfast import ConfigurationError, Engine, PeopleRequest, Saga, Settings, ask
-from standfast.machine.graphs.asks import Ask
+from standfast.graph.values.approver_rules import Ask
 from support.engines import AT_ONCE, Place
 
 DAY = timedelta(days=1)

@@ -12,7 +12,7 @@ import pytest
 from standfast import Actor, Capabilities, Directory, ForbiddenError, RequestContext, Saga, StoreUnavailableError
 from standfast.kernel.people import Delegation, DirectoryLook, Grant, Principal
 from standfast.people.directory import StaticDirectory
-from standfast.people.files import Roster
+from standfast.people.directory_files import Roster
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.samples import Do, Doll

@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from app.processes.acting import ends, process, registered
-from standfast import Actor, Directory, Engine, ForbiddenError, RejectedError, Run, Saga, SagaDefinition, ask
+from standfast import (
+    Actor,
+    Directory,
+    Engine,
+    ForbiddenError,
+    RejectedError,
+    Run,
+    Saga,
+    SagaDefinition,
+    ask,
+)
 from standfast.testing import ManualEngine
 from support.engines import Place
 

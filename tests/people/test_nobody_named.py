@@ -8,12 +8,21 @@ from typing import Any
 import pytest
 from msgspec import inspect
 
-from standfast import Actor, DefinitionError, PayloadError, RejectedError, Saga, ask, load_processes, load_rules
-from standfast.authoring.document.body_format import Body
-from standfast.authoring.document.contract_format import Contract
-from standfast.authoring.files.values import EMPTY
-from standfast.authoring.process.format import Domain
-from standfast.machine.graphs.asks import Ask
+from standfast import (
+    Actor,
+    DefinitionError,
+    PayloadError,
+    RejectedError,
+    Saga,
+    ask,
+    load_processes,
+    load_rules,
+)
+from standfast.features.documents.body.format import Body
+from standfast.features.documents.contract.format import Contract
+from standfast.features.process_files.format import Domain
+from standfast.graph.source_files.values import EMPTY
+from standfast.graph.values.approver_rules import Ask
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -21,13 +21,13 @@ from standfast import (
     load_processes,
     load_rules,
 )
-from standfast.app.desk import nothing
+from standfast.calls.context import nothing
+from standfast.engine.common.telemetry import Happening, InstancePaused
 from standfast.kernel.people import DirectoryLook, Grant, Principal
-from standfast.machine.runs import commands as c
+from standfast.machine.model.commands import run_commands as c
 from standfast.people.directory import StaticDirectory
-from standfast.people.files import Roster
-from standfast.people.tables import TableDirectory
-from standfast.runtime.telemetry import Happening, InstancePaused
+from standfast.people.directory_files import Roster
+from standfast.people.directory_tables import TableDirectory
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 

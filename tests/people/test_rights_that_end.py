@@ -15,7 +15,7 @@ from standfast import Actor, Capabilities, Directory, ForbiddenError, RejectedEr
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from standfast.people.directory import StaticDirectory
-from standfast.people.files import Roster
+from standfast.people.directory_files import Roster
 from standfast.testing import ManualEngine
 from support.engines import Place
 

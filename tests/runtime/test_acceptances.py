@@ -11,8 +11,8 @@ import pytest
 
 from standfast import Engine, PayloadError, StoppedError, StoreUnavailableError
 from standfast.errors import StoreError
-from standfast.store.port import Writer
-from standfast.store.shapes import StoredMessage
+from standfast.store.ports.store import Writer
+from standfast.store.records.instances import StoredMessage
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Add, Counter, Do, Ledger, Puppet, note

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from standfast import Decider, Decision, Moment, Settings
+from standfast.engine.commit.cache import CachedInstance, InstanceCache
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.commit.cache import CachedInstance, InstanceCache
-from standfast.store.shapes import Address
+from standfast.store.records.instances import Address
 from support.engines import Place
 from support.samples import Add, Added, Answer, Counter, Do, Noted, Notes, Puppet
 

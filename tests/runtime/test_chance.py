@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from standfast.runtime.chance import SeededRandomness, SystemRandomness
+from standfast.engine.common.randomness import SeededRandomness, SystemRandomness
 
 NOW = datetime(2026, 3, 31, tzinfo=UTC)
 
 FORKING = """
 import os
 from datetime import UTC, datetime
-from standfast.runtime.chance import SystemRandomness
+from standfast.engine.common.randomness import SystemRandomness
 chance = SystemRandomness()
 if child := os.fork():
     os.waitpid(child, 0)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from standfast.runtime.clock import DatabaseClock, ManualClock
+from standfast.engine.common.clock import DatabaseClock, ManualClock
 from support.engines import Live, Place
 from support.inside import beat, claim_one, service_of, store_of
 from support.samples import Do, Ledger, Puppet, act, done

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from standfast import Engine
-from standfast.runtime.collector import OWN_PROCESS, collect_after
+from standfast.engine.common.gc_tuning import OWN_PROCESS, collect_after
 
 
 @pytest.fixture(autouse=True)

@@ -28,14 +28,14 @@ from standfast import (
     Settings,
     StoppedError,
 )
+from standfast.engine.commit.batch import CommandBatch
+from standfast.engine.commit.submission import Submission
+from standfast.engine.common.handlers import EffectContext
+from standfast.engine.common.telemetry import CommandRefused, Committed, Happening
 from standfast.errors import StoreError, StoreUnavailableError
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.commit.batch import CommandBatch
-from standfast.runtime.commit.submissions import Submission
-from standfast.runtime.handlers import EffectContext
-from standfast.runtime.telemetry import CommandRefused, Committed, Happening
-from standfast.store.port import LostRaceError
-from standfast.store.shapes import Address, Claim, InstanceChange, Wanted
+from standfast.store.ports.store import LostRaceError
+from standfast.store.records.instances import Address, Claim, InstanceChange, Wanted
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Add, Answer, Counter, Do, Ledger, Noted, Notes, Puppet, act, note

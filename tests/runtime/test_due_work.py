@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from standfast import Decision, EffectContext, Message, Moment, RetryPolicy, Settings
-from standfast.runtime.telemetry import Happening, TimerFired
+from standfast.engine.common.telemetry import Happening, TimerFired
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import AT_ONCE, QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Ledger, Noted, Notes, Puppet, act

@@ -15,11 +15,11 @@ import psycopg
 import pytest
 
 from standfast import Decision, EffectContext, Engine, Message, Moment, ProjectedEvent, Saga, StoreUnavailableError
-from standfast.runtime.commit.queue import CommitQueue
-from standfast.runtime.loop import Chores, Loop
-from standfast.runtime.replies import callbacks
-from standfast.runtime.threads import Threads
-from standfast.store.shapes import DEFAULT_TENANT, Address, StoredEffect
+from standfast.engine.commit.queue import CommitQueue
+from standfast.engine.concurrency.loop import Chores, Loop
+from standfast.engine.concurrency.replies import callbacks
+from standfast.engine.concurrency.threads import Threads
+from standfast.store.records.instances import DEFAULT_TENANT, Address, StoredEffect
 from support.batching import Gate, Stand
 from support.engines import QUICK, Live
 from support.samples import Act, Answer, Counter, Do, Doll, Noted, Notes, Puppet, act

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from standfast import EffectContext, Settings
-from standfast.runtime.telemetry import Happening, WorkLost, WorkRevived
-from standfast.store.findings import Beat
-from standfast.store.shapes import Wanted
+from standfast.engine.common.telemetry import Happening, WorkLost, WorkRevived
+from standfast.store.records.instances import Wanted
+from standfast.store.records.queries import Beat
 from support.engines import QUICK, Live, Place
 from support.samples import Do, Puppet, act, done
 from support.waiting import arrives, comes_to_an_end, eventually
@@ -147,7 +147,7 @@ def test_the_lease_counts_from_before_the_beat(place: Place, monkeypatch: pytest
         watch.now += 4.0
         return beat(*claims, **facts)
 
-    monkeypatch.setattr("standfast.runtime.work.heartbeat.time", watch)
+    monkeypatch.setattr("standfast.engine.worker.heartbeat.time", watch)
     monkeypatch.setattr(heart.workers, "beat", slow)
     heart.step()
     assert engine.runtime.worker._trusted_until == 1000.0 + engine.settings.lease.total_seconds()

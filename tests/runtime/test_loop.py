@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 
 from standfast import StoreUnavailableError
-from standfast.runtime.loop import Chores, Loop
-from standfast.runtime.telemetry import Happening, LoopFailed, Telemetry
+from standfast.engine.common.telemetry import Happening, LoopFailed, Telemetry
+from standfast.engine.concurrency.loop import Chores, Loop
 from support.waiting import arrives, eventually
 
 
@@ -222,7 +222,7 @@ def test_a_chore_that_fails_keeps_nothing_from_being_done() -> None:
 
 def test_a_chore_that_cannot_be_done_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a few tries something else is done in its place; an absent database is waited for instead."""
-    monkeypatch.setattr("standfast.runtime.loop._LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("standfast.engine.concurrency.loop._LONGEST_PAUSE_SECONDS", 0.01)
     chores, done = Chores(), list[str]()
     errors: list[Exception] = [StoreUnavailableError("away")] * 10 + [ValueError("no")] * 100
 

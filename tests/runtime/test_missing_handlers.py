@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from standfast import ConfigurationError, Decision, Moment, Settings
-from standfast.runtime.telemetry import HandlerMissingObserved, Happening
-from standfast.store.ranks import rank_of
+from standfast.engine.common.telemetry import HandlerMissingObserved, Happening
+from standfast.store.records.claim_order import rank_of
 from standfast.testing import ManualEngine
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Ledger, Noted, Notes, Puppet, act, done

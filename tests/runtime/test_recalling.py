@@ -22,13 +22,13 @@ from standfast import (
     RetryPolicy,
     Settings,
 )
+from standfast.engine.commit.submission import Submission
+from standfast.engine.common.work_errors import RecalledError
+from standfast.engine.worker.call import key_of
+from standfast.engine.worker.failures import failure_of
 from standfast.kernel.decider import Failure
 from standfast.kernel.decision import Recall
-from standfast.runtime.commit.submissions import Submission
-from standfast.runtime.mishaps import RecalledError
-from standfast.runtime.work.call import key_of
-from standfast.runtime.work.failures import failure_of
-from standfast.store.shapes import Address, StoredEffect, Wanted
+from standfast.store.records.instances import Address, StoredEffect, Wanted
 from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 from standfast.testing.manual import START
 from support.batching import ONE_COMMITTER, Batching

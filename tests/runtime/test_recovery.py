@@ -9,7 +9,7 @@ import pytest
 
 from standfast import Decision, Moment
 from standfast.errors import StoreUnavailableError
-from standfast.store.shapes import StoredEffect, Wanted
+from standfast.store.records.instances import StoredEffect, Wanted
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import identity_of, lanes_of, registry_of, store_of

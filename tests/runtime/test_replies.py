@@ -15,9 +15,9 @@ from contextlib import suppress
 import pytest
 
 from standfast import DeadlockError, Engine, Moment, RejectedError, Rejection, Reply, Saga
-from standfast.runtime.driven import ManualReply
-from standfast.runtime.replies import _Postbox
-from standfast.runtime.telemetry import Committed, Happening
+from standfast.engine.common.telemetry import Committed, Happening
+from standfast.engine.concurrency.manual_replies import ManualReply
+from standfast.engine.concurrency.replies import _Postbox
 from standfast.testing import ManualEngine
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import Live, Place

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from standfast import Actor, Decision, Engine, InstanceInfo, Message, Moment, PayloadError, RequestContext
+from standfast.engine.commit.facts import Acting
+from standfast.engine.commit.submission import CommandOutcome
+from standfast.engine.dispatcher import Ended
 from standfast.errors import NotFoundError, StandfastError
 from standfast.kernel.ids import InstanceId, make_uuid7
 from standfast.kernel.program import Program
-from standfast.runtime.commit.facts import Acting
-from standfast.runtime.commit.submissions import CommandOutcome
-from standfast.runtime.service import Ended
-from standfast.store.shapes import Address, ReceiptKey
+from standfast.store.records.instances import Address, ReceiptKey
 from standfast.testing.manual import START
 from support.batching import ONE_COMMITTER, Batching
 from support.engines import Live, Place

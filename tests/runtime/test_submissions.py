@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from standfast import message
-from standfast.runtime.commit.submissions import digest_of, is_same
-from standfast.store.shapes import Address
+from standfast.engine.commit.submission import digest_of, is_same
+from standfast.store.records.instances import Address
 
 HERE = Address(tenant="default", definition="order", key="o-1")
 THERE = Address(tenant="default", definition="order", key="o-2")

@@ -6,7 +6,7 @@ import threading
 from functools import partial
 from queue import SimpleQueue
 
-from standfast.runtime.threads import Threads
+from standfast.engine.concurrency.threads import Threads
 from support.samples import Gauge, Ledger
 from support.waiting import arrives, eventually
 

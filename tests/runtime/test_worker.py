@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from standfast import Decision, EffectContext, Moment, Settings
-from standfast.runtime.telemetry import EffectEnded, Happening, WorkLost
-from standfast.runtime.work.slots import ReservedSlots
-from standfast.store.shapes import Wanted
+from standfast.engine.common.telemetry import EffectEnded, Happening, WorkLost
+from standfast.engine.worker.slots import ReservedSlots
+from standfast.store.records.instances import Wanted
 from support.engines import QUICK, Live, Place
 from support.samples import Act, Answer, Do, Doll, Ledger, Noted, Notes, Order, Puppet, Shop, act, done
 from support.samples import Place as PlaceOrder

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from standfast.store.opening import open_store
-from standfast.store.port import Store
+from standfast.store.ports.store import Store
 from support.desks import Desk
 
 NewDatabase = Callable[[], AbstractContextManager[str]]

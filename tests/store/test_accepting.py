@@ -18,9 +18,9 @@ from psycopg.rows import dict_row
 
 from standfast.errors import ConfigurationError, StandfastError
 from standfast.store.opening import open_store
-from standfast.store.port import Store
-from standfast.store.postgres.faults import translated
-from standfast.store.shapes import Address, StoredMessage
+from standfast.store.ports.store import Store
+from standfast.store.postgres.connection.errors import translated
+from standfast.store.records.instances import Address, StoredMessage
 from support.databases import Databases
 from support.rows import (
     NOW,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from standfast.store.access import StoredKey, StoredRefusal
+from standfast.store.ports.access import StoredKey, StoredRefusal
 from support.desks import Desk
 from support.rows import NOW
 

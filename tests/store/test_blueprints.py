@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from standfast.errors import StandfastError, StoreError
-from standfast.store.blueprints import InForce, PublishingRule, StoredBlueprint, Suspension
-from standfast.store.port import LostRaceError
-from standfast.store.shapes import SHARED_TENANT
+from standfast.store.ports.blueprints import InForce, PublishingRule, StoredBlueprint, Suspension
+from standfast.store.ports.store import LostRaceError
+from standfast.store.records.instances import SHARED_TENANT
 from support.desks import Desk
 from support.rows import NOW, blueprint, definition, effective
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.shapes import StoredEffect, Wanted
+from standfast.store.records.instances import StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,

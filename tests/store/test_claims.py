@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from standfast.kernel.records import DeadLetterRaised
-from standfast.store.port import LostRaceError
-from standfast.store.rivals import VoidClaimError
-from standfast.store.shapes import (
+from standfast.kernel.row_kinds.steps import DeadLetterRaised
+from standfast.store.ports.store import LostRaceError
+from standfast.store.records.instances import (
     Claim,
     EffectClaim,
     InboxClaim,
@@ -20,6 +19,7 @@ from standfast.store.shapes import (
     TimerClaim,
     Wanted,
 )
+from standfast.store.sql.conflicts import VoidClaimError
 from support.desks import Desk
 from support.rows import (
     NOW,

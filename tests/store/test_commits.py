@@ -9,8 +9,14 @@ import msgspec
 import pytest
 
 from standfast.errors import PayloadError, StandfastError
-from standfast.store.port import LostRaceError
-from standfast.store.shapes import InboxClaim, InstanceChange, InstanceQuery, PendingTimerRecord, Snapshot
+from standfast.store.ports.store import LostRaceError
+from standfast.store.records.instances import (
+    InboxClaim,
+    InstanceChange,
+    InstanceQuery,
+    PendingTimerRecord,
+    Snapshot,
+)
 from support.desks import Desk
 from support.rows import (
     LATER,

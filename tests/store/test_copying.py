@@ -29,12 +29,12 @@ from standfast import (
     StoreUnavailableError,
     copy_database,
 )
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
 from standfast.store import opening
-from standfast.store.copying import OF_THE_PLACE
+from standfast.store.copy.copy import OF_THE_PLACE
+from standfast.store.copy.verification import JSON
 from standfast.store.opening import open_copyable, open_store
-from standfast.store.passage import JSON
-from standfast.store.postgres.copying import TYPES
+from standfast.store.postgres.copy import TYPES
 from standfast.testing import ManualEngine
 from store.test_security import login
 from support.databases import Databases

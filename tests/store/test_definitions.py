@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from standfast.store.findings import PublishedDefinition
-from standfast.store.shapes import DEFAULT_TENANT, SHARED_TENANT, StoredDefinition, Word
+from standfast.store.records.instances import DEFAULT_TENANT, SHARED_TENANT, StoredDefinition, Word
+from standfast.store.records.queries import PublishedDefinition
 from support.desks import Desk
 from support.rows import (
     HOUR,

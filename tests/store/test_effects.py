@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.ranks import effective_priority, rank_of
-from standfast.store.shapes import DeadLetterRecord, EffectClaim, StoredEffect, Wanted
+from standfast.store.records.claim_order import effective_priority, rank_of
+from standfast.store.records.instances import DeadLetterRecord, EffectClaim, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,

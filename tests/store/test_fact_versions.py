@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from standfast.kernel.people import Absence, Delegation, Grant, Principal
-from standfast.store.access import StoredKey, StoredSession
-from standfast.store.editions import Edition
-from standfast.store.facts import Gate
-from standfast.store.port import StaleFactError
-from standfast.store.shapes import Address
+from standfast.store.ports.access import StoredKey, StoredSession
+from standfast.store.ports.facts import Gate
+from standfast.store.ports.store import StaleFactError
+from standfast.store.ports.versioned_settings import Edition
+from standfast.store.records.instances import Address
 from support.desks import Desk
 from support.rows import NOW, born
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from standfast.store.sqlite.database import FairLock
+from standfast.store.sqlite.connection.connection import FairLock
 from support.waiting import eventually
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from standfast.kernel.history import StoredEvent
-from standfast.store.findings import FedEvent, Headline
 from standfast.store.opening import open_store
-from standfast.store.reading import Feed
-from standfast.store.shapes import InstanceChange, InstanceHeader
+from standfast.store.ports.reading import Feed
+from standfast.store.records.instances import InstanceChange, InstanceHeader
+from standfast.store.records.queries import FedEvent, Headline
 from support.desks import Desk
 from support.rows import (
     LATER,

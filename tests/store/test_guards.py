@@ -9,9 +9,23 @@ import msgspec
 import pytest
 
 from standfast.errors import CommandError, StoreError
-from standfast.kernel.document_records import DOCUMENT_VERSIONS, AuditMade, DocumentOpened, MutationMade, VersionKept
-from standfast.kernel.people_records import TASK_DECISIONS, DecisionGiven
-from standfast.kernel.records import STEPS, TASKS, StepMoved, StepOpened, StepStatus, TaskChanged, TaskOpened
+from standfast.kernel.row_kinds.documents import (
+    DOCUMENT_VERSIONS,
+    AuditMade,
+    DocumentOpened,
+    MutationMade,
+    VersionKept,
+)
+from standfast.kernel.row_kinds.steps import (
+    STEPS,
+    TASKS,
+    StepMoved,
+    StepOpened,
+    StepStatus,
+    TaskChanged,
+    TaskOpened,
+)
+from standfast.kernel.row_kinds.tasks import TASK_DECISIONS, DecisionGiven
 from standfast.kernel.rows import Record
 from standfast.store.opening import open_store
 from support.desks import Desk

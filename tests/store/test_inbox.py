@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from standfast.store.shapes import InboxClaim, StoredMessage, Word
+from standfast.store.records.instances import InboxClaim, StoredMessage, Word
 from support.desks import Desk
 from support.rows import (
     NOW,

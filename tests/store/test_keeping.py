@@ -11,12 +11,18 @@ import msgspec
 import pytest
 
 from standfast.kernel.ids import InstanceId, WorkerId
-from standfast.kernel.records import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
-from standfast.store.findings import BacklogRecord, GivenUpRecord, NeededError, Remains, Unhandled
-from standfast.store.notifications import NewNotification, Reader, Recipient
-from standfast.store.port import LostRaceError, MaintenancePort, Store
-from standfast.store.ranks import rank_of
-from standfast.store.shapes import DeadLetterRecord, InstanceHeader, Maintenance, Snapshot, Wanted
+from standfast.kernel.row_kinds.steps import DeadLetterRaised, StepOpened, SubscriptionOpened, TaskOpened
+from standfast.store.ports.notifications import NewNotification, Reader, Recipient
+from standfast.store.ports.store import LostRaceError, MaintenancePort, Store
+from standfast.store.records.claim_order import rank_of
+from standfast.store.records.instances import (
+    DeadLetterRecord,
+    InstanceHeader,
+    Maintenance,
+    Snapshot,
+    Wanted,
+)
+from standfast.store.records.queries import BacklogRecord, GivenUpRecord, NeededError, Remains, Unhandled
 from support.desks import Desk
 from support.rows import (
     HOUR,

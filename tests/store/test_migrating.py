@@ -15,15 +15,15 @@ import pytest
 
 from standfast import Saga, SagaDefinition
 from standfast.errors import SchemaMismatchError, StandfastError
-from standfast.store.migrating import Migratable, Migration, bring_up, read_migrations
 from standfast.store.opening import open_store
 from standfast.store.postgres import store as postgres_store
-from standfast.store.postgres import workers as postgres_workers
-from standfast.store.postgres.connections import ReconnectingConnection
-from standfast.store.postgres.schema import PostgresSchema
+from standfast.store.postgres.admin import workers as postgres_workers
+from standfast.store.postgres.admin.schema import PostgresSchema
+from standfast.store.postgres.connection.connection import ReconnectingConnection
+from standfast.store.sql.migrations import Migratable, Migration, bring_up, read_migrations
 from standfast.store.sqlite import store as sqlite_store
-from standfast.store.sqlite import workers as sqlite_workers
-from standfast.store.sqlite.database import Database
+from standfast.store.sqlite.admin import workers as sqlite_workers
+from standfast.store.sqlite.connection.connection import Database
 from standfast.store.sqlite.store import SQLiteSchema
 from standfast.testing import ManualEngine
 from support.databases import Databases

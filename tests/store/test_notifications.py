@@ -6,7 +6,7 @@ from functools import partial
 
 import msgspec
 
-from standfast.store.notifications import NewNotification, Reader, Recipient
+from standfast.store.ports.notifications import NewNotification, Reader, Recipient
 from support.desks import Desk
 from support.rows import LATER, NOW, OTHER_TENANT, new_id
 from support.waiting import together

@@ -10,7 +10,7 @@ import pytest
 
 from standfast.errors import ConfigurationError, StoreUnavailableError
 from standfast.store.opening import DEFAULT_URL, open_store
-from standfast.store.port import Store
+from standfast.store.ports.store import Store
 from support.desks import Desk
 from support.rows import (
     born,

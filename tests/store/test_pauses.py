@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.records import PauseClock
-from standfast.store.pauses import LAG, HeldTimer, PausedEffect, PauseRecord, PauseScope
-from standfast.store.shapes import InstanceChange, Wanted
-from standfast.store.walking import AGAIN
+from standfast.kernel.row_kinds.steps import PauseClock
+from standfast.store.ports.pauses import LAG, HeldTimer, PausedEffect, PauseRecord, PauseScope
+from standfast.store.records.instances import InstanceChange, Wanted
+from standfast.store.sql.pause_propagation import AGAIN
 from support.desks import Desk
 from support.rows import HOUR, NOW, OTHER_TENANT, SHIP_WORDS, WORDS, born, effect, moved, new_id, new_worker, timer
 

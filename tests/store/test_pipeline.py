@@ -10,12 +10,12 @@ import pytest
 
 from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.store.opening import open_store
-from standfast.store.postgres.connections import Connection, ReconnectingConnection
-from standfast.store.postgres.pipeline import Statement, StatementCall, send
-from standfast.store.postgres.prepared import drop_prepared
-from standfast.store.postgres.units import opened
-from standfast.store.rivals import VoidClaimError
-from standfast.store.shapes import EffectClaim
+from standfast.store.postgres.commit.transactions import opened
+from standfast.store.postgres.connection.connection import Connection, ReconnectingConnection
+from standfast.store.postgres.connection.pipeline import Statement, StatementCall, send
+from standfast.store.postgres.connection.prepared_statements import drop_prepared
+from standfast.store.records.instances import EffectClaim
+from standfast.store.sql.conflicts import VoidClaimError
 
 KEEP = Statement("insert into kept values ($1::text)")
 KEEP_TOO = Statement("insert into kept values ($1::text || '!')")

@@ -12,12 +12,11 @@ import msgspec
 import psycopg
 import pytest
 
-from standfast.kernel.document_records import DOCUMENT_VERSIONS, DocumentOpened, VersionKept
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
-from standfast.kernel.people_records import DecisionGiven, PersonAsked
-from standfast.kernel.publications import PublicationKept
-from standfast.kernel.records import (
+from standfast.kernel.row_kinds.documents import DOCUMENT_VERSIONS, DocumentOpened, VersionKept
+from standfast.kernel.row_kinds.events import PublicationKept
+from standfast.kernel.row_kinds.steps import (
     STEPS,
     DeadLetterRaised,
     StepMoved,
@@ -26,24 +25,25 @@ from standfast.kernel.records import (
     TaskOpened,
     TaskPlace,
 )
-from standfast.store.documents import DocumentQuery
-from standfast.store.expiries import ExpiredQuery
-from standfast.store.matches import AskedOf, Match
+from standfast.kernel.row_kinds.tasks import DecisionGiven, PersonAsked
 from standfast.store.opening import open_store
-from standfast.store.postgres import calls as postgres_calls
-from standfast.store.postgres import claims as postgres_claims
-from standfast.store.postgres import loading as postgres_loading
-from standfast.store.postgres import reads as postgres_reads
-from standfast.store.postgres import records as postgres_records
-from standfast.store.postgres import workers as postgres_workers
-from standfast.store.reading import TenantReader
-from standfast.store.resuming import PausedQuery
-from standfast.store.shapes import DEFAULT_TENANT, InstanceChange, InstanceQuery, Wanted, Word
-from standfast.store.sqlite import commits as sqlite_commits
-from standfast.store.sqlite import loading as sqlite_loading
-from standfast.store.sqlite import reads as sqlite_reads
-from standfast.store.statements import numbered
-from standfast.store.tasks import AssigneeRecord, TaskQuery
+from standfast.store.ports.documents import DocumentQuery
+from standfast.store.ports.expiries import ExpiredQuery
+from standfast.store.ports.matches import AskedOf, Match
+from standfast.store.ports.reading import TenantReader
+from standfast.store.ports.resuming import PausedQuery
+from standfast.store.ports.tasks import AssigneeRecord, TaskQuery
+from standfast.store.postgres.admin import workers as postgres_workers
+from standfast.store.postgres.commit import claims as postgres_claims
+from standfast.store.postgres.commit import commit_statements as postgres_calls
+from standfast.store.postgres.connection import loading as postgres_loading
+from standfast.store.postgres.connection import records as postgres_records
+from standfast.store.postgres.reads import reads as postgres_reads
+from standfast.store.records.instances import DEFAULT_TENANT, InstanceChange, InstanceQuery, Wanted, Word
+from standfast.store.sql.statements import numbered
+from standfast.store.sqlite.commit import commits as sqlite_commits
+from standfast.store.sqlite.connection import loading as sqlite_loading
+from standfast.store.sqlite.reads import reads as sqlite_reads
 from support.desks import Desk
 from support.rows import (
     HOUR,

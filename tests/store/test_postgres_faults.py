@@ -21,9 +21,9 @@ from standfast.errors import (
     StoreUnavailableError,
 )
 from standfast.store.opening import open_store
-from standfast.store.port import LostRaceError
-from standfast.store.postgres import connections
-from standfast.store.shapes import Address, InstanceChange, InstanceQuery
+from standfast.store.ports.store import LostRaceError
+from standfast.store.postgres.connection import connection as connections
+from standfast.store.records.instances import Address, InstanceChange, InstanceQuery
 from support.desks import Desk
 from support.rows import (
     NOW,

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from standfast.store.port import LostRaceError
-from standfast.store.shapes import InstanceHeader, InstanceQuery, StoredEffect, Wanted
+from standfast.store.ports.store import LostRaceError
+from standfast.store.records.instances import InstanceHeader, InstanceQuery, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     NOW,

@@ -11,11 +11,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from standfast.kernel.document_records import DOCUMENT_VERSIONS, AuditMade, DocumentOpened, MutationMade, VersionKept
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.people_records import CommentMade, DecisionGiven, PersonAsked, PersonMoved
-from standfast.kernel.publications import PublicationKept
-from standfast.kernel.records import (
+from standfast.kernel.row_kinds.documents import (
+    DOCUMENT_VERSIONS,
+    AuditMade,
+    DocumentOpened,
+    MutationMade,
+    VersionKept,
+)
+from standfast.kernel.row_kinds.events import PublicationKept
+from standfast.kernel.row_kinds.steps import (
     STEPS,
     DeadLetterRaised,
     ResumeExecuted,
@@ -26,14 +31,15 @@ from standfast.kernel.records import (
     TaskChanged,
     TaskOpened,
 )
+from standfast.kernel.row_kinds.tasks import CommentMade, DecisionGiven, PersonAsked, PersonMoved
 from standfast.kernel.rows import kinds
-from standfast.store.blueprints import InForce
-from standfast.store.documents import DocumentQuery, Documents
-from standfast.store.findings import TransitionRecord
-from standfast.store.publications import EventReads
-from standfast.store.reading import DeadLetters, Instances, PendingWork, TenantReader
-from standfast.store.resuming import PausedInstances, PausedQuery
-from standfast.store.shapes import (
+from standfast.store.ports.blueprints import InForce
+from standfast.store.ports.documents import DocumentQuery, Documents
+from standfast.store.ports.events import EventReads
+from standfast.store.ports.reading import DeadLetters, Instances, PendingWork, TenantReader
+from standfast.store.ports.resuming import PausedInstances, PausedQuery
+from standfast.store.ports.tasks import AssigneeRecord, ListedTask, TaskQuery, Tasks
+from standfast.store.records.instances import (
     Address,
     DeadLetterRecord,
     InboxClaim,
@@ -43,7 +49,7 @@ from standfast.store.shapes import (
     Snapshot,
     Wanted,
 )
-from standfast.store.tasks import AssigneeRecord, ListedTask, TaskQuery, Tasks
+from standfast.store.records.queries import TransitionRecord
 from support.desks import Desk
 from support.rows import (
     LATER,

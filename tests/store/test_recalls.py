@@ -10,8 +10,8 @@ import pytest
 
 from standfast.kernel.ids import InstanceId
 from standfast.store.opening import open_store
-from standfast.store.port import LostRaceError
-from standfast.store.shapes import DeadLetterRecord, InstanceHeader, StoredEffect, Wanted
+from standfast.store.ports.store import LostRaceError
+from standfast.store.records.instances import DeadLetterRecord, InstanceHeader, StoredEffect, Wanted
 from support.desks import Desk
 from support.rows import (
     HOUR,

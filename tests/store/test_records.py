@@ -8,7 +8,7 @@ import pytest
 
 from standfast.errors import CommandError
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.records import (
+from standfast.kernel.row_kinds.steps import (
     STEPS,
     SUBSCRIPTIONS,
     TASKS,
@@ -22,7 +22,7 @@ from standfast.kernel.records import (
     TaskOpened,
 )
 from standfast.kernel.rows import Record, merge
-from standfast.store.shapes import InstanceHeader
+from standfast.store.records.instances import InstanceHeader
 from support.desks import Desk
 from support.rows import (
     HOUR,

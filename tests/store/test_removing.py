@@ -13,7 +13,7 @@ import pytest
 
 from cli.calling import Standfast
 from standfast import ConfigurationError, RejectedError, Saga
-from standfast.cli.exits import Exit
+from standfast.cli.exit_codes import Exit
 from standfast.store.opening import open_store, remove_schema
 from standfast.testing import ManualEngine
 from support.databases import Databases

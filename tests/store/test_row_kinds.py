@@ -11,7 +11,7 @@ import pytest
 
 from standfast.errors import CommandError
 from standfast.kernel.rows import Record, RowKind, kinds, merge
-from standfast.store.shapes import InstanceHeader
+from standfast.store.records.instances import InstanceHeader
 from support.desks import Desk
 from support.notes import (
     NOTES,

@@ -15,16 +15,23 @@ import pytest
 from psycopg import sql
 
 from standfast.errors import ConfigurationError
-from standfast.kernel.changes import Change
 from standfast.kernel.people import Absence, Delegation, Grant, Principal
-from standfast.kernel.records import StepOpened, SubscriptionOpened, TaskOpened
-from standfast.store.blueprints import PublishingRule
-from standfast.store.editions import Edition
+from standfast.kernel.row_kinds.changes import Change
+from standfast.kernel.row_kinds.steps import StepOpened, SubscriptionOpened, TaskOpened
 from standfast.store.opening import open_store
-from standfast.store.pauses import PauseRecord, PauseScope
-from standfast.store.postgres.loading import _headers as found_headers
-from standfast.store.postgres.units import PostgresUnit
-from standfast.store.shapes import SHARED_TENANT, Address, Borrower, InstanceQuery, Snapshot, Wanted
+from standfast.store.ports.blueprints import PublishingRule
+from standfast.store.ports.pauses import PauseRecord, PauseScope
+from standfast.store.ports.versioned_settings import Edition
+from standfast.store.postgres.commit.transactions import PostgresUnit
+from standfast.store.postgres.connection.loading import _headers as found_headers
+from standfast.store.records.instances import (
+    SHARED_TENANT,
+    Address,
+    Borrower,
+    InstanceQuery,
+    Snapshot,
+    Wanted,
+)
 from support.databases import Databases
 from support.desks import Desk
 from support.rows import (

@@ -17,7 +17,7 @@ import pytest
 
 from standfast.errors import ConfigurationError, CorruptHistoryError, StoreError, StoreUnavailableError
 from standfast.store.opening import open_store
-from standfast.store.shapes import InstanceChange, InstanceQuery
+from standfast.store.records.instances import InstanceChange, InstanceQuery
 from standfast.store.sqlite.store import SQLiteStore
 from support.desks import Desk
 from support.inside import connections_of

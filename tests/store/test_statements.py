@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from standfast.store.statements import numbered, read_statements
+from standfast.store.sql.statements import numbered, read_statements
 from support.repository import SOURCE
 
 DRIVERS = ["sqlite", "postgres"]
@@ -23,7 +23,7 @@ def files(driver: str) -> list[Path]:
 
 def code(driver: str) -> str:
     """All Python of a driver."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in (SOURCE / "store" / driver).glob("*.py"))
+    return "\n".join(path.read_text(encoding="utf-8") for path in (SOURCE / "store" / driver).rglob("*.py"))
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.findings import DueWorkRecord
-from standfast.store.port import LostRaceError
-from standfast.store.shapes import StoredTimer, TimerClaim, Word
+from standfast.store.ports.store import LostRaceError
+from standfast.store.records.instances import StoredTimer, TimerClaim, Word
+from standfast.store.records.queries import DueWorkRecord
 from support.desks import Desk
 from support.rows import (
     HOUR,

@@ -12,7 +12,7 @@ import pytest
 
 from standfast.errors import StoreUnavailableError
 from standfast.store.opening import open_store
-from standfast.store.port import Store
+from standfast.store.ports.store import Store
 from support.desks import Desk
 from support.rows import (
     born,

@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from standfast.kernel.ids import WorkerId
-from standfast.store.findings import Beat
-from standfast.store.shapes import Maintenance, StoredEffect, Wanted
+from standfast.store.records.instances import Maintenance, StoredEffect, Wanted
+from standfast.store.records.queries import Beat
 from support.desks import Desk
 from support.rows import (
     HOUR,

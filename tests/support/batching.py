@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from standfast import Decider, Decision, Engine, Moment
-from standfast.runtime.telemetry import Committed, Happening
+from standfast.engine.common.telemetry import Committed, Happening
 from support.engines import QUICK
 from support.waiting import arrives
 

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 import pytest
 
 from standfast.store.opening import open_store
-from standfast.store.port import Store
+from standfast.store.ports.store import Store
 from standfast.testing import CrashReport, CrashScenario, ManualEngine, crash_everywhere
-from standfast.testing.crashing import histories
+from standfast.testing.crashes import histories
 from support.databases import Databases
 from support.engines import STORES
 from support.folding import assert_folded

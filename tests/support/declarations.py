@@ -19,8 +19,8 @@ from types import ModuleType
 import msgspec
 
 import standfast
+from standfast.http.requests.routing import Route
 from standfast.http.routes import ROUTES
-from standfast.http.routing import Route
 
 LIST = Path(__file__).resolve().parent.parent / "app" / "declarations.txt"
 _ADDRESS = {"method", "path", "handler"}

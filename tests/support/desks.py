@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.port import Store
-from standfast.store.reading import TenantReader
-from standfast.store.shapes import DEFAULT_TENANT, Claim, InstanceChange, InstanceHeader, Loaded
+from standfast.store.ports.reading import TenantReader
+from standfast.store.ports.store import Store
+from standfast.store.records.instances import DEFAULT_TENANT, Claim, InstanceChange, InstanceHeader, Loaded
 from support.rows import NOW, by_id
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from standfast import CapabilityResolver, Codec, Engine, RetryPolicy, Settings
+from standfast.engine.common.clock import ManualClock
 from standfast.people.directory import Directory
-from standfast.runtime.clock import ManualClock
 from standfast.store.opening import open_store
-from standfast.store.port import Store
+from standfast.store.ports.store import Store
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 from support.databases import Databases

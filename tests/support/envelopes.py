@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from standfast.expressions import parse
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.asks import Ask
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.graphs.document import (
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
+from standfast.graph.document_spec import (
     DocumentAction,
     DocumentField,
     DocumentSpec,
@@ -18,7 +17,8 @@ from standfast.machine.graphs.document import (
     Region,
     Window,
 )
-from standfast.machine.graphs.graph import Edge, Graph, Node, Policies
+from standfast.graph.model import Edge, Graph, Node, Policies
+from standfast.graph.values.approver_rules import Ask
 
 SUBMIT_SLOT, APPROVE_SLOT, ACTIVE_SLOT, AMEND_SLOT = (
     "slot:draft_to_submit",

@@ -13,7 +13,7 @@ from histories.deciders import Accounts, told
 from histories.golden import FILES, read
 from histories.test_going_on import take_in
 from standfast import Calls, Engine, ProjectedEvent, Run, Saga, Settings
-from standfast.runtime.clock import ManualClock
+from standfast.engine.common.clock import ManualClock
 from standfast.testing import ManualEngine
 from support.samples import Add, Counter
 

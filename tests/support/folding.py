@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from standfast import Engine, PayloadError
-from standfast.app.verification import verified
+from standfast.features.deciders.verification import verified
+from standfast.graph.document_checks import ENVELOPE
 from standfast.kernel.history import StoredEvent, check_sequence
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
-from standfast.machine.graphs.document_checks import ENVELOPE
-from standfast.store.reading import TenantReader
-from standfast.store.shapes import Address, InstanceHeader, InstanceQuery, Loaded, Snapshot
+from standfast.store.ports.reading import TenantReader
+from standfast.store.records.instances import Address, InstanceHeader, InstanceQuery, Loaded, Snapshot
 from support.reporting import assert_reported
 
 _ALL = 10_000

@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from standfast import Engine
-from standfast.app.desk import CallContext
-from standfast.app.faces.blocking import Calls
-from standfast.app.registry import Registry
+from standfast.app.api.sync import Calls
+from standfast.calls.catalog.registry import Registry
+from standfast.calls.context import CallContext
+from standfast.engine.commit.queues import Lane
+from standfast.engine.dispatcher import Dispatcher
+from standfast.engine.loops.due_work import DueWork
+from standfast.engine.loops.housekeeping import Housekeeping
+from standfast.engine.worker.claimer import Claimer
+from standfast.engine.worker.worker import Worker
 from standfast.kernel.ids import WorkerId
-from standfast.runtime.commit.queues import Lane
-from standfast.runtime.loops.due_work import DueWork
-from standfast.runtime.loops.housekeeping import Housekeeping
-from standfast.runtime.service import Dispatcher
-from standfast.runtime.work.intake import Claimer
-from standfast.runtime.work.worker import Worker
-from standfast.store.port import Store
-from standfast.store.shapes import EffectClaim, StoredEffect, Wanted
+from standfast.store.ports.store import Store
+from standfast.store.records.instances import EffectClaim, StoredEffect, Wanted
 
 
 def desk_of(calls: Calls) -> CallContext:

@@ -13,7 +13,7 @@ from uuid import UUID
 from standfast import Decider, Decision, Moment
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.rows import Record, RowKind, declare, forget
-from standfast.store.port import Store
+from standfast.store.ports.store import Store
 from support.desks import Desk
 
 

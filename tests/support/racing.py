@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from standfast import Engine, RejectedError, SagaDefinition
-from standfast.app.faces.blocking import Run
+from standfast.app.api.sync import Run
 from support.campaigns import RACES
 from support.engines import Live
 from support.waiting import LONG_SECONDS, together

@@ -10,7 +10,7 @@ from typing import Any
 
 from standfast import Engine, JsonCodec
 from standfast.kernel.ids import InstanceId
-from standfast.store.port import Store
+from standfast.store.ports.store import Store
 
 MOST = 40
 """Instances of one test that are compared."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from standfast.machine.graphs.compiler import graph_bytes, graph_hash, read_graph
-from standfast.machine.graphs.graph import Graph
-from standfast.store.port import Store
+from standfast.graph.compiler import graph_bytes, graph_hash, read_graph
+from standfast.graph.model import Graph
+from standfast.store.ports.store import Store
 
 
 class Ruin:

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 
 import psycopg
 
-from standfast.store.migrating import read_migrations
+from standfast.store.sql.migrations import read_migrations
 
 NEWEST = read_migrations("standfast.store.sqlite")[-1].number
 """The newest schema that this code knows."""

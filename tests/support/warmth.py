@@ -21,7 +21,8 @@ from psycopg.pq import ConnStatus, ExecStatus, PGconn, TransactionStatus
 from psycopg.pq.abc import PGconn as Session
 from psycopg_pool import ConnectionPool
 
-from standfast.store.postgres import connections, store
+from standfast.store.postgres import store
+from standfast.store.postgres.connection import connection as connections
 
 C = TypeVar("C", bound=psycopg.Connection[Any])
 

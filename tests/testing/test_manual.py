@@ -23,8 +23,8 @@ from standfast import (
     Settings,
     StepContext,
 )
-from standfast.runtime.telemetry import HandlerMissingObserved, Happening
-from standfast.store.shapes import Wanted
+from standfast.engine.common.telemetry import HandlerMissingObserved, Happening
+from standfast.store.records.instances import Wanted
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 from support.engines import Place

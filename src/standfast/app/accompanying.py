@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from standfast.machine.runs.commands import RunStep
-from standfast.runtime.companions import CallFacts
+from standfast.engine.common.interceptors import CallFacts
+from standfast.machine.model.commands.run_commands import RunStep
 
 
 class StepCall(NamedTuple):

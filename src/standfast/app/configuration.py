@@ -16,9 +16,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from standfast.errors import ConfigurationError
-from standfast.expressions.suggestions import suggestion
-from standfast.runtime.environment import (
+from standfast.engine.common.environment import (
     PREFIX,
     Fields,
     Impossible,
@@ -28,9 +26,11 @@ from standfast.runtime.environment import (
     read_variables,
     value_of,
 )
-from standfast.runtime.settings import Settings
+from standfast.engine.common.settings import Settings
+from standfast.errors import ConfigurationError
+from standfast.expressions.model.suggestions import suggestion
 from standfast.store.opening import DEFAULT_URL
-from standfast.store.shapes import DEFAULT_TENANT
+from standfast.store.records.instances import DEFAULT_TENANT
 
 FILE: Final = "standfast.toml"
 """The file that is read where a program is started, if it is there."""

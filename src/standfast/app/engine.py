@@ -11,65 +11,65 @@ from datetime import timedelta
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar, cast, overload
 
-from standfast.app.calls.faces import FutureEngineCalls
-from standfast.app.calls.run import final_state
-from standfast.app.charters import Organisation, Rules
-from standfast.app.consulting import answering
-from standfast.app.departure import GracefulShutdown
-from standfast.app.desk import CallContext, checked_tenant
-from standfast.app.errands import BuiltinHandlers
-from standfast.app.faces.blocking import EngineCalls
-from standfast.app.fact_source import EngineFacts
-from standfast.app.handling import Handling, NamedHandlers
-from standfast.app.incidents import directory_incidents
-from standfast.app.invocations import Invocations
-from standfast.app.life import EngineLifecycle
+from standfast.app.api.namespaces import FutureEngineCalls
+from standfast.app.api.sync import EngineCalls
+from standfast.app.builtin import register_builtin_deciders, serve_builtin_deciders, serve_webhooks
+from standfast.app.lifecycle import EngineLifecycle
 from standfast.app.notices import deliveries_of
-from standfast.app.office import ApproverService
-from standfast.app.own import register_builtin_deciders, serve_builtin_deciders, serve_webhooks
-from standfast.app.readers import ReaderPool
-from standfast.app.references import BRINGS_ITS_OWN, AnyTyped, unregistrable
-from standfast.app.registry import Registry, shared_handler
-from standfast.app.resumption import RESUMPTION
-from standfast.app.reviewing import TaskReview
-from standfast.app.step_handlers import check_step_handler, takes_effects
-from standfast.app.units import UnitOfWork
-from standfast.app.waiters import CompletionWaiters
+from standfast.app.signals import GracefulShutdown
+from standfast.app.unit_of_work import UnitOfWork
 from standfast.app.watched import Callbacks, Channels
-from standfast.app.webhooks import Webhooks
-from standfast.app.workflow_reads import KINDS
-from standfast.authoring.definition import Definition, TypedDefinition
-from standfast.authoring.saga.options import handler_name
+from standfast.calls.catalog.organisation_settings import Organisation, Rules
+from standfast.calls.catalog.registry import Registry, shared_handler
+from standfast.calls.context import CallContext, checked_tenant
+from standfast.calls.fact_source import EngineFacts
+from standfast.calls.handlers.builtin import BuiltinHandlers
+from standfast.calls.handlers.registration import Handling, NamedHandlers
+from standfast.calls.handlers.step_handlers import check_step_handler, takes_effects
+from standfast.calls.pools import answering
+from standfast.calls.readers import ReaderPool
+from standfast.calls.references import BRINGS_ITS_OWN, AnyTyped, unregistrable
+from standfast.calls.waiters import CompletionWaiters
+from standfast.engine.common.clock import Clock, DatabaseClock
+from standfast.engine.common.gc_tuning import OWN_PROCESS, collect_after
+from standfast.engine.common.handlers import Function
+from standfast.engine.common.health import Health, HealthProblem, Watched, WriteLock, problems_of
+from standfast.engine.common.interceptors import Interceptor
+from standfast.engine.common.randomness import Randomness, SystemRandomness
+from standfast.engine.common.settings import Settings
+from standfast.engine.common.telemetry import Listener
+from standfast.engine.concurrency.process_forks import INHERITED
+from standfast.engine.dispatcher import Dispatcher
+from standfast.engine.loops.projections import Projection
+from standfast.engine.worker_process import WorkerProcess
 from standfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
+from standfast.features.documents.webhooks import Webhooks
+from standfast.features.processes.operation_handlers import Invocations
+from standfast.features.runs.incidents import directory_incidents
+from standfast.features.runs.reads import KINDS
+from standfast.features.runs.resume import RESUMPTION
+from standfast.features.runs.run_calls import final_state
+from standfast.features.sagas.options import handler_name
+from standfast.features.tasks.review import TaskReview
+from standfast.graph.definition import Definition, TypedDefinition
 from standfast.kernel.actor import SYSTEM, Actor, RequestContext
-from standfast.kernel.codecs import Codec, JsonCodec
+from standfast.kernel.codec.codecs import Codec, JsonCodec
 from standfast.kernel.decider import Decider
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.retry import RetryPolicy
 from standfast.machine.machine import GRAPH_LANGUAGE
-from standfast.machine.runs.errands import FindPeople, Notify, ReviewPeople
+from standfast.machine.model.engine_tasks import FindPeople, Notify, ReviewPeople
+from standfast.notifications.notification import Channel, Notice
 from standfast.outbound.invokers import Invoker
-from standfast.people.access import Accesses
+from standfast.people.access_facts import Accesses
+from standfast.people.approver_service import ApproverService
 from standfast.people.capabilities import CapabilityResolver, checked_resolvers
 from standfast.people.directory import Directory
-from standfast.people.notices.notice import Channel, Notice
+from standfast.people.directory_tables import TableDirectory
 from standfast.people.resolvers import Resolver
-from standfast.people.tables import TableDirectory
-from standfast.runtime.chance import Randomness, SystemRandomness
-from standfast.runtime.clock import Clock, DatabaseClock
-from standfast.runtime.collector import OWN_PROCESS, collect_after
-from standfast.runtime.companions import Interceptor
-from standfast.runtime.forks import INHERITED
-from standfast.runtime.handlers import Function
-from standfast.runtime.health import Health, HealthProblem, Watched, WriteLock, problems_of
-from standfast.runtime.loops.projections import Projection
-from standfast.runtime.service import Dispatcher
-from standfast.runtime.settings import Settings
-from standfast.runtime.telemetry import Listener
-from standfast.runtime.workplace import WorkerProcess
 from standfast.store.opening import DEFAULT_URL, open_store
-from standfast.store.port import Store
-from standfast.store.shapes import DEFAULT_TENANT, InstanceHeader
+from standfast.store.ports.store import Store
+from standfast.store.records.instances import DEFAULT_TENANT, InstanceHeader
 
 S = TypeVar("S")
 C = TypeVar("C")

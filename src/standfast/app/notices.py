@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import cast
 
-from standfast.app.office import ApproverService
-from standfast.app.registry import Registry
+from standfast.calls.catalog.registry import Registry
+from standfast.engine.common.settings import Settings
+from standfast.engine.dispatcher import Dispatcher
+from standfast.notifications.delivery import EMAIL, Deliveries
+from standfast.notifications.in_app import InApp
+from standfast.notifications.log import Log
+from standfast.notifications.mail import Mail, Tls
+from standfast.notifications.mail_addresses import addresses_in, principals_in, roles_in
 from standfast.outbound.http import Outbound
 from standfast.outbound.secrets import secret_of
-from standfast.people.notices.addresses import addresses_in, principals_in, roles_in
-from standfast.people.notices.deliveries import EMAIL, Deliveries
-from standfast.people.notices.in_app import InApp
-from standfast.people.notices.log import Log
-from standfast.people.notices.mail import Mail, Tls
-from standfast.runtime.service import Dispatcher
-from standfast.runtime.settings import Settings
-from standfast.store.notifications import NewNotification
+from standfast.people.approver_service import ApproverService
+from standfast.store.ports.notifications import NewNotification
 
 
 def deliveries_of(service: Dispatcher, office: ApproverService, outbound: Outbound, registry: Registry) -> Deliveries:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from standfast.app.definitions import Library
-from standfast.people.notices.deliveries import Deliveries
-from standfast.runtime.replies import callbacks
+from standfast.calls.catalog.definitions import Library
+from standfast.engine.concurrency.replies import callbacks
+from standfast.notifications.delivery import Deliveries
 
 
 class Callbacks:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from standfast.cli.commands import SECTIONS
-from standfast.cli.frame import Root
+from standfast.cli.command_table import SECTIONS
+from standfast.cli.framework import Root
 
 __all__ = ["main"]
 

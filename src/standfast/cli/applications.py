@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable
 
 from standfast.app.engine import Engine
-from standfast.authoring.definition import Definition, TypedDefinition
 from standfast.errors import ConfigurationError, StandfastError
-from standfast.expressions.suggestions import suggestion
+from standfast.expressions.model.suggestions import suggestion
+from standfast.graph.definition import Definition, TypedDefinition
 from standfast.kernel.decider import Decider
 
 _HOW = "give module:attribute, such as shop.workflows:register"

@@ -9,9 +9,9 @@ from typing import Any, Final
 import click
 
 from standfast.app.engine import Engine
-from standfast.app.json_logs import JsonFormatter, tell_whose
-from standfast.cli.place import Target
-from standfast.expressions.characters import visible
+from standfast.app.logs import JsonFormatter, tell_whose
+from standfast.cli.target import Target
+from standfast.expressions.model.characters import visible
 
 _TEXT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
 

@@ -13,8 +13,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from standfast.cli.output import json_option
+from standfast.kernel.codec.unique_keys import distinct
 from standfast.kernel.durations import HOW_TO_WRITE, duration_of
-from standfast.kernel.pairs import distinct
 
 F = TypeVar("F", bound=Callable[..., object])
 T = TypeVar("T")

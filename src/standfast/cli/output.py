@@ -10,8 +10,8 @@ from typing import Final, TypeAlias, TypeVar
 import click
 import msgspec
 
-from standfast.cli.frame import is_terminal
-from standfast.expressions.characters import visible
+from standfast.cli.framework import is_terminal
+from standfast.expressions.model.characters import visible
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import httpx
 
-from standfast.client.awaitable import AsyncCalls
-from standfast.client.blocking import Calls
-from standfast.client.lines import AsyncTransport, Transport, options_of
+from standfast.client.aio import AsyncCalls
 from standfast.client.retries import Retries
+from standfast.client.sync import Calls
+from standfast.client.transport import AsyncTransport, Transport, options_of
 from standfast.client.waiting import ResultWait, value_of
 
 _TIMEOUT_SECONDS = 40.0

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from standfast.client.refusals import error_of, not_understood
+from standfast.client.errors import error_of, not_understood
 from standfast.errors import PayloadError
-from standfast.kernel.settling import settled
+from standfast.kernel.codec.type_cache import settled
 
 T = TypeVar("T")
 

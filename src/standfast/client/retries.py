@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from standfast.kernel.settling import settled
+from standfast.kernel.codec.type_cache import settled
 
 _NOT_BEGUN: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS})
 """Answers that say that nothing was done."""

@@ -6,7 +6,7 @@ import time
 from typing import Final
 from uuid import UUID
 
-from standfast.client.shapes import RunResult
+from standfast.client.models import RunResult
 from standfast.errors import WorkflowFailedError
 
 _TURN_SECONDS: Final = 20.0

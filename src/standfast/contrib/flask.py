@@ -14,10 +14,10 @@ from flask import Flask, Response, current_app, has_app_context, request
 from flask.cli import ScriptInfo
 
 from standfast.app.engine import Engine
-from standfast.contrib.answering import answer_of
-from standfast.contrib.programs import configuration_of, run_command
+from standfast.contrib.embedded_cli import configuration_of, run_command
+from standfast.contrib.error_responses import answer_of
+from standfast.engine.common.interceptors import CallFacts, CallInterception, Interceptor
 from standfast.errors import ConfigurationError, StandfastError
-from standfast.runtime.companions import CallFacts, CallInterception, Interceptor
 
 _NAME = "standfast"
 _KEYS = ("database", "tenant", "settings")

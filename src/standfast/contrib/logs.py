@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from standfast.app.json_logs import JsonFormatter, log_json
+from standfast.app.logs import JsonFormatter, log_json
 
 __all__ = ["JsonFormatter", "log_json"]

@@ -10,7 +10,7 @@ from typing import Self
 
 from standfast.app.engine import Engine
 from standfast.errors import ConfigurationError
-from standfast.http.gauges import MEDIA_TYPE, Gauges
+from standfast.http.wire.metrics import MEDIA_TYPE, Gauges
 
 __all__ = ["Metrics", "serve_metrics"]
 

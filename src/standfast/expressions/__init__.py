@@ -8,12 +8,12 @@ against a schema (`checking`), compiled to closures (`compiling`) and evaluated 
 from __future__ import annotations
 
 from standfast.expressions.expression import Expression, parse
-from standfast.expressions.fields import FieldMapping, parse_fields
-from standfast.expressions.limits import ExpressionLimits
-from standfast.expressions.options import NAMESPACES, ExpressionOptions, Spelling
+from standfast.expressions.field_mappings import FieldMapping, parse_fields
+from standfast.expressions.model.error_codes import ExpressionErrorCode
+from standfast.expressions.model.limits import ExpressionLimits
+from standfast.expressions.model.options import NAMESPACES, ExpressionOptions, Spelling
+from standfast.expressions.model.schema import Type, schema_type
 from standfast.expressions.pointing import point
-from standfast.expressions.reasons import ExpressionErrorCode
-from standfast.expressions.schemas import Type, schema_type
 from standfast.expressions.tracing import EvaluationFailure, Explanation
 
 __all__ = [

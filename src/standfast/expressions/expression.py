@@ -11,18 +11,18 @@ from typing import Final
 import msgspec
 
 from standfast.errors import ExpressionError
-from standfast.expressions.checking import Checker
-from standfast.expressions.compiling import Run, compile_tree
-from standfast.expressions.jsontext import json_source
-from standfast.expressions.limits import check_tree
-from standfast.expressions.options import DEFAULT, STORED, ExpressionOptions, Spelling
-from standfast.expressions.parsing import admit, read_tree
-from standfast.expressions.printing import printed
-from standfast.expressions.reasons import ExpressionErrorCode
-from standfast.expressions.schemas import schema_type
+from standfast.expressions.evaluation import Run, compile_tree
+from standfast.expressions.model.checking import Checker
+from standfast.expressions.model.error_codes import ExpressionErrorCode
+from standfast.expressions.model.limits import check_tree
+from standfast.expressions.model.options import DEFAULT, STORED, ExpressionOptions, Spelling
+from standfast.expressions.model.printing import printed
+from standfast.expressions.model.schema import schema_type
+from standfast.expressions.model.tree import Node, digest, variables
+from standfast.expressions.model.types import Kind
+from standfast.expressions.syntax.json_source import json_source
+from standfast.expressions.syntax.parsing import admit, read_tree
 from standfast.expressions.tracing import EvaluationFailure, Explanation, record
-from standfast.expressions.tree import Node, digest, variables
-from standfast.expressions.values import Kind
 
 COMPILED: Final = 1024
 """How many compiled expressions are kept."""

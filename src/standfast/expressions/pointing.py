@@ -6,7 +6,7 @@ import unicodedata
 from typing import Final
 
 from standfast.errors import ExpressionError
-from standfast.expressions.characters import visible
+from standfast.expressions.model.characters import visible
 
 CONTEXT: Final = 60
 """Characters shown before and after the mistake on a long line."""

@@ -11,10 +11,10 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from standfast.expressions.compiling import ABSENT
-from standfast.expressions.paths import read_path
-from standfast.expressions.tree import And, Comparison, Node, Not, Or, variables
-from standfast.expressions.values import KINDS
+from standfast.expressions.evaluation import ABSENT
+from standfast.expressions.model.paths import read_path
+from standfast.expressions.model.tree import And, Comparison, Node, Not, Or, variables
+from standfast.expressions.model.types import KINDS
 
 Path: TypeAlias = tuple[str, ...]
 

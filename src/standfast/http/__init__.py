@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from standfast.http.application import create_app
-    from standfast.http.endpoints import answer_error
-    from standfast.http.farewells import end_streams, ending
-    from standfast.http.options import HttpOptions, InboundHook, Issuer, LoginProvider
+    from standfast.http.requests.endpoint import answer_error
     from standfast.http.serving import serve
+    from standfast.http.shutdown import end_streams, ending
+    from standfast.http.wire.options import HttpOptions, InboundHook, Issuer, LoginProvider
 
 __all__ = [
     "HttpOptions",
@@ -25,10 +25,10 @@ __all__ = [
 ]
 _HOMES: Final = {
     "application": "create_app",
-    "endpoints": "answer_error",
-    "farewells": "end_streams ending",
-    "options": "HttpOptions InboundHook Issuer LoginProvider",
+    "requests.endpoint": "answer_error",
     "serving": "serve",
+    "shutdown": "end_streams ending",
+    "wire.options": "HttpOptions InboundHook Issuer LoginProvider",
 }
 """Loaded when they are asked for: what errors and figures look like over HTTP is wanted by programs without the server, too."""
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -14,19 +14,19 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from standfast.app.engine import Engine
-from standfast.http import slashes
-from standfast.http.endpoints import Endpoint, Sent, refusal
-from standfast.http.farewells import ending
-from standfast.http.front import Front
+from standfast.http.landing_page import Front
 from standfast.http.openapi import document_of
-from standfast.http.options import HttpOptions, checked_options
-from standfast.http.problems import EdgeCode, EdgeError
+from standfast.http.requests.endpoint import Endpoint, Sent, refusal
+from standfast.http.requests.routing import Route
+from standfast.http.requests.server import Server
 from standfast.http.routes import ROUTES
-from standfast.http.routes.platform import METRICS
-from standfast.http.routing import Route
-from standfast.http.server import Server
-from standfast.http.slashes import Parted
-from standfast.http.traces import trace_of
+from standfast.http.routes.admin.platform import METRICS
+from standfast.http.shutdown import ending
+from standfast.http.wire import path_escaping as slashes
+from standfast.http.wire.options import HttpOptions, checked_options
+from standfast.http.wire.path_escaping import Parted
+from standfast.http.wire.problems import EdgeCode, EdgeError
+from standfast.http.wire.tracing import trace_of
 
 _PLACES = 4
 """For so many places at which it is mounted the OpenAPI document is kept."""

@@ -16,9 +16,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from standfast.errors import StoppedError
-from standfast.http.endpoints import SECURITY, Sent, refusal
-from standfast.http.problems import EdgeCode, EdgeError
-from standfast.http.traces import trace_of
+from standfast.http.requests.endpoint import SECURITY, Sent, refusal
+from standfast.http.wire.problems import EdgeCode, EdgeError
+from standfast.http.wire.tracing import trace_of
 
 _HEAD_SECONDS: Final = 15.0
 """How long a client may take to say what it wants."""

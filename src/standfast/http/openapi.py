@@ -11,9 +11,9 @@ from typing import Final
 import msgspec
 
 from standfast.http import remarks
-from standfast.http.problems import MEDIA_TYPE, Problem
-from standfast.http.routing import Route
+from standfast.http.requests.routing import Route
 from standfast.http.samples import Samples
+from standfast.http.wire.problems import MEDIA_TYPE, Problem
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _REFERENCE: Final = "#/components/schemas/{name}"

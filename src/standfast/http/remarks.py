@@ -12,7 +12,7 @@ from typing import Any, get_origin
 
 import msgspec
 
-from standfast.kernel.settling import settled
+from standfast.kernel.codec.type_cache import settled
 
 Schema = dict[str, Any]
 

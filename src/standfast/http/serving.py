@@ -11,12 +11,12 @@ from typing import Final
 import uvicorn
 from starlette.applications import Starlette
 
-from standfast.app.departure import GracefulShutdown
 from standfast.app.engine import Engine
+from standfast.app.signals import GracefulShutdown
 from standfast.errors import ConfigurationError
 from standfast.http.application import create_app
 from standfast.http.connections import Connection
-from standfast.http.options import HttpOptions
+from standfast.http.wire.options import HttpOptions
 
 _LEAVE_SECONDS: Final = 5
 """How long open requests may take once the server is asked to end; streams are cut then."""

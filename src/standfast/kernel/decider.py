@@ -12,11 +12,11 @@ from typing import ClassVar, Generic, Literal, TypeVar
 import msgspec
 
 from standfast.errors import PayloadError
-from standfast.kernel.codecs import Upcaster
+from standfast.kernel.codec.codecs import Upcaster
+from standfast.kernel.codec.message_types import stored_name
 from standfast.kernel.decision import Answer
 from standfast.kernel.moment import Moment
 from standfast.kernel.rows import Record
-from standfast.kernel.vocabulary import stored_name
 
 State = TypeVar("State")
 Command = TypeVar("Command")

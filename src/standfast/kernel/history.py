@@ -8,8 +8,8 @@ from datetime import datetime
 import msgspec
 
 from standfast.errors import CorruptHistoryError
+from standfast.kernel.codec.message_types import SYSTEM_PREFIX
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.vocabulary import SYSTEM_PREFIX
 
 TIMER_CANCELLED = f"{SYSTEM_PREFIX}timer_cancelled"
 """Written by the kernel when a decision cancels a timer that was really pending."""

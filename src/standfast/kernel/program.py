@@ -21,18 +21,10 @@ from standfast.errors import (
     StandfastError,
     indefinite,
 )
-from standfast.kernel.codecs import Codec, SelfCritical
-from standfast.kernel.decider import Decider, Failure, Status, declared_types
-from standfast.kernel.decision import Answer, Decision, Ignored, Rejection
-from standfast.kernel.facts import FactsNeeded
-from standfast.kernel.fingerprints import fold_fingerprint
-from standfast.kernel.history import StoredEvent
-from standfast.kernel.moment import Moment
-from standfast.kernel.readability import Flaw
-from standfast.kernel.rows import Record, flaw_of, merge
-from standfast.kernel.sameness import strict_difference
-from standfast.kernel.soundness import check_answer, check_status
-from standfast.kernel.vocabulary import (
+from standfast.kernel.codec.codecs import Codec, SelfCritical
+from standfast.kernel.codec.equality import strict_difference
+from standfast.kernel.codec.fold_fingerprint import fold_fingerprint
+from standfast.kernel.codec.message_types import (
     DEFAULT_LIMIT,
     SYSTEM_PREFIX,
     MessageTypeSet,
@@ -49,6 +41,14 @@ from standfast.kernel.vocabulary import (
     stored_name,
     union_of,
 )
+from standfast.kernel.codec.type_checks import Flaw
+from standfast.kernel.decider import Decider, Failure, Status, declared_types
+from standfast.kernel.decision import Answer, Decision, Ignored, Rejection
+from standfast.kernel.decision_checks import check_answer, check_status
+from standfast.kernel.facts import FactsNeeded
+from standfast.kernel.history import StoredEvent
+from standfast.kernel.moment import Moment
+from standfast.kernel.rows import Record, flaw_of, merge
 
 S = TypeVar("S")
 C = TypeVar("C")

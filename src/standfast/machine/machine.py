@@ -7,15 +7,16 @@ from datetime import timedelta
 from typing import ClassVar
 
 from standfast.errors import ReplayError
+from standfast.graph.index import GraphIndex, Others
+from standfast.graph.model import Graph
+from standfast.kernel.codec.message_types import DEFAULT_LIMIT
 from standfast.kernel.decider import Decider, Failure, Status
 from standfast.kernel.decision import Answer
 from standfast.kernel.moment import Moment
 from standfast.kernel.retry import RetryPolicy
 from standfast.kernel.rows import Record
-from standfast.kernel.vocabulary import DEFAULT_LIMIT
-from standfast.machine.graphs.graph import Graph
-from standfast.machine.graphs.index import GraphIndex, Others
-from standfast.machine.runs.commands import (
+from standfast.machine.dispatch import decide
+from standfast.machine.model.commands.run_commands import (
     Command,
     EndNotice,
     FailStep,
@@ -25,15 +26,14 @@ from standfast.machine.runs.commands import (
     RunEffect,
     RunStep,
 )
-from standfast.machine.runs.decisions import decide
-from standfast.machine.runs.errands import FindPeople, Notify, Post, ReviewPeople
-from standfast.machine.runs.events import Event
-from standfast.machine.runs.evolution import evolve
-from standfast.machine.runs.nodes import kind_of
-from standfast.machine.runs.state import RunState
-from standfast.machine.runs.status import status_of
-from standfast.machine.runs.step_rows import RowProjection
-from standfast.machine.runs.timers import DEADLINE
+from standfast.machine.model.commands.timers import DEADLINE
+from standfast.machine.model.engine_tasks import FindPeople, Notify, Post, ReviewPeople
+from standfast.machine.model.events import Event
+from standfast.machine.model.folds.fold import evolve
+from standfast.machine.model.rows.step_rows import RowProjection
+from standfast.machine.model.state import RunState
+from standfast.machine.nodes import kind_of
+from standfast.machine.status import status_of
 
 GRAPH_LANGUAGE = "$graph"
 """What all graphs speak: whoever can run one of them can read the commands and effects of all."""

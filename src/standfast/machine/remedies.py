@@ -11,26 +11,26 @@ from typing import Final, Literal, NamedTuple, cast
 import msgspec
 
 from standfast.errors import StandfastError
+from standfast.graph.model import BRANCH, ERROR, OK, HumanOp, RestOp, WaitEventOp
+from standfast.graph.model import StateOp as StateNode
 from standfast.kernel.actor import Actor, needed_names
 from standfast.kernel.decision import Decision, Ignored, Rejection
 from standfast.kernel.facts import FactsNeeded
 from standfast.kernel.moment import Moment
 from standfast.kernel.program import Program
-from standfast.machine.graphs.graph import BRANCH, ERROR, OK, HumanOp, RestOp, WaitEventOp
-from standfast.machine.graphs.graph import StateOp as StateNode
+from standfast.machine.flow.deadline_checks import is_over
+from standfast.machine.flow.decision_builder import DecisionBuilder
+from standfast.machine.flow.routing import way_out
 from standfast.machine.machine import GraphMachine
-from standfast.machine.runs import commands as c
-from standfast.machine.runs import repair_commands as r
-from standfast.machine.runs.candidates import question_of
-from standfast.machine.runs.document_commands import Mutate, RequestTransition
-from standfast.machine.runs.lateness import is_over
-from standfast.machine.runs.law import REPAIR, RESUME
-from standfast.machine.runs.leaving import way_out
-from standfast.machine.runs.nodes import kind_of
-from standfast.machine.runs.question import shown
-from standfast.machine.runs.refusals import Refusal
-from standfast.machine.runs.state import RunState, StepState
-from standfast.machine.runs.turn import DecisionBuilder
+from standfast.machine.model.commands import repair_commands as r
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.commands.document_commands import Mutate, RequestTransition
+from standfast.machine.model.queries.authorization import REPAIR, RESUME
+from standfast.machine.model.queries.eligibility import question_of
+from standfast.machine.model.rejections import Refusal
+from standfast.machine.model.state import RunState, StepState
+from standfast.machine.model.task_state import shown
+from standfast.machine.nodes import kind_of
 
 Operation = Literal[
     "retry",

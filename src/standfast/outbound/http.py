@@ -15,10 +15,10 @@ from typing import Final
 
 import msgspec
 
+from standfast.engine.common.handlers import Fail, Retry
 from standfast.outbound.addresses import NOTHING_BESIDES, AddressAllowance
-from standfast.outbound.lines import Deadline, OutboundConnection, Resolve, connected, resolved
-from standfast.outbound.places import Url, redirected
-from standfast.runtime.handlers import Fail, Retry
+from standfast.outbound.connections import Deadline, OutboundConnection, Resolve, connected, resolved
+from standfast.outbound.urls import Url, redirected
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e]*")

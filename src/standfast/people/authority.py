@@ -8,12 +8,12 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
+from standfast.engine.commit.facts import StandsIn
 from standfast.kernel.actor import Actor, RequestContext
 from standfast.kernel.facts import Deputy, PersonFact
-from standfast.machine.runs.errands import Person, picked_by
+from standfast.machine.model.engine_tasks import Person, picked_by
 from standfast.people.directory import Directory, Look
-from standfast.people.refusals import PeopleRefusal, forbidden, refused
-from standfast.runtime.commit.facts import StandsIn
+from standfast.people.rejections import PeopleRefusal, forbidden, refused
 
 
 class StandIn(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ import yaml
 from msgspec.structs import replace
 
 from standfast.errors import ConfigurationError, StandfastError, brief, indefinite
-from standfast.expressions.suggestions import suggestion
+from standfast.expressions.model.suggestions import suggestion
 from standfast.kernel.actor import Actor, RequestContext
 from standfast.people.yaml_files import loaded
 

@@ -1,6 +1,6 @@
 """Where the engine looks people up: a protocol of one question, the static directory of a file, and a look at one instant.
 
-The tables of the engine's database are another directory (`people/tables`); a host system may bring one of its own.
+The tables of the engine's database are another directory (`people/directory_tables`); a host system may bring one of its own.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import ClassVar
 import msgspec
 
 from standfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
-from standfast.people.files import Roster, read_roster
-from standfast.store.shapes import DEFAULT_TENANT
+from standfast.people.directory_files import Roster, read_roster
+from standfast.store.records.instances import DEFAULT_TENANT
 
 _EMPTY = Roster()
 

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from standfast.engine.common.handlers import Fail
 from standfast.errors import ConfigurationError, brief
-from standfast.machine.runs.errands import Data, Person
-from standfast.machine.runs.question import is_name, person_named
-from standfast.runtime.handlers import Fail
+from standfast.machine.model.engine_tasks import Data, Person
+from standfast.machine.model.task_state import is_name, person_named
 
 BUILT_IN = ("user", "role", "manager", "chain", "rule")
 """The names that the engine itself gives a meaning."""

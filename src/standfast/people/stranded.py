@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from standfast.machine.runs.errands import Person
+from standfast.machine.model.engine_tasks import Person
 from standfast.people.directory import Look
 
 

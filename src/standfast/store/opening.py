@@ -6,13 +6,13 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from standfast.errors import ConfigurationError, NotFoundError
-from standfast.store.copyable import Copyable
-from standfast.store.migrating import read_migrations
-from standfast.store.port import Store
-from standfast.store.removing import Removal, made_by
-from standfast.store.sqlite.copying import SQLiteCopyable
-from standfast.store.sqlite.database import Database
-from standfast.store.sqlite.removing import SQLiteRemoval
+from standfast.store.copy.port import Copyable
+from standfast.store.ports.store import Store
+from standfast.store.sql.migrations import read_migrations
+from standfast.store.sql.removal import Removal, made_by
+from standfast.store.sqlite.admin.removal import SQLiteRemoval
+from standfast.store.sqlite.connection.connection import Database
+from standfast.store.sqlite.copy import SQLiteCopyable
 from standfast.store.sqlite.store import DEFAULT_PATIENCE, SQLiteStore, sqlite_script
 
 DEFAULT_URL = "sqlite:///standfast.db"
@@ -78,7 +78,7 @@ def migration_script(driver: str, *, after: int = 0) -> str:
         return sqlite_script(after)
     if driver == "postgres":
         try:
-            from standfast.store.postgres.schema import postgres_script
+            from standfast.store.postgres.admin.schema import postgres_script
         except ImportError as error:
             raise _without_driver() from error
         return postgres_script(after)
@@ -101,8 +101,8 @@ def _open_postgres(url: str, *, codec: str, may_migrate: bool, prepare: bool, re
 
 def _remove_postgres(url: str, *, with_unfinished: bool, with_workers: bool) -> Removal:
     try:
-        from standfast.store.postgres.connections import ReconnectingConnection
-        from standfast.store.postgres.removing import PostgresRemoval
+        from standfast.store.postgres.admin.removal import PostgresRemoval
+        from standfast.store.postgres.connection.connection import ReconnectingConnection
     except ImportError as error:
         raise _without_driver() from error
     line = ReconnectingConnection(url)
@@ -115,8 +115,8 @@ def _remove_postgres(url: str, *, with_unfinished: bool, with_workers: bool) -> 
 
 def _open_postgres_copyable(url: str) -> Copyable:
     try:
-        from standfast.store.postgres.connections import ReconnectingConnection
-        from standfast.store.postgres.copying import PostgresCopyable
+        from standfast.store.postgres.connection.connection import ReconnectingConnection
+        from standfast.store.postgres.copy import PostgresCopyable
     except ImportError as error:
         raise _without_driver() from error
     return PostgresCopyable(ReconnectingConnection(url))

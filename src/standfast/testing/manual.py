@@ -13,17 +13,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from standfast.app.engine import Engine
+from standfast.engine.common.clock import ManualClock
+from standfast.engine.common.randomness import SeededRandomness
+from standfast.engine.common.settings import Settings
 from standfast.errors import ConfigurationError
-from standfast.kernel.codecs import Codec, JsonCodec
+from standfast.kernel.codec.codecs import Codec, JsonCodec
 from standfast.outbound.invokers import Invoker
 from standfast.people.capabilities import CapabilityResolver
 from standfast.people.directory import Directory
-from standfast.runtime.chance import SeededRandomness
-from standfast.runtime.clock import ManualClock
-from standfast.runtime.settings import Settings
 from standfast.store.opening import open_store
-from standfast.store.port import Store
-from standfast.store.shapes import DEFAULT_TENANT
+from standfast.store.ports.store import Store
+from standfast.store.records.instances import DEFAULT_TENANT
 
 START = datetime(2030, 1, 1, 12, tzinfo=UTC)
 

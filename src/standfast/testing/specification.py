@@ -13,20 +13,20 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.app.desk import checked_key
+from standfast.calls.context import checked_key
+from standfast.engine.commit.limits import check_decision, check_text
+from standfast.engine.commit.work_rows import message_row
 from standfast.errors import NotFoundError, PayloadError, StandfastError
-from standfast.kernel.codecs import Codec, JsonCodec
+from standfast.kernel.codec.codecs import Codec, JsonCodec
+from standfast.kernel.codec.equality import strict_difference
+from standfast.kernel.codec.message_types import MessageTypeSet
 from standfast.kernel.decider import Decider
 from standfast.kernel.decision import Answer, Decision, Effect, Ignored, Message, Rejection, Timer
 from standfast.kernel.facts import SupposedFacts
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
 from standfast.kernel.program import Program
-from standfast.kernel.sameness import strict_difference
-from standfast.kernel.vocabulary import MessageTypeSet
-from standfast.runtime.commit.limits import check_decision, check_text
-from standfast.runtime.commit.work_rows import message_row
-from standfast.store.shapes import Address
+from standfast.store.records.instances import Address
 
 S = TypeVar("S")
 C = TypeVar("C")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from standfast import Actor, RequestContext
-from standfast.app.faces.blocking import Calls
-from standfast.authoring.definition import Definition
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.document import DocumentAction
-from standfast.machine.graphs.graph import Graph, Node
+from standfast.app.api.sync import Calls
+from standfast.graph import model as g
+from standfast.graph.definition import Definition
+from standfast.graph.document_spec import DocumentAction
+from standfast.graph.model import Graph, Node
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import ACTIVE_SLOT, APPROVE_SLOT, approval, chain, invoice, value

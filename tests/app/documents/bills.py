@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from standfast import Actor, RequestContext
-from standfast.app.document_views import DocumentView
-from standfast.app.faces.blocking import Calls
+from standfast.app.api.sync import Calls
+from standfast.features.documents.content.views import DocumentView
 from standfast.testing import ManualEngine
 
 CONTRACT = """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from standfast import Actor, RequestContext
-from standfast.app.faces.blocking import Calls
-from standfast.authoring.document import ready_contract
+from standfast.app.api.sync import Calls
+from standfast.features.documents.contract.library import ready_contract
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from standfast import Actor, Engine
-from standfast.authoring.definition import Definition
-from standfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.library import ready_contract
+from standfast.graph.definition import Definition
 
 SELLER = Actor(id="sam", capabilities=frozenset({"sales_order.*", "stock_item.*", "gl_entry.*", "execution:read"}))
 GIVEN: dict[str, object] = {

@@ -6,7 +6,7 @@ import pytest
 
 from app.documents.blueprints import BOTH, of, opened
 from standfast import DefinitionError
-from standfast.app.faces.blocking import Calls
+from standfast.app.api.sync import Calls
 from standfast.testing import ManualEngine
 from support.engines import Place
 

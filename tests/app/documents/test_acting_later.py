@@ -9,11 +9,11 @@ import pytest
 
 from app.documents.walls import FIN, OPERATOR, PUBLISHER, acting, decide, stands
 from standfast import Actor, Capabilities, Directory, RequestContext
-from standfast.app.faces.blocking import Calls
-from standfast.app.reasons import Reason
+from standfast.app.api.sync import Calls
+from standfast.features.runs.explain import Reason
 from standfast.kernel.people import DirectoryLook, Grant, Principal
 from standfast.people.directory import StaticDirectory
-from standfast.people.files import Roster
+from standfast.people.directory_files import Roster
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -24,19 +24,16 @@ from app.documents.blueprints import (
     published,
 )
 from standfast import Actor
-from standfast.app.calls import contracts
-from standfast.authoring.document import (
-    COMPILER_VERSION,
-    Body,
-    Contract,
-    Effective,
-    compile_effective,
-    export_yaml,
-    read_body,
-    ready_contract,
-)
-from standfast.authoring.document.contract_format import IntField, LifecycleState
 from standfast.errors import DefinitionError, ForbiddenError, NotFoundError, PayloadError, RejectedError
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.body.exchange import export_yaml
+from standfast.features.documents.body.format import Body
+from standfast.features.documents.compiler.artifact import Effective
+from standfast.features.documents.compiler.compatibility import COMPILER_VERSION
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.contract.format import Contract, IntField, LifecycleState
+from standfast.features.documents.contract.library import ready_contract
+from standfast.features.documents.publishing import contract_calls as contracts
 from support.engines import Place
 
 TWO = (
@@ -570,7 +567,7 @@ def test_an_organisation_has_a_contract_of_its_own(place: Place) -> None:
 def test_another_compiler_begins_no_document_until_it_has_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an older compiler made is listed and compiled again as a new version; until then no document begins with it."""
     engine = opened()
-    monkeypatch.setattr("standfast.authoring.document.compiler.COMPILER_VERSION", "0.9.0")
+    monkeypatch.setattr("standfast.features.documents.compiler.compiler.COMPILER_VERSION", "0.9.0")
     acme = published(engine)
     monkeypatch.undo()
     with rejected("WORKFLOW_COMPILER_STALE"):
@@ -597,7 +594,7 @@ def test_what_was_changed_behind_our_back_is_not_published(monkeypatch: pytest.M
     row = engine.service.survey(lambda parts: parts.blueprints().get("acme", draft.id))
     assert row is not None
     other = msgspec.structs.replace(row, content=row.content.replace(b"manager", b"janitor"))
-    monkeypatch.setattr("standfast.app.blueprints.Catalog.draft_row", lambda _shelf, _id: other)
+    monkeypatch.setattr("standfast.features.documents.publishing.catalog.Catalog.draft_row", lambda _shelf, _id: other)
     with pytest.raises(DefinitionError, match="WORKFLOW_HASH_MISMATCH"):
         acme.bodies.publish(draft.id)
 

@@ -10,13 +10,13 @@ import pytest
 
 from app.documents.acting import ANN, BOB, CARL, EVE, FINANCE, GIVEN, active, approve, asking, graph, opened, submitted
 from standfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError, Settings, StepContext
-from standfast.app.document_views import DocumentView
-from standfast.authoring.definition import Definition
+from standfast.engine.commit.unit_of_work import JointCommit
 from standfast.errors import ReusedIdError, StandfastError
-from standfast.machine.graphs.audiences import MASKED
-from standfast.machine.graphs.document import DocumentField
-from standfast.machine.graphs.graph import DocumentRule
-from standfast.runtime.commit.joint import JointCommit
+from standfast.features.documents.content.views import DocumentView
+from standfast.graph.definition import Definition
+from standfast.graph.document_spec import DocumentField
+from standfast.graph.field_visibility import MASKED
+from standfast.graph.model import DocumentRule
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import FIELDS, when

@@ -11,7 +11,7 @@ from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, register
 from people.test_webhook import LOCAL, Receiver, receiver
 from standfast import Actor, DefinitionError, ForbiddenError, NotFoundError, PayloadError, RejectedError, Settings
-from standfast.app.rule_reading import read_rules
+from standfast.features.documents.rule_parser import read_rules
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import invoice

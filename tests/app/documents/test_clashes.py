@@ -13,12 +13,15 @@ from app.documents.blueprints import GIVEN as BILL
 from app.documents.orders import GIVEN, SELLER, body, keep_stock, register
 from people.test_webhook import LOCAL, Receiver, receiver
 from standfast import Actor, Fail, NotFoundError, RejectedError, Saga, Settings, StepContext
-from standfast.authoring.definition import Definition
-from standfast.authoring.document import compile_effective, generate_envelope, graph_of, ready_contract
-from standfast.authoring.document.contract_format import Policy
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.format import Policy
+from standfast.features.documents.contract.library import ready_contract
+from standfast.graph.definition import Definition
+from standfast.graph.model import TaskOp
 from standfast.http.routes import ROUTES
-from standfast.kernel.records import STEPS
-from standfast.machine.graphs.graph import TaskOp
+from standfast.kernel.row_kinds.steps import STEPS
 from standfast.testing import ManualEngine
 from support.engines import Place
 
@@ -93,9 +96,9 @@ def test_a_newer_compiler_leaves_documents_that_are_under_way_alone(
     mine.create("invoice", BILL, id="I-1")
     assert mine.transition("invoice", "I-1", "submit").run_status == "running"
     newer = ("1.9.0",)
-    monkeypatch.setattr("standfast.authoring.document.versions.start_problem.__defaults__", newer)
-    monkeypatch.setattr("standfast.authoring.document.compiler.COMPILER_VERSION", *newer)
-    monkeypatch.setattr("standfast.authoring.document.versions.is_older.__defaults__", newer)
+    monkeypatch.setattr("standfast.features.documents.compiler.compatibility.start_problem.__defaults__", newer)
+    monkeypatch.setattr("standfast.features.documents.compiler.compiler.COMPILER_VERSION", *newer)
+    monkeypatch.setattr("standfast.features.documents.compiler.compatibility.is_older.__defaults__", newer)
     with pytest.raises(RejectedError, match="compiled by version") as refused:
         mine.create("invoice", BILL, id="I-2")
     assert refused.value.reason == "WORKFLOW_COMPILER_STALE"

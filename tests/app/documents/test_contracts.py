@@ -6,10 +6,14 @@ import pytest
 
 from app.documents.acting import asking
 from standfast import Actor, RejectedError, StepContext
-from standfast.authoring.definition import Definition
-from standfast.authoring.document import compile_effective, generate_envelope, graph_of, instantiate, ready_contract
-from standfast.machine.graphs.asks import Ask
-from standfast.machine.graphs.asks import Stage as ChainStage
+from standfast.features.documents.body.templates import instantiate
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.library import ready_contract
+from standfast.graph.definition import Definition
+from standfast.graph.values.approver_rules import Ask
+from standfast.graph.values.approver_rules import Stage as ChainStage
 from standfast.testing import ManualEngine
 from support.engines import Place
 

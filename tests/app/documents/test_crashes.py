@@ -8,7 +8,7 @@ import pytest
 
 from app.documents.acting import ANN, BOB, CARL, GIVEN, asking, graph
 from standfast import Actor, RejectedError
-from standfast.authoring.definition import Definition
+from standfast.graph.definition import Definition
 from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 
 

@@ -9,16 +9,14 @@ from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, keep_stock, register
 from app.documents.walls import CONTRACT, PUBLISHER, acting, patch
 from standfast import Actor, DefinitionError, RequestContext
-from standfast.authoring.definition import Definition
-from standfast.authoring.document import (
-    check_body,
-    compile_effective,
-    generate_envelope,
-    graph_of,
-    read_body,
-    ready_contract,
-)
-from standfast.machine.runs.document import MOST_MADE
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.compiler.validator import check_body
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.library import ready_contract
+from standfast.graph.definition import Definition
+from standfast.machine.model.document_state import MOST_MADE
 from standfast.testing import CrashScenario, ManualEngine, crash_everywhere
 from support.engines import Place
 

@@ -8,11 +8,15 @@ import pytest
 
 from app.documents.blueprints import CLERK, GIVEN, of, opened, published
 from standfast import Actor
-from standfast.authoring.definition import Definition
-from standfast.authoring.document import compile_effective, generate_envelope, graph_of, read_body, ready_contract
 from standfast.errors import DefinitionError, RejectedError
 from standfast.expressions import parse
-from standfast.kernel.canonical import canonical_hash
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.library import ready_contract
+from standfast.graph.definition import Definition
+from standfast.kernel.codec.canonical import canonical_hash
 from support.engines import Place
 from support.repository import ROOT
 

@@ -7,13 +7,11 @@ import pytest
 
 from app.documents.bills import CLERK, CONTRACT, by, created, draft_body, publish
 from standfast import Actor, Definition, DefinitionError, Saga
-from standfast.authoring.document import (
-    compile_effective,
-    generate_envelope,
-    graph_of,
-    read_body,
-    read_contract,
-)
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.loading import read_contract
 from support.engines import Place
 
 EVE = Actor(id="eve", capabilities=frozenset({"execution:read"}))

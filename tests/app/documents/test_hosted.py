@@ -14,7 +14,7 @@ from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, register
 from app.documents.test_outward import ALLOWED, SLOT
 from standfast import Actor, ForbiddenError, NotFoundError, PayloadError, RejectedError
-from standfast.app.faces.blocking import Calls
+from standfast.app.api.sync import Calls
 from standfast.testing import ManualEngine
 from support.engines import Place
 

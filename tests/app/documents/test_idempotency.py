@@ -9,7 +9,7 @@ import pytest
 from app.documents.acting import BOB, EVE, GIVEN, active, asking, opened, submitted
 from standfast import Actor, PayloadError
 from standfast.errors import ReusedIdError
-from standfast.machine.graphs.graph import DocumentRule
+from standfast.graph.model import DocumentRule
 from support.engines import Place
 from support.envelopes import when
 

@@ -15,13 +15,13 @@ from app.documents.orders import GIVEN as ORDER
 from app.documents.orders import SELLER, body, register
 from people.test_webhook import LOCAL, Receiver, receiver
 from standfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RequestContext, Settings
-from standfast.app.invariants.rules import RULES
-from standfast.app.invariants.views import Violation
-from standfast.authoring.definition import Definition
+from standfast.features.documents.invariants.rules import RULES
+from standfast.features.documents.invariants.views import Violation
+from standfast.graph import model as g
+from standfast.graph.definition import Definition
+from standfast.graph.model import Edge, Graph, Node
 from standfast.kernel.actor import SYSTEM
 from standfast.kernel.history import ROWS_REBUILT
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.graph import Edge, Graph, Node
 from standfast.store.opening import open_store
 from standfast.testing import ManualEngine
 from support.databases import Databases

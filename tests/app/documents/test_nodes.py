@@ -11,8 +11,8 @@ import pytest
 from app.documents.blueprints import BOTH, CLERK, GIVEN, of, opened
 from authoring.document.examples import Plain
 from standfast import Actor, DefinitionError, ForbiddenError, RejectedError, Saga
-from standfast.app.faces.blocking import Calls
-from standfast.authoring.document import ready_contract
+from standfast.app.api.sync import Calls
+from standfast.features.documents.contract.library import ready_contract
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -11,10 +11,10 @@ from app.documents.orders import GIVEN, register
 from app.documents.walls import ANN, CONTRACT, FIN, OPERATOR, POST, PUBLISHER, acting, decide, patch, stands, submit
 from app.documents.walls import opened as invoices
 from standfast import Actor, CommandError, RejectedError
-from standfast.app.document_views import DocumentChoice
-from standfast.app.reasons import Reason
-from standfast.authoring.definition import Definition
-from standfast.machine.graphs.graph import DocumentRule, Node, RuleOp
+from standfast.features.documents.content.views import DocumentChoice
+from standfast.features.runs.explain import Reason
+from standfast.graph.definition import Definition
+from standfast.graph.model import DocumentRule, Node, RuleOp
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import SUBMIT_SLOT, chain, invoice, value

@@ -13,9 +13,9 @@ from app.documents.orders import SELLER, body, register
 from app.documents.test_outward import ALLOWED, SLOT
 from people.test_webhook import Receiver, receiver
 from standfast import Actor, ForbiddenError, NotFoundError, PayloadError
-from standfast.app.visibility import printed
-from standfast.machine.graphs.audiences import MASKED
-from standfast.machine.graphs.document import DocumentField
+from standfast.graph.document_spec import DocumentField
+from standfast.graph.field_visibility import MASKED
+from standfast.machine.documents.visibility import printed
 from support.engines import Place
 
 __all__ = ["receiver"]

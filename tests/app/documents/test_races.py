@@ -14,10 +14,10 @@ from app.documents.orders import GIVEN as ORDER
 from app.documents.orders import SELLER, keep_stock, register
 from app.documents.test_elsewhere import BOTH
 from standfast import Actor, Engine, RejectedError, RequestContext
-from standfast.app.task_views import HumanTask
-from standfast.authoring.definition import Definition
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.graph import Node
+from standfast.features.tasks.views import HumanTask
+from standfast.graph import model as g
+from standfast.graph.definition import Definition
+from standfast.graph.model import Node
 from support.engines import Live
 from support.envelopes import ACTIVE_SLOT, APPROVE_SLOT, approval, both, chain, invoice
 from support.waiting import eventually

@@ -10,8 +10,8 @@ import pytest
 
 from app.documents.blueprints import of
 from standfast import Actor, Capabilities, ForbiddenError
-from standfast.app.faces.blocking import Calls
-from standfast.machine.graphs.audiences import MASKED
+from standfast.app.api.sync import Calls
+from standfast.graph.field_visibility import MASKED
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -11,16 +11,16 @@ from app.documents.blueprints import BODY, CLERK, GIVEN, of, opened, published
 from app.documents.test_bodies import rejected
 from app.documents.test_workflows import OPERATOR
 from standfast import Actor, ForbiddenError, RejectedError
-from standfast.app.calls.contracts import FutureContracts
-from standfast.app.faces.blocking import Calls
-from standfast.app.printing import Release
-from standfast.app.publishing import Compiled
-from standfast.authoring.document import ready_contract
+from standfast.app.api.sync import Calls
+from standfast.features.documents.contract.library import ready_contract
+from standfast.features.documents.publishing.contract_calls import FutureContracts
+from standfast.features.documents.publishing.publisher import Compiled
+from standfast.features.documents.publishing.release import Release
 from standfast.testing import ManualEngine
 from support.engines import Place
 
 TWICE = BODY.replace("One manager", "A clerk").replace("manager", "clerk")
-COMPILER = "standfast.authoring.document.compiler.COMPILER_VERSION"
+COMPILER = "standfast.features.documents.compiler.compiler.COMPILER_VERSION"
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from app.documents.test_dead_ends import MAY, TENANT, Office, in_slot
 from app.honesty import CONTRACT
 from standfast import RetryPolicy, Settings
-from standfast.machine.graphs.work import HandlerCall, RetryRule
+from standfast.graph.values.handler_calls import HandlerCall, RetryRule
 from support.engines import Place
 
 SLOWLY = RetryPolicy(max_attempts=4, delay=timedelta(seconds=30), jitter=0)

@@ -10,17 +10,17 @@ import pytest
 
 from app.documents.acting import ANN, BOB, CARL, EVE, GIVEN, asking
 from standfast import Actor, Fail, RejectedError, RequestContext, Settings, StepContext
-from standfast.authoring.definition import Definition
-from standfast.kernel.document_records import DOCUMENT_VERSIONS
+from standfast.graph import model as g
+from standfast.graph.definition import Definition
+from standfast.graph.document_spec import DocumentAction
+from standfast.graph.model import Edge, Node
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.records import STEPS, TASKS, StoredStep
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.document import DocumentAction
-from standfast.machine.graphs.graph import Edge, Node
+from standfast.kernel.row_kinds.documents import DOCUMENT_VERSIONS
+from standfast.kernel.row_kinds.steps import STEPS, TASKS, StoredStep
 from standfast.machine.machine import GraphMachine
-from standfast.machine.runs.state import RunState
-from standfast.machine.runs.windows import window_of
+from standfast.machine.model.queries.edit_windows import window_of
+from standfast.machine.model.state import RunState
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.envelopes import ACTIVE_SLOT, APPROVE_SLOT, SUBMIT_SLOT, Body, approval, both, chain, invoice, value, when

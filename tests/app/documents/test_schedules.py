@@ -10,8 +10,8 @@ from app.documents.acting import BOB, GIVEN, asking, opened
 from app.documents.blueprints import opened as organised
 from app.documents.blueprints import published
 from standfast import Actor, ForbiddenError, NotFoundError, PayloadError, RequestContext, Saga
-from standfast.authoring.definition import Definition
-from standfast.machine.graphs.document import DocumentAction
+from standfast.graph.definition import Definition
+from standfast.graph.document_spec import DocumentAction
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START
 from support.engines import Place

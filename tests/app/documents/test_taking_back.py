@@ -12,7 +12,7 @@ from app.documents.walls import BUD, FIN, OPERATOR, acting, open_tasks, patch, s
 from app.documents.walls import decide as decide_next
 from app.documents.walls import opened as invoices
 from standfast import Actor, RejectedError
-from standfast.authoring.document import ready_contract
+from standfast.features.documents.contract.library import ready_contract
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -20,7 +20,7 @@ from app.documents.bills import (
     submitted,
 )
 from standfast import Actor, ForbiddenError, RejectedError
-from standfast.kernel.records import PauseClock
+from standfast.kernel.row_kinds.steps import PauseClock
 from support.engines import Place
 
 ERP = Actor(id="erp", on_behalf_of="ursula", capabilities=frozenset({"bill.update", "execution:read"}))

@@ -11,7 +11,7 @@ from app.documents.blueprints import GIVEN as BILL
 from app.documents.test_visibility import ANN, AUDITOR, CONTRACT, FIELDS, GIVEN, leaks
 from app.documents.test_workflows import MANAGER
 from standfast import ConfigurationError, DefinitionError, PayloadError, Saga
-from standfast.machine.graphs.audiences import MASKED
+from standfast.graph.field_visibility import MASKED
 from support.engines import Place
 from support.ruining import Ruin
 

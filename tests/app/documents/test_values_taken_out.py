@@ -26,7 +26,7 @@ from app.documents.test_outward import ALLOWED
 from app.documents.test_redaction import dump
 from people.test_webhook import Receiver, receiver
 from standfast import Actor, ConflictError, NotFoundError, RejectedError, Saga
-from standfast.runtime.settings import Settings
+from standfast.engine.common.settings import Settings
 from standfast.testing import ManualEngine
 from support.engines import Place
 

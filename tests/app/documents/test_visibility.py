@@ -11,7 +11,7 @@ import pytest
 from app.documents.blueprints import of
 from people.test_webhook import LOCAL, Receiver, receiver
 from standfast import Actor, ForbiddenError, PayloadError, Settings
-from standfast.machine.graphs.audiences import MASKED
+from standfast.graph.field_visibility import MASKED
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -32,10 +32,10 @@ from app.documents.walls import (
     violations,
 )
 from standfast import Actor, RejectedError, Saga
-from standfast.app import document_writing
-from standfast.authoring.document.body_format import PatchNode
-from standfast.machine.runs import slots
-from standfast.machine.runs.nodes import action
+from standfast.features.documents import writes as document_writing
+from standfast.features.documents.body.format import PatchNode
+from standfast.machine.flow import slots
+from standfast.machine.nodes import action
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin

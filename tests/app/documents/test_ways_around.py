@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from standfast import Actor
-from standfast.app.faces.blocking import Calls
+from standfast.app.api.sync import Calls
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from standfast import Actor, DefinitionError, RequestContext
-from standfast.app.faces.blocking import Calls
+from standfast.app.api.sync import Calls
 from standfast.testing import ManualEngine
 
 Contract = dict[str, Any]

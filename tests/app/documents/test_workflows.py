@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from app.documents.blueprints import BODY, BOTH, CLERK, DORA, GIVEN, PAUL, of, opened, published
 from standfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, RejectedError
-from standfast.app.document_views import DocumentMove
-from standfast.authoring.document import Contract, ready_contract
+from standfast.features.documents.content.views import DocumentMove
+from standfast.features.documents.contract.format import Contract
+from standfast.features.documents.contract.library import ready_contract
 from standfast.testing import ManualEngine
 from support.engines import Place
 

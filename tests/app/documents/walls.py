@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from standfast import Actor, RequestContext
-from standfast.app.faces.blocking import Calls
-from standfast.app.task_views import HumanTask
+from standfast.app.api.sync import Calls
+from standfast.features.tasks.views import HumanTask
 from standfast.testing import ManualEngine
 
 CONTRACT = """

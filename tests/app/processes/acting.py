@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from standfast import Actor, Engine, RequestContext, load_processes
-from standfast.app.faces.blocking import Calls
+from standfast.app.api.sync import Calls
 
 ORDERS = """
 domain: orders

@@ -10,10 +10,11 @@ import pytest
 
 from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
 from standfast import Actor, ForbiddenError, NotFoundError, ProcessInstance, RejectedError, Saga
-from standfast.app import advancing, processes
-from standfast.app.authorities import judged
-from standfast.app.calls import processes as calls_of_processes
-from standfast.app.desk import CallContext
+from standfast.calls.context import CallContext
+from standfast.features.processes import advance as advancing
+from standfast.features.processes import calls as calls_of_processes
+from standfast.features.processes import reads as processes
+from standfast.features.tasks.authorization import judged
 from standfast.kernel.history import StoredEvent
 from standfast.testing import ManualEngine
 from support.batching import ONE_COMMITTER, Batching

@@ -23,7 +23,7 @@ from standfast import (
     Saga,
     load_processes,
 )
-from standfast.app.faces.blocking import Calls
+from standfast.app.api.sync import Calls
 from standfast.kernel.ids import InstanceId
 from support.engines import Live, Place
 

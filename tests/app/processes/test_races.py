@@ -13,13 +13,20 @@ from uuid import UUID
 import pytest
 
 from app.processes.acting import ANN, BOB, INPUT, asking, ends, person, process, published, registered, system
-from standfast import NotFoundError, PayloadError, ProcessInstance, RejectedError, StandfastError, StoreUnavailableError
-from standfast.app.advancing import landed
-from standfast.app.rests import IdleWait
+from standfast import (
+    NotFoundError,
+    PayloadError,
+    ProcessInstance,
+    RejectedError,
+    StandfastError,
+    StoreUnavailableError,
+)
+from standfast.calls.rests import IdleWait
+from standfast.engine.common.clock import ManualClock
+from standfast.engine.concurrency.replies import Reply
+from standfast.features.processes.advance import landed
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.clock import ManualClock
-from standfast.runtime.replies import Reply
-from standfast.store.shapes import Address, InstanceHeader
+from standfast.store.records.instances import Address, InstanceHeader
 from standfast.testing.manual import START
 from support.engines import Live, Place
 from support.waiting import arrives, eventually, together

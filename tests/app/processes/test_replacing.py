@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from standfast import DefinitionError, Saga, load_processes
-from standfast.machine.graphs.compiler import graph_bytes
+from standfast.graph.compiler import graph_bytes
 from support.engines import Place
 
 SHARED = """

@@ -9,7 +9,7 @@ import pytest
 
 from app.processes.acting import asking, ends, process, published, system
 from standfast import Actor, ForbiddenError, PayloadError, RejectedError, Saga
-from standfast.app.faces.blocking import Calls
+from standfast.app.api.sync import Calls
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.engines import Place

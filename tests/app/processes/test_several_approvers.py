@@ -11,7 +11,7 @@ import pytest
 
 from app.processes.acting import ends, registered
 from standfast import Actor, ForbiddenError, RejectedError, StandfastError
-from standfast.app.process_views import ProcessEvent
+from standfast.features.processes.views import ProcessEvent
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.engines import Place

@@ -26,8 +26,8 @@ from app.processes.acting import (
 )
 from standfast import Actor, NotFoundError, RejectedError, Saga, StandfastError
 from standfast.contrib.prometheus import serve_metrics
+from standfast.engine.common.telemetry import Happening, StepTimedOut
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.telemetry import Happening, StepTimedOut
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin

@@ -15,8 +15,16 @@ import psycopg
 import pytest
 
 from app.processes.acting import ANN, BOB, CAT, INPUT, asking, published
-from standfast import Actor, Engine, ForbiddenError, NotFoundError, PayloadError, RejectedError, StandfastError
-from standfast.app.faces.blocking import Calls
+from standfast import (
+    Actor,
+    Engine,
+    ForbiddenError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    StandfastError,
+)
+from standfast.app.api.sync import Calls
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.repository import ROOT

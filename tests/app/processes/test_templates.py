@@ -20,7 +20,7 @@ EVIDENCE: Act = ("evidence.received", {})
 
 def opened(engine: ManualEngine, name: str, answers: dict[str, object]) -> str:
     """Publish a template, with a backend that gives these answers; what it is started by."""
-    text = (resources.files("standfast") / "templates" / f"{name}.yaml").read_text(encoding="utf-8")
+    text = (resources.files("standfast") / "cli/develop/samples" / f"{name}.yaml").read_text(encoding="utf-8")
     (definition,) = load_processes(text)
     engine.register(definition)
     for node in definition.graph.nodes.values():

@@ -10,8 +10,8 @@ import pytest
 
 from app.processes.acting import CAT, INPUT, ORDERS, asking, ends, person, process, published
 from standfast import Actor, NotFoundError, RejectedError, StandfastError, load_processes
-from standfast.app.calls.processes import FutureProcesses
-from standfast.app.faces.blocking import Calls, Processes
+from standfast.app.api.sync import Calls, Processes
+from standfast.features.processes.calls import FutureProcesses
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.engines import Place

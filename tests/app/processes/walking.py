@@ -10,18 +10,18 @@ from typing import Any, Protocol
 from app.processes.reference import CAPABILITIES, EVENTS, Interpreter, random_process
 from machine.hosting import Host
 from standfast import Actor, ForbiddenError, RejectedError, load_processes
-from standfast.app.process_trails import _CALL
-from standfast.app.processes import in_process_words
-from standfast.authoring.process.words import instance_status
 from standfast.errors import StandfastError
+from standfast.features.processes.history import _CALL
+from standfast.features.processes.reads import in_process_words
+from standfast.graph.status_words.process import instance_status
 from standfast.kernel.actor import SYSTEM
 from standfast.kernel.decision import NOT_ALLOWED, Answer, Rejection
-from standfast.kernel.process_records import ProcessOpened
-from standfast.machine.runs import commands as c
-from standfast.machine.runs import events as e
-from standfast.machine.runs.process_rows import gathered, shown, step_named
-from standfast.machine.runs.state import ROOT
-from standfast.machine.runs.tokens import place_of
+from standfast.kernel.row_kinds.processes import ProcessOpened
+from standfast.machine.model import events as e
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.queries.tokens import place_of
+from standfast.machine.model.rows.process_rows import gathered, shown, step_named
+from standfast.machine.model.state import ROOT
 from standfast.testing import ManualEngine
 
 MOVES = 12

@@ -12,7 +12,7 @@ from app.rules.test_resuming import ALLOW, BLOCK, CALL, PAID, approve, publish, 
 from app.rules.test_runs import begun
 from app.sagas.acting import BROKEN, Stage, run, status
 from standfast import NotFoundError, PausePoint, PayloadError, Saga
-from standfast.app.pause_points import PauseTrigger, ResumptionBehavior
+from standfast.features.runs.pauses.pause_points import PauseTrigger, ResumptionBehavior
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -23,9 +23,9 @@ from standfast import (
     StepContext,
     load_rules,
 )
-from standfast.app.resumption import RESUMPTION
+from standfast.engine.loops.resume import Resuming
+from standfast.features.runs.resume import RESUMPTION
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.loops.resuming import Resuming
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.inside import store_of

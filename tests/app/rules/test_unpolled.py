@@ -14,7 +14,7 @@ from app.rules.test_resuming import ALLOW, BLOCK, CALL, rules
 from app.rules.test_runs import MANAGER
 from app.sagas.acting import Gate, Stage, step
 from standfast import Engine, Saga, Settings, load_rules
-from standfast.runtime import workplace
+from standfast.engine import worker_process as workplace
 from support.engines import Live
 from support.waiting import eventually
 

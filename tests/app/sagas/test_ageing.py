@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from standfast import ConfigurationError, Saga, Settings, StepContext
-from standfast.store.ranks import effective_priority
+from standfast.store.records.claim_order import effective_priority
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.inside import registry_of

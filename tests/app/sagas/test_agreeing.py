@@ -23,8 +23,8 @@ from standfast import (
     TaskDetails,
     ask,
 )
+from standfast.engine.common.telemetry import Happening, InstancePaused
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.telemetry import Happening, InstancePaused
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -22,10 +22,10 @@ from standfast import (
     SagaDefinition,
     ask,
 )
-from standfast.app import kept_apart
+from standfast.features.tasks import separation as kept_apart
 from standfast.kernel.ids import InstanceId
-from standfast.machine.runs.commands import PeopleFound
-from standfast.machine.runs.errands import FindPeople, Person
+from standfast.machine.model.commands.run_commands import PeopleFound
+from standfast.machine.model.engine_tasks import FindPeople, Person
 from standfast.testing import ManualEngine
 from support.engines import Place
 

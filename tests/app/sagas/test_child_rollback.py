@@ -11,10 +11,10 @@ import pytest
 from app.sagas.acting import BROKEN, Stage, decide, history, run, status, statuses, step
 from app.sagas.test_children import child, child_of
 from standfast import Actor, ConflictError, Definition, RejectedError, RequestContext, Saga, SagaDefinition, Settings
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.runs.commands import UndoWorkflow
+from standfast.machine.model.commands.run_commands import UndoWorkflow
 from standfast.testing import CrashScenario, ManualEngine
 from support.crashing import NewStore, tried
 from support.engines import Place

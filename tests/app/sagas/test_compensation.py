@@ -6,7 +6,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, history, life, run, status, statuses, step
 from standfast import Fail, Saga, StepContext, task
-from standfast.kernel.records import STEPS
+from standfast.kernel.row_kinds.steps import STEPS
 from support.engines import Live, Place
 from support.waiting import eventually
 

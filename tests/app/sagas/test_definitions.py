@@ -24,10 +24,10 @@ from standfast import (
     event,
     task,
 )
-from standfast.app.definitions import version_age
-from standfast.authoring.definition import definition_of
-from standfast.machine.graphs.compiler import graph_bytes, graph_data
-from standfast.store.shapes import SHARED_TENANT, StoredDefinition
+from standfast.calls.catalog.definitions import version_age
+from standfast.graph.compiler import graph_bytes, graph_data
+from standfast.graph.definition import definition_of
+from standfast.store.records.instances import SHARED_TENANT, StoredDefinition
 from standfast.testing.manual import START
 from support.engines import Place
 from support.samples import Puppet

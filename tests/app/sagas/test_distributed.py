@@ -9,7 +9,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
 from standfast import ConfigurationError, Saga, Settings
-from standfast.store.shapes import DEFAULT_TENANT
+from standfast.store.records.instances import DEFAULT_TENANT
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import beat, housekeeping_of

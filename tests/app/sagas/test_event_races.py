@@ -8,9 +8,9 @@ from functools import partial
 
 from app.sagas.acting import history
 from standfast import Engine, Saga, SagaDefinition
-from standfast.app.faces.blocking import Run
+from standfast.app.api.sync import Run
+from standfast.engine.common.clock import ManualClock
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.clock import ManualClock
 from standfast.store.opening import open_store
 from standfast.testing import ManualEngine
 from standfast.testing.manual import START

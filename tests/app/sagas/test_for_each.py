@@ -10,7 +10,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses
 from standfast import DefinitionError, Saga, SagaDefinition, StepContext
-from standfast.kernel.records import STEPS
+from standfast.kernel.row_kinds.steps import STEPS
 from support.engines import Live, Place
 from support.samples import Gauge
 from support.waiting import LONG_SECONDS, arrives, eventually

@@ -70,7 +70,7 @@ def test_whoever_may_override_takes_the_approval_along(place: Place) -> None:
 def test_the_run_itself_refuses_a_fork_behind_an_approval(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever point a caller takes: with other data nobody begins behind an approval without the capability."""
     engine, found, _paid = _approved(place)
-    monkeypatch.setattr("standfast.app.forking.approvals_passed", lambda _routes, _state: [])
+    monkeypatch.setattr("standfast.features.runs.fork.approvals_passed", lambda _routes, _state: [])
     with pytest.raises(RejectedError) as refused:
         engine.acting(OPERATOR).run(found.id).fork(len(found.history()), reason="a typo", data={"amount": 7})
     assert refused.value.reason == "no_fork"

@@ -10,7 +10,17 @@ import msgspec
 import pytest
 
 from app.sagas.acting import history, status
-from standfast import Actor, Escalation, ForbiddenError, HumanTask, Notice, RejectedError, Saga, TaskDetails, ask
+from standfast import (
+    Actor,
+    Escalation,
+    ForbiddenError,
+    HumanTask,
+    Notice,
+    RejectedError,
+    Saga,
+    TaskDetails,
+    ask,
+)
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.engines import Place

@@ -8,9 +8,9 @@ import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, run, status, statuses, step
 from standfast import Branch, ConflictError, Fail, Retry, Saga, SagaDefinition, task
-from standfast.authoring.saga.builder import Build, Strategy
+from standfast.features.sagas.builder import Build, Strategy
+from standfast.graph.model import JoinOp, Losers
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs.graph import JoinOp, Losers
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import worker_of

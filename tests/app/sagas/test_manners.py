@@ -8,7 +8,7 @@ import pytest
 
 from standfast import Actor, Escalation, ForbiddenError, NotFoundError, Notice, PayloadError, Saga
 from standfast.kernel.people import Principal
-from standfast.people.notices.manners import PREFERENCES, NotificationPreferences, manners_of, wants_of
+from standfast.notifications.templates import PREFERENCES, NotificationPreferences, manners_of, wants_of
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -26,7 +26,7 @@ from standfast import (
     SagaDefinition,
     Settings,
 )
-from standfast.store.notifications import Recipient
+from standfast.store.ports.notifications import Recipient
 from standfast.testing import CrashScenario, ManualEngine
 from support.crashing import NewStore, tried
 from support.engines import QUICK, Live, Place

@@ -9,7 +9,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, status
 from standfast import PayloadError, Saga, StepContext, WorkflowFailedError, task
-from standfast.authoring.saga import SagaDefinition
+from standfast.features.sagas import SagaDefinition
 from support.engines import Live, Place
 from support.samples import Ledger
 from support.waiting import together

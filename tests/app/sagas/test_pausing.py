@@ -24,8 +24,8 @@ from standfast import (
     SagaDefinition,
 )
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.records import PauseClock
-from standfast.machine.runs.pauses import REQUESTED
+from standfast.kernel.row_kinds.steps import PauseClock
+from standfast.machine.recovery.pause import REQUESTED
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually

@@ -21,10 +21,10 @@ from standfast import (
     Settings,
     event,
 )
-from standfast.app.workflow_reads import folded_workflow
+from standfast.features.runs.reads import folded_workflow
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.records import SUBSCRIPTIONS
-from standfast.machine.runs.state import RunState
+from standfast.kernel.row_kinds.steps import SUBSCRIPTIONS
+from standfast.machine.model.state import RunState
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.inside import store_of
@@ -90,7 +90,7 @@ def test_an_event_reaches_all_who_wait_for_it(place: Place) -> None:
 
 def test_more_wait_than_are_looked_at_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits gets the event, page by page, each once, also a step that waits for it twice."""
-    monkeypatch.setattr("standfast.app.publications.PAGE", 3)
+    monkeypatch.setattr("standfast.features.events.routing.PAGE", 3)
     stage = Stage()
     engine = place.engine().register(paying(stage))
     twice = (event("payment", key="order", name="a"), event("payment", key="order", name="b"))

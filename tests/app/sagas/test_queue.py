@@ -10,7 +10,7 @@ import pytest
 from app.sagas.acting import BROKEN, Stage, run, status, step
 from standfast import Saga, Settings, StepContext
 from standfast.kernel.ids import InstanceId
-from standfast.store.shapes import DEFAULT_TENANT, StoredEffect
+from standfast.store.records.instances import DEFAULT_TENANT, StoredEffect
 from support.desks import Desk
 from support.engines import Live, Place
 from support.inside import beat, claim_one

@@ -19,8 +19,8 @@ from standfast import (
     SagaDefinition,
     Settings,
 )
+from standfast.graph.model import HumanOp, TaskOp
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs.graph import HumanOp, TaskOp
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
 from support.inside import claim_one

@@ -17,7 +17,7 @@ from standfast import (
     SagaDefinition,
     StandfastError,
 )
-from standfast.authoring.saga.builder import Build
+from standfast.features.sagas.builder import Build
 from standfast.kernel.ids import InstanceId
 from support.engines import Live, Place
 from support.inside import beat, claim_one

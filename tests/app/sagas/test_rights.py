@@ -9,11 +9,11 @@ import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
 from standfast import Actor, Calls, Definition, Engine, ForbiddenError, NotFoundError, RejectedError, Saga
-from standfast.app.words import words_of
+from standfast.graph import model as g
+from standfast.graph.compiler import compile_graph, graph_data
+from standfast.graph.status_words.by_kind import words_of
 from standfast.kernel.ids import InstanceId
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import compile_graph, graph_data
-from standfast.store.shapes import SHARED_TENANT
+from standfast.store.records.instances import SHARED_TENANT
 from support.engines import Place
 
 ANN = Actor(id="ann", roles=frozenset({"finance"}), capabilities=frozenset({"orders:*"}))

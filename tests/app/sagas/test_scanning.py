@@ -11,8 +11,8 @@ import pytest
 
 from app.sagas.acting import Stage, history, status, statuses
 from standfast import Saga, SagaDefinition
-from standfast.app.calls.runs import stored_as
-from standfast.app.workflow_reads import KINDS
+from standfast.features.runs.calls import stored_as
+from standfast.features.runs.reads import KINDS
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.engines import Live, Place
@@ -80,7 +80,7 @@ def test_open_approvals_cost_an_idle_engine_nothing(place: Place) -> None:
 @pytest.mark.row("E-762")
 def test_what_is_due_is_found_oldest_first_and_page_by_page(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of their instants, however they were set; those that are not due stay, also in the midst of others."""
-    monkeypatch.setattr("standfast.runtime.loops.due_work.MOST", 3)
+    monkeypatch.setattr("standfast.engine.loops.due_work.MOST", 3)
     engine = place.engine()
     runs: dict[int, InstanceId] = {}
     for hours in (5, 1, 9, 4, 2, 8, 3):

@@ -8,7 +8,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, Stage, history, run, status, statuses, step
 from standfast import Fail, PayloadError, RejectedError, Retry, Saga, Settings
-from standfast.kernel.nesting import DEEPEST
+from standfast.kernel.codec.depth import DEEPEST
 from support.engines import Place
 
 LIMIT = 10_000

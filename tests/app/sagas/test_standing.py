@@ -8,8 +8,8 @@ import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, decide, run, status
 from standfast import DeadlockError, Engine, Fail, Saga, SagaDefinition, WorkflowFailedError
+from standfast.engine.concurrency.replies import Reply
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.replies import Reply
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually
 

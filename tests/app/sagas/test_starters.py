@@ -7,8 +7,8 @@ import pytest
 from app.sagas.acting import BROKEN, Stage, history, status, statuses
 from app.sagas.test_children import child_of
 from standfast import Actor, ConfigurationError, DefinitionError, RequestContext, Saga, handler, load_processes
-from standfast.app.faces.blocking import Calls
-from standfast.machine.graphs.compiler import graph_data
+from standfast.app.api.sync import Calls
+from standfast.graph.compiler import graph_data
 from standfast.testing import ManualEngine
 from support.engines import Place
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, Stage, decide, history, life, run, status, statuses, step
 from standfast import Saga, StepContext
-from standfast.authoring.saga.words import STEP_STATUSES
+from standfast.graph.status_words.saga import STEP_STATUSES
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.desks import Desk

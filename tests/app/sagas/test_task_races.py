@@ -11,8 +11,8 @@ import pytest
 
 from app.sagas.acting import Stage, history, person
 from standfast import Calls, Engine, Escalation, HumanTask, Saga, SagaDefinition
-from standfast.app.faces.blocking import Run
-from standfast.runtime.clock import ManualClock
+from standfast.app.api.sync import Run
+from standfast.engine.common.clock import ManualClock
 from standfast.testing.manual import START
 from support.engines import Live
 from support.inside import clockwork_of

@@ -9,7 +9,7 @@ import pytest
 
 from app.sagas.acting import run, status
 from standfast import DefinitionError, Saga
-from standfast.machine.graphs.calendars import next_time
+from standfast.graph.values.calendars import next_time
 from standfast.testing.manual import START
 from support.engines import Place
 

@@ -9,9 +9,9 @@ import pytest
 
 from app.sagas.acting import Stage, history, run, status, statuses, step
 from standfast import NotFoundError, PayloadError, RejectedError, ReusedIdError, Saga, SagaDefinition
-from standfast.authoring.saga.builder import Build
-from standfast.machine.graphs.graph import Losers
-from standfast.machine.runs.nodes.wait import MOST_KEPT
+from standfast.features.sagas.builder import Build
+from standfast.graph.model import Losers
+from standfast.machine.nodes.wait import MOST_KEPT
 from support.engines import Live, Place
 from support.waiting import LONG_SECONDS, eventually, together
 

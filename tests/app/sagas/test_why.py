@@ -10,8 +10,8 @@ import pytest
 from app.sagas.acting import BROKEN, Gate, Stage, run, status, step
 from people.test_webhook import LOCAL, SECRET, Receiver, receiver
 from standfast import Engine, NotFoundError, Notice, Reason, Saga, SagaDefinition, Settings, Webhook, event
+from standfast.engine.common.telemetry import CallHangs, Happening, InstanceStuck
 from standfast.kernel.ids import InstanceId
-from standfast.runtime.telemetry import CallHangs, Happening, InstanceStuck
 from standfast.testing import ManualEngine
 from support.desks import Desk
 from support.engines import Live, Place
@@ -523,7 +523,7 @@ def test_operators_are_told_of_such_runs_once_a_day(place: Place, receiver: Rece
 
 def test_such_runs_are_found_a_few_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, a round looks at some of them, and the next one at those behind."""
-    monkeypatch.setattr("standfast.runtime.loops.incidents._MOST", 2)
+    monkeypatch.setattr("standfast.engine.loops.stuck_instances._MOST", 2)
     place.must_fold = False
     engine = place.engine(SOON).register(ORDER)
     born = sorted(run(engine, "order") for _ in range(5))

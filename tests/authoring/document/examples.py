@@ -8,20 +8,17 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from standfast import DefinitionError
-from standfast.authoring.document import (
-    Body,
-    BodyDiagnostic,
-    Contract,
-    Effective,
-    Envelope,
-    check_body,
-    compile_effective,
-    generate_envelope,
-    read_body,
-    read_contract,
-    ready_contract,
-)
 from standfast.errors import Diagnostic
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.body.diagnostics import BodyDiagnostic
+from standfast.features.documents.body.format import Body
+from standfast.features.documents.compiler.artifact import Effective
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.validator import check_body
+from standfast.features.documents.contract.envelope import Envelope, generate_envelope
+from standfast.features.documents.contract.format import Contract
+from standfast.features.documents.contract.library import ready_contract
+from standfast.features.documents.contract.loading import read_contract
 
 Plain = dict[str, object]
 

@@ -17,18 +17,15 @@ import msgspec
 from authoring.document.examples import CONTRACT, Plain
 from authoring.document.living import Life
 from standfast import DefinitionError
-from standfast.authoring.document import (
-    Body,
-    Effective,
-    Envelope,
-    check_body,
-    compile_effective,
-    generate_envelope,
-    graph_of,
-    read_body,
-    read_contract,
-)
 from standfast.errors import Diagnostic
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.body.format import Body
+from standfast.features.documents.compiler.artifact import Effective
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.compiler.validator import check_body
+from standfast.features.documents.contract.envelope import Envelope, generate_envelope
+from standfast.features.documents.contract.loading import read_contract
 
 CONDITIONS = (
     "entity.total > 5",

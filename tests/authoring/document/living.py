@@ -13,15 +13,15 @@ from typing import Any
 
 from authoring.document.examples import Plain
 from machine.hosting import OLGA, Host
+from standfast.graph.model import Graph
 from standfast.kernel.actor import SYSTEM, Actor
 from standfast.kernel.decision import Answer, Decision, Rejection
-from standfast.machine.graphs.graph import Graph
-from standfast.machine.runs import commands as c
-from standfast.machine.runs import events as e
-from standfast.machine.runs import repair_commands as r
-from standfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
-from standfast.machine.runs.errands import FindPeople
-from standfast.machine.runs.published import PublishedMessage
+from standfast.machine.model import events as e
+from standfast.machine.model.commands import repair_commands as r
+from standfast.machine.model.commands import run_commands as c
+from standfast.machine.model.commands.document_commands import CreateDocument, Mutate, RequestTransition
+from standfast.machine.model.engine_tasks import FindPeople
+from standfast.machine.model.messages import PublishedMessage
 
 ACTS = 40
 AUTHOR = Actor(id="ann", capabilities=frozenset({"*"}))

@@ -27,19 +27,14 @@ from authoring.document.examples import (
     way,
 )
 from standfast import DefinitionError
-from standfast.authoring.document import (
-    Body,
-    check_body,
-    compile_effective,
-    generate_envelope,
-    graph_of,
-    read_body,
-    ready_contract,
-    rebased,
-)
-from standfast.authoring.document.body_checks import MOST_PROBLEMS
-from standfast.authoring.document.body_format import MOST_EDGES, MOST_NODES
-from standfast.machine.graphs.graph import HumanOp, SplitOp
+from standfast.features.documents.body.checks import MOST_PROBLEMS, read_body
+from standfast.features.documents.body.format import MOST_EDGES, MOST_NODES, Body
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.compiler.validator import check_body, rebased
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.library import ready_contract
+from standfast.graph.model import HumanOp, SplitOp
 
 Plain = dict[str, object]
 

@@ -32,23 +32,21 @@ from authoring.document.examples import (
     way,
 )
 from standfast import DefinitionError
-from standfast.authoring.document import (
+from standfast.features.documents.compiler.artifact import Effective, effective_data, read_effective
+from standfast.features.documents.compiler.compatibility import (
     COMPILER_VERSION,
-    Effective,
     advance_problem,
-    compile_effective,
-    effective_data,
-    generate_envelope,
-    mermaid_of,
-    read_contract,
-    read_effective,
     repin_problem,
     start_problem,
 )
-from standfast.authoring.document.parts import EnvelopeEdge
-from standfast.authoring.document.proof import prove_gates
-from standfast.diagrams.languages import in_mermaid
-from standfast.kernel.canonical import canonical_hash
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.diagram import mermaid_of
+from standfast.features.documents.compiler.proof import prove_gates
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.loading import read_contract
+from standfast.features.documents.contract.parts import EnvelopeEdge
+from standfast.graph.diagrams.diagram_text import in_mermaid
+from standfast.kernel.codec.canonical import canonical_hash
 
 Plain = dict[str, object]
 
@@ -99,7 +97,10 @@ def _hash_elsewhere(data: Plain, seed: int) -> tuple[str, str]:
         random.Random(seed).shuffle(each["edges"])
     program = (
         "import json,sys\n"
-        "from standfast.authoring.document import *\n"
+        "from standfast.features.documents.body.checks import read_body\n"
+        "from standfast.features.documents.compiler.compiler import compile_effective\n"
+        "from standfast.features.documents.contract.envelope import generate_envelope\n"
+        "from standfast.features.documents.contract.loading import read_contract\n"
         "contract, body = json.loads(sys.stdin.read())\n"
         "made = compile_effective(generate_envelope(read_contract(json.dumps(contract))), read_body(json.dumps(body)))\n"
         "print(made.graph_hash, ','.join(made.order))"

@@ -9,8 +9,10 @@ import pytest
 
 from authoring.document.examples import CONTRACT, GONE, changed, contract, mistakes
 from standfast import DefinitionError
-from standfast.authoring.document import contract_hash, contract_names, generate_envelope, read_contract, ready_contract
 from standfast.errors import ConfigurationError, NotFoundError
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.library import contract_names, ready_contract
+from standfast.features.documents.contract.loading import contract_hash, read_contract
 
 DEEP: dict[str, object] = {"type": "string"}
 for _ in range(8):

@@ -18,7 +18,10 @@ from authoring.document.examples import (
     usr,
     way,
 )
-from standfast.authoring.document import compile_effective, contract_changes, diff, document_diff, document_diff_text
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.contract_changes import contract_changes
+from standfast.features.documents.compiler.document_diff import document_diff, document_diff_text
+from standfast.features.documents.compiler.workflow_diff import diff
 
 WAY_IN, WAY_OUT = "sys:slot:submitted_to_approved:in", "sys:slot:submitted_to_approved:out"
 

@@ -7,16 +7,16 @@ import pytest
 
 from authoring.document.examples import ACTIVE, AMEND, APPROVE, SUBMIT, bills, contract
 from standfast import DefinitionError
-from standfast.authoring.document import (
-    compile_effective,
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.contract.envelope import (
     generate_envelope,
     outdated_warning,
-    read_contract,
-    ready_contract,
     version_problem,
 )
-from standfast.authoring.document.contract_format import Contract
-from standfast.authoring.document.parts import EnvelopeEdge
+from standfast.features.documents.contract.format import Contract
+from standfast.features.documents.contract.library import ready_contract
+from standfast.features.documents.contract.loading import read_contract
+from standfast.features.documents.contract.parts import EnvelopeEdge
 
 ORDER = """
 entity_type: order

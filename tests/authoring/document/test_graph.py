@@ -20,21 +20,16 @@ from authoring.document.examples import (
     way,
 )
 from standfast import DefinitionError
-from standfast.authoring.document import (
-    COMPILER_VERSION,
-    compile_effective,
-    contract_names,
-    generate_envelope,
-    graph_of,
-    instantiate,
-    machine_edges,
-    read_template,
-    ready_contract,
-    template_names,
-)
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.asks import Ask
-from standfast.machine.graphs.compiler import graph_bytes, read_graph
+from standfast.features.documents.body.templates import instantiate, read_template, template_names
+from standfast.features.documents.compiler.compatibility import COMPILER_VERSION
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.compiler.ways import machine_edges
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.library import contract_names, ready_contract
+from standfast.graph import model as g
+from standfast.graph.compiler import graph_bytes, read_graph
+from standfast.graph.values.approver_rules import Ask
 
 EVERYTHING: dict[str, Plain] = {
     SUBMIT: patch([{"id": "r", "type": "rule", "rules": [

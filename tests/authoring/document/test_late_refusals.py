@@ -25,10 +25,14 @@ from authoring.document.examples import (
     way,
 )
 from standfast import DefinitionError
-from standfast.authoring.document import check_body, compile_effective, generate_envelope, graph_of, read_body
-from standfast.authoring.document.contract_checks import MOST_STATES
-from standfast.machine.graphs.graph import HumanOp
-from standfast.machine.graphs.scopes import DEEPEST_FORKS
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.compiler.validator import check_body
+from standfast.features.documents.contract.checks import MOST_STATES
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.graph.model import HumanOp
+from standfast.graph.scopes import DEEPEST_FORKS
 
 SCRIPT: Plain = {"type": "script", "formula": "1"}
 FOREVER = "9999999w"

@@ -5,23 +5,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from standfast.authoring.document import (
-    Contract,
-    compile_effective,
-    generate_envelope,
-    graph_of,
-    read_body,
-    read_contract,
-    ready_contract,
-)
-from standfast.authoring.document.contract_format import Policy
-from standfast.authoring.rehearsal import Simulator
 from standfast.errors import DefinitionError
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.format import Contract, Policy
+from standfast.features.documents.contract.library import ready_contract
+from standfast.features.documents.contract.loading import read_contract
+from standfast.features.simulation import Simulator
+from standfast.graph.compiler import graph_data
+from standfast.graph.document_spec import DocumentPolicy
 from standfast.kernel.actor import SYSTEM, Actor
 from standfast.kernel.decision import Rejection
-from standfast.machine.graphs.compiler import graph_data
-from standfast.machine.graphs.document import DocumentPolicy
-from standfast.machine.runs.document_commands import CreateDocument, Mutate, RequestTransition
+from standfast.machine.model.commands.document_commands import CreateDocument, Mutate, RequestTransition
 
 CLERK = Actor(id="bob", roles=frozenset({"clerk"}), capabilities=frozenset({"*"}))
 BOSS = Actor(id="ann", roles=frozenset({"boss"}), capabilities=frozenset({"*"}))

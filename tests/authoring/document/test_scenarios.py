@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from standfast.authoring.document import (
-    Body,
-    ScenarioResult,
-    check_body,
-    compile_effective,
-    dry_run,
-    generate_envelope,
-    graph_of,
-    instantiate,
-    read_body,
-    ready_contract,
-    run_scenario,
-)
-from standfast.authoring.document.scenarios import run_scenarios
-from standfast.authoring.rehearsal import Assumptions, DryRun
 from standfast.errors import DefinitionError
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.body.format import Body
+from standfast.features.documents.body.templates import instantiate
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.graph import graph_of
+from standfast.features.documents.compiler.validator import check_body
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.library import ready_contract
+from standfast.features.documents.scenarios.dry_run import dry_run
+from standfast.features.documents.scenarios.scenarios import ScenarioResult, run_scenario, run_scenarios
+from standfast.features.simulation import Assumptions, DryRun
 from standfast.kernel.actor import Actor
-from standfast.machine.runs.document_commands import CreateDocument
+from standfast.machine.model.commands.document_commands import CreateDocument
 
 BODY = """
 base: {entity_type: invoice, envelope_version: 1}

@@ -13,16 +13,11 @@ import pytest
 from authoring.document.examples import CONTRACT, GONE, Plain, changed, mistakes
 from authoring.document.fuzzing import CONTRACTS, damaged, random_body, sound_contract
 from standfast import DefinitionError
-from standfast.authoring.document import (
-    body_schema,
-    contract_names,
-    contract_schema,
-    instantiate,
-    read_body,
-    ready_contract,
-    template_names,
-)
 from standfast.errors import Diagnostic
+from standfast.features.documents.body.checks import body_schema, read_body
+from standfast.features.documents.body.templates import instantiate, template_names
+from standfast.features.documents.contract.library import contract_names, ready_contract
+from standfast.features.documents.contract.loading import contract_schema
 
 SCHEMAS = {"contract": contract_schema(), "body": body_schema()}
 

@@ -9,20 +9,15 @@ import pytest
 
 from authoring.document.examples import APPROVE, SUBMIT, ask, body, contract, patch
 from standfast import DefinitionError
-from standfast.authoring.document import (
-    Effective,
-    compile_effective,
-    contract_names,
-    export_yaml,
-    generate_envelope,
-    instantiate,
-    read_body,
-    read_contract,
-    read_template,
-    ready_contract,
-    template_names,
-)
 from standfast.errors import NotFoundError
+from standfast.features.documents.body.checks import read_body
+from standfast.features.documents.body.exchange import export_yaml
+from standfast.features.documents.body.templates import instantiate, read_template, template_names
+from standfast.features.documents.compiler.artifact import Effective
+from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.contract.envelope import generate_envelope
+from standfast.features.documents.contract.library import contract_names, ready_contract
+from standfast.features.documents.contract.loading import read_contract
 
 
 def compiled(name: str, entity_type: str = "", **params: str | int) -> Effective:

@@ -102,5 +102,5 @@ def codes(text: str | bytes | dict[str, Any]) -> list[str]:
 
 def templates() -> dict[str, str]:
     """The files that come with the package, by name."""
-    folder = resources.files("standfast") / "templates"
+    folder = resources.files("standfast") / "cli/develop/samples"
     return {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir() if each.name.endswith(".yaml")}

@@ -8,8 +8,8 @@ import pytest
 
 from authoring.process.examples import ORDERS, changed, codes, found, load, text_of
 from standfast import ConfigurationError, DefinitionError, load_processes
-from standfast.authoring.process import formulas
 from standfast.expressions import parse
+from standfast.features.process_files import expressions as formulas
 
 WAIT = {"id": "w", "type": "wait"}
 LEAD = {"from": "w", "event": "completed", "to": "approved"}

@@ -8,8 +8,8 @@ import pytest
 
 from authoring.process.examples import ORDERS, changed, load, text_of
 from standfast import load_processes
-from standfast.machine.graphs import graph as g
-from standfast.machine.graphs.compiler import graph_bytes, read_graph
+from standfast.graph import model as g
+from standfast.graph.compiler import graph_bytes, read_graph
 
 GRAPH = load(ORDERS).graph
 

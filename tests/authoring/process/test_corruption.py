@@ -10,11 +10,11 @@ import pytest
 
 from authoring.process.corrupting import corrupted
 from standfast import DefinitionError, load_processes
-from standfast.authoring.files.parsing import parse
-from standfast.authoring.files.tree import plain
-from standfast.authoring.process import process_schema
 from standfast.errors import Diagnostic
-from standfast.machine.graphs.compiler import graph_bytes, read_graph
+from standfast.features.process_files import process_schema
+from standfast.graph.compiler import graph_bytes, read_graph
+from standfast.graph.source_files.parsing import parse
+from standfast.graph.source_files.tree import plain
 
 PLACE = re.compile(r"[1-9][0-9]*:[1-9][0-9]*")
 STRUCTURAL = {"wrong_type", "missing_field", "unknown_field", "word", "empty", "too_long", "number", "duration"}

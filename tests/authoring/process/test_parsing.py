@@ -7,10 +7,10 @@ import json
 import pytest
 
 from authoring.process.examples import codes, found, load, text_of
-from standfast.authoring.files import parsing
-from standfast.authoring.files.parsing import DEEPEST, LARGEST, MOST_ALIASES, MOST_VALUES
-from standfast.authoring.files.tree import Fields, FileItems, Scalar, Tree, plain
 from standfast.errors import Diagnostic
+from standfast.graph.source_files import parsing
+from standfast.graph.source_files.parsing import DEEPEST, LARGEST, MOST_ALIASES, MOST_VALUES
+from standfast.graph.source_files.tree import Fields, FileItems, Scalar, Tree, plain
 
 
 def parsed(text: str | bytes) -> Tree:

@@ -10,10 +10,10 @@ import jsonschema
 import pytest
 
 from authoring.process.examples import ORDERS, changed, codes, templates
-from standfast.authoring.files.parsing import parse
-from standfast.authoring.files.tree import plain
-from standfast.authoring.process import process_schema
 from standfast.errors import Diagnostic
+from standfast.features.process_files import process_schema
+from standfast.graph.source_files.parsing import parse
+from standfast.graph.source_files.tree import plain
 
 SCHEMA = process_schema()
 JUDGE = jsonschema.Draft202012Validator(SCHEMA)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from standfast import ConfigurationError, DefinitionError, load_rules
-from standfast.machine.graphs.graph import HumanOp
+from standfast.graph.model import HumanOp
 
 ORDER: dict[str, Any] = {
     "workflow_id": "order_approval",

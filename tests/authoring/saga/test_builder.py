@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from standfast import Branch, ConfigurationError, DefinitionError, Saga, SagaDefinition, task
-from standfast.machine.graphs.compiler import compile_graph
-from standfast.machine.graphs.graph import Edge, HandlerCall, Node, Policies, TaskOp
+from standfast.graph.compiler import compile_graph
+from standfast.graph.model import Edge, HandlerCall, Node, Policies, TaskOp
 
 H = "work"
 """A handler by its name; nobody calls it here."""

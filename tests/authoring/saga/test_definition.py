@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from standfast import DefinitionError, Saga, handler, task
-from standfast.machine.graphs.compiler import graph_bytes, graph_hash, read_graph
+from standfast.graph.compiler import graph_bytes, graph_hash, read_graph
 
 H = "work"
 

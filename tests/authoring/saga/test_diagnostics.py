@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from standfast import Branch, ConfigurationError, DefinitionError, Diagnostic, Escalation, Saga, handler, task
+from standfast import (
+    Branch,
+    ConfigurationError,
+    DefinitionError,
+    Diagnostic,
+    Escalation,
+    Saga,
+    handler,
+    task,
+)
 
 H = "work"
 """A handler by its name; nobody calls it here."""

@@ -7,7 +7,7 @@ from django.core import checks
 
 from standfast.contrib.django.databases import is_out_of_reach, remember_names
 from standfast.contrib.django.engines import alias_of_project, told
-from standfast.contrib.programs import configuration_of
+from standfast.contrib.embedded_cli import configuration_of
 from standfast.errors import StandfastError
 
 

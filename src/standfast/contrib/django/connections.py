@@ -11,7 +11,7 @@ from contextlib import suppress
 from asgiref.sync import SyncToAsync
 from django.db import connections
 
-from standfast.runtime.companions import CallFacts, CallInterception, Interceptor
+from standfast.engine.common.interceptors import CallFacts, CallInterception, Interceptor
 
 
 class FreshConnections(Interceptor):

@@ -18,9 +18,9 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.utils.module_loading import module_has_submodule
 
 from standfast.app.engine import Engine
-from standfast.app.units import UnitOfWork
+from standfast.app.unit_of_work import UnitOfWork
 from standfast.contrib.django.connections import FreshConnections
-from standfast.contrib.programs import configuration_of
+from standfast.contrib.embedded_cli import configuration_of
 from standfast.errors import ConfigurationError
 from standfast.kernel.actor import RequestContext
 

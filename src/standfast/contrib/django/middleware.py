@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.utils.deprecation import MiddlewareMixin
 
-from standfast.contrib.answering import answer_of
+from standfast.contrib.error_responses import answer_of
 from standfast.errors import StandfastError
 
 

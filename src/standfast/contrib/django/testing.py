@@ -10,7 +10,7 @@ from django.db import connections
 
 from standfast.contrib.django.databases import is_in_memory, is_of_tests
 from standfast.contrib.django.engines import alias_of_project, register, told, url_of, use
-from standfast.contrib.programs import configuration_of
+from standfast.contrib.embedded_cli import configuration_of
 from standfast.errors import ConfigurationError
 from standfast.store.opening import remove_schema
 from standfast.testing import ManualEngine

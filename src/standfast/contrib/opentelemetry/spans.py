@@ -13,8 +13,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.util.types import AttributeValue
 
 from standfast.app.accompanying import step_call
+from standfast.engine.common.interceptors import CallFacts, CommandFacts, Interceptor, RequestFacts
 from standfast.errors import RejectedError
-from standfast.runtime.companions import CallFacts, CommandFacts, Interceptor, RequestFacts
 
 _HEADER = "traceparent"
 _NANO = 1_000_000_000

@@ -12,10 +12,10 @@ from sentry_sdk.scope import Scope, ScopeType, use_isolation_scope, use_scope
 from sentry_sdk.types import Event, Hint
 
 from standfast.app.accompanying import step_call
+from standfast.engine.common.handlers import Retry
+from standfast.engine.common.interceptors import CallFacts, Interceptor
+from standfast.engine.common.telemetry import Happening, LoopFailed
 from standfast.errors import StoreUnavailableError
-from standfast.runtime.companions import CallFacts, Interceptor
-from standfast.runtime.handlers import Retry
-from standfast.runtime.telemetry import Happening, LoopFailed
 
 _OURS = "standfast"
 

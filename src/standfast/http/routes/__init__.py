@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
-from standfast.http.routes import (
-    batches,
-    bodies,
+from standfast.http.requests.routing import Route
+from standfast.http.routes.admin import (
     chains,
-    charters,
-    contracts,
-    controls,
-    dead_letters,
-    definitions,
     directory,
-    documents,
-    events,
-    executions,
     instances,
     keys,
     notifications,
-    pauses,
     platform,
-    processes,
-    repairs,
     reports,
-    schedules,
     seals,
     sessions,
-    standing,
-    tasks,
-    workflows,
 )
-from standfast.http.routing import Route
+from standfast.http.routes.admin import (
+    health as standing,
+)
+from standfast.http.routes.documents import (
+    bodies,
+    contracts,
+    documents,
+)
+from standfast.http.routes.documents import (
+    settings as charters,
+)
+from standfast.http.routes.documents import (
+    workflow_versions as workflows,
+)
+from standfast.http.routes.workflows import (
+    batches,
+    dead_letters,
+    definitions,
+    events,
+    pauses,
+    processes,
+    schedules,
+    tasks,
+)
+from standfast.http.routes.workflows import (
+    control as controls,
+)
+from standfast.http.routes.workflows import (
+    repair as repairs,
+)
+from standfast.http.routes.workflows import (
+    runs as executions,
+)
 
 ROUTES: tuple[Route, ...] = (
     *standing.ROUTES,

@@ -10,8 +10,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from standfast.engine.common.handlers import Fail, Retry, UncalledError
 from standfast.errors import ConfigurationError
-from standfast.kernel.vocabulary import name_flaw
+from standfast.kernel.codec.message_types import name_flaw
 from standfast.outbound.http import HttpLimits, Outbound, check_header
 from standfast.outbound.invokers import Invocation, Invoker
 from standfast.outbound.openapi.documents import OpenApiDocument, Tree, below, read_document
@@ -19,8 +20,7 @@ from standfast.outbound.openapi.operations import Operation, body_of, check_path
 from standfast.outbound.openapi.parameters import parameters_of
 from standfast.outbound.openapi.schemas import Schemas
 from standfast.outbound.openapi.security import SecretRedaction, Security
-from standfast.outbound.places import Url, place_of
-from standfast.runtime.handlers import Fail, Retry, UncalledError
+from standfast.outbound.urls import Url, place_of
 
 _METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

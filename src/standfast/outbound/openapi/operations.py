@@ -9,15 +9,15 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
-from standfast.expressions.suggestions import suggestion
-from standfast.outbound.bodies import is_json, json_of, media_type
+from standfast.engine.common.handlers import Fail, UncalledError
+from standfast.expressions.model.suggestions import suggestion
 from standfast.outbound.http import HttpRequest, HttpResponse, judge
+from standfast.outbound.json_bodies import is_json, json_of, media_type
 from standfast.outbound.openapi.documents import OpenApiDocument, Tree, below
 from standfast.outbound.openapi.parameters import OpenApiParameter
 from standfast.outbound.openapi.schemas import Schemas
 from standfast.outbound.openapi.security import Credential, SecretRedaction
-from standfast.outbound.places import Url
-from standfast.runtime.handlers import Fail, UncalledError
+from standfast.outbound.urls import Url
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _WHOLE: Final = "body"

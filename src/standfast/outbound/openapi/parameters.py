@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from standfast.outbound.bodies import is_json
+from standfast.engine.common.handlers import UncalledError
+from standfast.outbound.json_bodies import is_json
 from standfast.outbound.openapi.documents import OpenApiDocument, Tree, below
-from standfast.runtime.handlers import UncalledError
 
 Where = Literal["path", "query", "header", "cookie"]
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import msgspec
 
 from standfast.errors import ConfigurationError
-from standfast.expressions.suggestions import suggestion
+from standfast.expressions.model.suggestions import suggestion
 from standfast.outbound.openapi.documents import OpenApiDocument, Tree, below
 from standfast.outbound.secrets import check_reference, secret_of
 

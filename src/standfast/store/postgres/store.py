@@ -12,16 +12,20 @@ from psycopg import RawCursor
 from psycopg_pool import ConnectionPool
 
 from standfast.errors import ConfigurationError, SchemaMismatchError
-from standfast.store.foreign import unwrapped
-from standfast.store.migrating import bring_up, read_migrations
-from standfast.store.postgres.access import PostgresAccess
-from standfast.store.postgres.blueprints import PostgresBlueprints
-from standfast.store.postgres.borrowing import borrowed
-from standfast.store.postgres.calls import accept_within
-from standfast.store.postgres.changes import PostgresChanges
-from standfast.store.postgres.claims import PostgresEffects, PostgresInbox, PostgresTimers
-from standfast.store.postgres.commits import PostgresWriter
-from standfast.store.postgres.connections import (
+from standfast.store.postgres.admin.definitions import PostgresDefinitions
+from standfast.store.postgres.admin.document_definitions import PostgresBlueprints
+from standfast.store.postgres.admin.maintenance import PostgresKeeper
+from standfast.store.postgres.admin.notifications import PostgresNotifications
+from standfast.store.postgres.admin.pauses import PostgresPauses
+from standfast.store.postgres.admin.schema import PostgresSchema, read_clock, settle
+from standfast.store.postgres.admin.seals import PostgresSeals
+from standfast.store.postgres.admin.workers import PostgresWorkers
+from standfast.store.postgres.commit.caller_transaction import borrowed
+from standfast.store.postgres.commit.claims import PostgresEffects, PostgresInbox, PostgresTimers
+from standfast.store.postgres.commit.commit_statements import accept_within
+from standfast.store.postgres.commit.commits import PostgresWriter
+from standfast.store.postgres.commit.transactions import PostgresUnit
+from standfast.store.postgres.connection.connection import (
     COMMITTER_LOCK_TIMEOUT,
     LOCK_TIMEOUT,
     Connection,
@@ -31,25 +35,21 @@ from standfast.store.postgres.connections import (
     patient_conninfo,
     prepare_reader,
 )
-from standfast.store.postgres.definitions import PostgresDefinitions
-from standfast.store.postgres.directory import PostgresPeople
-from standfast.store.postgres.editions import CHAINS, CHARTERS, PostgresEditions
-from standfast.store.postgres.expiries import PostgresExpiries
-from standfast.store.postgres.facts import PostgresFacts
-from standfast.store.postgres.faults import translated
-from standfast.store.postgres.feed import PostgresFeed
-from standfast.store.postgres.incidents import PostgresIncidents
-from standfast.store.postgres.keeping import PostgresKeeper
-from standfast.store.postgres.notifications import PostgresNotifications
-from standfast.store.postgres.pauses import PostgresPauses
-from standfast.store.postgres.reads import PostgresReader, reading
-from standfast.store.postgres.resuming import PostgresResumes
-from standfast.store.postgres.schema import PostgresSchema, read_clock, settle
-from standfast.store.postgres.seals import PostgresSeals
-from standfast.store.postgres.units import PostgresUnit
-from standfast.store.postgres.wakeups import PostgresWakeups
-from standfast.store.postgres.workers import PostgresWorkers
-from standfast.store.shapes import StoredMessage
+from standfast.store.postgres.connection.errors import translated
+from standfast.store.postgres.facts.access import PostgresAccess
+from standfast.store.postgres.facts.changes import PostgresChanges
+from standfast.store.postgres.facts.directory import PostgresPeople
+from standfast.store.postgres.facts.facts import PostgresFacts
+from standfast.store.postgres.facts.versioned_settings import CHAINS, CHARTERS, PostgresEditions
+from standfast.store.postgres.listen import PostgresWakeups
+from standfast.store.postgres.reads.deadlines import PostgresExpiries
+from standfast.store.postgres.reads.feed import PostgresFeed
+from standfast.store.postgres.reads.reads import PostgresReader, reading
+from standfast.store.postgres.reads.resume_requests import PostgresResumes
+from standfast.store.postgres.reads.stuck_instances import PostgresIncidents
+from standfast.store.records.instances import StoredMessage
+from standfast.store.sql.driver_connections import unwrapped
+from standfast.store.sql.migrations import bring_up, read_migrations
 
 _READER_PATIENCE_SECONDS = 10.0
 

@@ -10,32 +10,32 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
 from standfast.errors import ConfigurationError, StoreError
-from standfast.store.foreign import unwrapped
-from standfast.store.migrating import Migration, bring_up, read_migrations, scripted
-from standfast.store.removing import made_by
-from standfast.store.shapes import StoredMessage
-from standfast.store.sqlite.access import SQLiteAccess
-from standfast.store.sqlite.blueprints import SQLiteBlueprints
-from standfast.store.sqlite.borrowing import borrowed
-from standfast.store.sqlite.changes import SQLiteChanges
-from standfast.store.sqlite.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
-from standfast.store.sqlite.commits import SQLiteUnit, SQLiteWriter, accept_within
-from standfast.store.sqlite.database import Database
-from standfast.store.sqlite.definitions import SQLiteDefinitions
-from standfast.store.sqlite.directory import SQLitePeople
-from standfast.store.sqlite.editions import CHAINS, CHARTERS, SQLiteEditions
-from standfast.store.sqlite.expiries import SQLiteExpiries
-from standfast.store.sqlite.facts import SQLiteFacts
-from standfast.store.sqlite.faults import is_missing, translated
-from standfast.store.sqlite.feed import SQLiteFeed
-from standfast.store.sqlite.incidents import SQLiteIncidents
-from standfast.store.sqlite.keeping import SQLiteKeeper
-from standfast.store.sqlite.notifications import SQLiteNotifications
-from standfast.store.sqlite.pauses import SQLitePauses
-from standfast.store.sqlite.reads import SQLiteReader
-from standfast.store.sqlite.resuming import SQLiteResumes
-from standfast.store.sqlite.seals import SQLiteSeals
-from standfast.store.sqlite.workers import SQLiteWorkers
+from standfast.store.records.instances import StoredMessage
+from standfast.store.sql.driver_connections import unwrapped
+from standfast.store.sql.migrations import Migration, bring_up, read_migrations, scripted
+from standfast.store.sql.removal import made_by
+from standfast.store.sqlite.admin.definitions import SQLiteDefinitions
+from standfast.store.sqlite.admin.document_definitions import SQLiteBlueprints
+from standfast.store.sqlite.admin.maintenance import SQLiteKeeper
+from standfast.store.sqlite.admin.notifications import SQLiteNotifications
+from standfast.store.sqlite.admin.pauses import SQLitePauses
+from standfast.store.sqlite.admin.seals import SQLiteSeals
+from standfast.store.sqlite.admin.workers import SQLiteWorkers
+from standfast.store.sqlite.commit.caller_transaction import borrowed
+from standfast.store.sqlite.commit.claims import SQLiteEffects, SQLiteInbox, SQLiteTimers, read_clock
+from standfast.store.sqlite.commit.commits import SQLiteUnit, SQLiteWriter, accept_within
+from standfast.store.sqlite.connection.connection import Database
+from standfast.store.sqlite.connection.errors import is_missing, translated
+from standfast.store.sqlite.facts.access import SQLiteAccess
+from standfast.store.sqlite.facts.changes import SQLiteChanges
+from standfast.store.sqlite.facts.directory import SQLitePeople
+from standfast.store.sqlite.facts.facts import SQLiteFacts
+from standfast.store.sqlite.facts.versioned_settings import CHAINS, CHARTERS, SQLiteEditions
+from standfast.store.sqlite.reads.deadlines import SQLiteExpiries
+from standfast.store.sqlite.reads.feed import SQLiteFeed
+from standfast.store.sqlite.reads.reads import SQLiteReader
+from standfast.store.sqlite.reads.resume_requests import SQLiteResumes
+from standfast.store.sqlite.reads.stuck_instances import SQLiteIncidents
 
 _FACTS = ("codec", "identity")
 """What a file says of itself."""

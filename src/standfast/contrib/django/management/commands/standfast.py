@@ -7,7 +7,7 @@ import argparse
 from django.core.management.base import BaseCommand, CommandError
 
 from standfast.contrib.django.engines import told
-from standfast.contrib.programs import run_command
+from standfast.contrib.embedded_cli import run_command
 from standfast.errors import StandfastError
 
 

@@ -1,6 +1,0 @@
-"""Processes: state machines in YAML or JSON, with people, calls, waits and timeouts, for those who write no Python."""
-
-from standfast.authoring.process.loading import load_processes
-from standfast.authoring.process.schema import process_schema
-
-__all__ = ["load_processes", "process_schema"]

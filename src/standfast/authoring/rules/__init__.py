@@ -1,5 +1,0 @@
-"""Rules: a list of steps, written as JSON, that allow or block something, and wait for approvals and events in between."""
-
-from standfast.authoring.rules.compiler import load_rules
-
-__all__ = ["load_rules"]

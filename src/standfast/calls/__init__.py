@@ -1,0 +1,1 @@
+"""What the calls of all features share: request context, pools, waiters, references."""

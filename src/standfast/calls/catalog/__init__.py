@@ -1,0 +1,1 @@
+"""What an engine knows: definitions, settings of organisations, rate limits."""

@@ -1,0 +1,1 @@
+"""Registration of handlers, step handlers, built-in handlers."""

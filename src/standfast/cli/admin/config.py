@@ -1,0 +1,68 @@
+"""`standfast config`: every value that a program is told from outside, and where it came from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import click
+
+from standfast.app.configuration import DEFAULT
+from standfast.cli.framework import verb
+from standfast.cli.output import Columns, json_option, print_list
+from standfast.cli.target import Target, hidden_password, tenant_scope
+from standfast.engine.common.environment import text_of, variable_of
+from standfast.errors import NotFoundError
+from standfast.expressions.model.suggestions import suggestion
+
+_SECRET = ("api_key",)
+"""What is not shown to whoever looks over a shoulder."""
+
+
+class Value(NamedTuple):
+    """A value of the configuration."""
+
+    name: str
+    value: str
+    origin: str
+    variable: str
+
+
+LISTING: Columns[Value] = {
+    "NAME": lambda each: each.name,
+    "VALUE": lambda each: each.value,
+    "FROM": lambda each: each.origin,
+    "VARIABLE": lambda each: each.variable,
+}
+
+
+@verb("config", "standfast config", "standfast config --said", "standfast config settings.lease --json")
+@click.argument("name", default="")
+@click.option("--said", is_flag=True, help="Only what somebody said; no defaults.")
+@json_option
+@tenant_scope
+def config(place: Target, *, name: str, said: bool, as_json: bool) -> None:
+    """Every value that a command is told, and where it came from: a flag, a variable, the file, or nobody.
+
+    NAME is one of them, or what its name begins with, such as settings.retry. Nothing is asked of the database.
+    """
+    found = [
+        Value(".".join(path), "***" if path == _SECRET and value else _shown(value), origin, variable_of(path))
+        for path, value, origin in place.source.values()
+    ]
+    names = [each.name for each in found]
+    wanted = [each for each in found if not name or each.name == name or each.name.startswith(f"{name}.")]
+    if not wanted:
+        near = next(
+            (f"; did you mean {each!r}?" for each in names if each.endswith(f".{name}")), suggestion(name, names)
+        )
+        raise NotFoundError("setting", name, hint=f"`standfast config` lists those that there are{near}")
+    kept = [each for each in wanted if not said or each.origin != DEFAULT]
+    if as_json:
+        print_list([each._asdict() for each in kept], {}, as_json=True)
+    else:
+        print_list(kept, LISTING, as_json=False)
+
+
+def _shown(value: object) -> str:
+    """A value as it would be written in a variable; the password of an address is left out."""
+    return hidden_password(value) if isinstance(value, str) else text_of(value)

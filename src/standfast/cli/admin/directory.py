@@ -1,0 +1,257 @@
+"""`standfast directory`: who there is, what they may do, who stands in for whom, who is away."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from standfast.cli.framework import verbs
+from standfast.cli.options import (
+    Instant,
+    JsonObject,
+    listed,
+    number_after,
+    page_of,
+    place_of,
+    reason_option,
+)
+from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
+from standfast.cli.target import Target, acted, tenant_scope
+from standfast.cli.workflows.tasks import LISTING as TASKS
+from standfast.cli.workflows.tasks import last_task
+from standfast.kernel.people import DirectoryChange, Principal
+
+LISTING: Columns[Principal] = {
+    "ID": lambda each: each.id,
+    "NAME": lambda each: each.name,
+    "KIND": lambda each: each.kind,
+    "ACTIVE": lambda each: each.is_active,
+    "MANAGER": lambda each: each.manager,
+    "EMAIL": lambda each: each.email,
+}
+
+person_argument = click.argument("person", metavar="PERSON")
+since_option = click.option("--from", "begins_at", type=Instant(), help="When it begins, if not now.")
+until_option = click.option("--until", "ends_at", type=Instant(), help="When it ends, if that is known.")
+
+
+@verbs("directory")
+def directory() -> None:
+    """People: who there is, what they may do, who stands in for whom."""
+
+
+@directory.command("list", examples=["standfast directory list", "standfast directory list --holders-of finance"])
+@click.option("--holders-of", "role", default="", help="Only those who have this role now.")
+@listed
+@tenant_scope
+def list_people(place: Target, *, role: str, as_json: bool, limit: int, after: str) -> None:
+    """Everybody, by id."""
+    with place.calls() as calls:
+        if role:
+            found = [each for each in calls.directory.holders(role) if each.id > after]
+        else:
+            found = calls.directory.list(after=after, limit=limit + 1)
+    shown, more = page_of(found, limit, lambda each: each.id)
+    print_list(shown, LISTING, as_json=as_json, after=more)
+
+
+@directory.command("show", examples=["standfast directory show ann"])
+@person_argument
+@json_option
+@tenant_scope
+def show_person(place: Target, *, person: str, as_json: bool) -> None:
+    """Somebody, with roles, delegations and absences."""
+    with place.calls() as calls:
+        found, roles = calls.directory.get(person), calls.directory.roles_of(person)
+        delegations, absences = calls.directory.delegations(person), calls.directory.absences(person)
+    if as_json:
+        print_json({"person": found, "roles": roles, "delegations": delegations, "absences": absences})
+        return
+    told = {name.lower(): value(found) for name, value in LISTING.items()}
+    print_fields({**told, "attributes": dict(found.attributes), "roles": ", ".join(roles)})
+    for each in delegations:
+        click.echo(
+            f"  delegation {each.id}: {each.giver} → {each.receiver} {_period(each.begins_at, each.ends_at)} {each.reason}".rstrip()
+        )
+    for absence in absences:
+        click.echo(f"  absence {absence.id}: {_period(absence.begins_at, absence.ends_at)} {absence.reason}".rstrip())
+
+
+def _period(begins_at: datetime | None, ends_at: datetime | None) -> str:
+    begin = f"from {begins_at:%Y-%m-%d %H:%M}Z" if begins_at else "always"
+    return f"{begin} until {ends_at:%Y-%m-%d %H:%M}Z" if ends_at else begin
+
+
+@directory.command("put", examples=["standfast directory put ann --name 'Ann Lee' --manager bob"])
+@person_argument
+@click.option("--name", help="For people to read.")
+@click.option("--email", help="Where mail goes.")
+@click.option("--manager", help="Whom they report to.")
+@click.option("--attributes", type=JsonObject(), help="Whatever else is kept: a JSON object, @file, or -.")
+@json_option
+@acted
+def put(
+    place: Target,
+    *,
+    person: str,
+    name: str | None,
+    email: str | None,
+    manager: str | None,
+    attributes: dict[str, object] | None,
+    as_json: bool,
+) -> None:
+    """Write somebody into the directory, or change them: what is not given stays as it is."""
+    with place.calls() as calls:
+        found = calls.directory.put(person, name=name, email=email, manager=manager, attributes=attributes)
+    print_json(found) if as_json else click.echo(f"{person} is in the directory")
+
+
+@directory.command("prefer", examples=["standfast directory prefer ann --as ann --language de --off email"])
+@person_argument
+@click.option("--language", default="", help="In which they are told things.")
+@click.option("--off", multiple=True, metavar="CHANNEL", help="By which they do not want to be told; repeatable.")
+@acted
+def prefer(place: Target, *, person: str, language: str, off: tuple[str, ...]) -> None:
+    """Say what somebody wants of notices, in the place of what was said before."""
+    with place.calls() as calls:
+        calls.directory.prefer(person, language=language, off=off)
+    click.echo(f"{person}: language {language or 'of the organisation'}, without {', '.join(off) or 'nothing'}")
+
+
+@directory.command("deactivate", examples=["standfast directory deactivate ann"])
+@person_argument
+@acted
+def deactivate(place: Target, *, person: str) -> None:
+    """From now on somebody can neither decide nor be asked."""
+    with place.calls() as calls:
+        calls.directory.deactivate(person)
+    click.echo(f"{person} is deactivated; `standfast directory stranded` lists what only they could decide")
+
+
+@directory.command("activate", examples=["standfast directory activate ann"])
+@person_argument
+@acted
+def activate(place: Target, *, person: str) -> None:
+    """Somebody can decide and be asked again."""
+    with place.calls() as calls:
+        calls.directory.activate(person)
+    click.echo(f"{person} is active")
+
+
+@directory.command("grant", examples=["standfast directory grant ann finance --until 2026-12-31T00:00:00Z"])
+@person_argument
+@click.argument("role")
+@since_option
+@until_option
+@acted
+def grant(place: Target, *, person: str, role: str, begins_at: datetime | None, ends_at: datetime | None) -> None:
+    """Give somebody a role."""
+    with place.calls() as calls:
+        calls.directory.grant(person, role, begins_at=begins_at, ends_at=ends_at)
+    click.echo(f"{person} has the role {role}")
+
+
+@directory.command("revoke", examples=["standfast directory revoke ann finance"])
+@person_argument
+@click.argument("role")
+@acted
+def revoke(place: Target, *, person: str, role: str) -> None:
+    """Take a role from somebody, at once."""
+    with place.calls() as calls:
+        had = calls.directory.revoke(person, role)
+    click.echo(f"{person} {'no longer has' if had else 'did not have'} the role {role}")
+
+
+@directory.command(
+    "delegate", examples=["standfast directory delegate ann bob --until 2026-12-31T00:00:00Z --reason holiday"]
+)
+@click.argument("giver")
+@click.argument("to")
+@since_option
+@until_option
+@click.option("--for-role", "of_role", default="", help="Only for what the giver is asked as holder of this role.")
+@click.option("--definition", default="", help="Only in this workflow.")
+@reason_option
+@tenant_scope
+def delegate(
+    place: Target,
+    *,
+    giver: str,
+    to: str,
+    begins_at: datetime | None,
+    ends_at: datetime | None,
+    of_role: str,
+    definition: str,
+    reason: str,
+) -> None:
+    """Let somebody decide for GIVER, for a period."""
+    with place.calls() as calls:
+        made = calls.directory.delegate(
+            giver, to, begins_at=begins_at, ends_at=ends_at, role=of_role, definition=definition, reason=reason
+        )
+    click.echo(f"{to} stands in for {giver}: delegation {made.id}")
+
+
+@directory.command("end-delegation", examples=["standfast directory end-delegation 7"])
+@click.argument("delegation", type=int)
+@acted
+def end_delegation(place: Target, *, delegation: int) -> None:
+    """Have a delegation end now."""
+    with place.calls() as calls:
+        was = calls.directory.end_delegation(delegation)
+    click.echo(f"delegation {delegation} {'is' if was else 'was'} over")
+
+
+@directory.command("absent", examples=["standfast directory absent ann --until 2026-12-31T00:00:00Z --reason holiday"])
+@person_argument
+@since_option
+@until_option
+@reason_option
+@tenant_scope
+def absent(place: Target, *, person: str, begins_at: datetime | None, ends_at: datetime | None, reason: str) -> None:
+    """Say that somebody is away: who stands in for them is asked instead."""
+    with place.calls() as calls:
+        made = calls.directory.absent(person, begins_at=begins_at, ends_at=ends_at, reason=reason)
+    click.echo(f"{person} is away: absence {made.id}")
+
+
+@directory.command("end-absence", examples=["standfast directory end-absence 7"])
+@click.argument("absence", type=int)
+@acted
+def end_absence(place: Target, *, absence: int) -> None:
+    """Say that somebody is back now."""
+    with place.calls() as calls:
+        was = calls.directory.end_absence(absence)
+    click.echo(f"absence {absence} {'is' if was else 'was'} over")
+
+
+@directory.command("changes", examples=["standfast directory changes --person ann"])
+@click.option("--person", default="", help="Only those about this one.")
+@listed
+@tenant_scope
+def changes(place: Target, *, person: str, as_json: bool, limit: int, after: str) -> None:
+    """Who changed what and when, newest first."""
+    columns: Columns[DirectoryChange] = {
+        "ID": lambda each: each.id,
+        "AT": lambda each: each.at,
+        "BY": lambda each: each.actor,
+        "ACTION": lambda each: each.action,
+        "PERSON": lambda each: each.principal,
+        "DETAILS": lambda each: dict(each.details),
+    }
+    with place.calls() as calls:
+        found = calls.directory.changes(person, before=number_after(after), limit=limit + 1)
+    shown, more = page_of(found, limit, lambda each: each.id)
+    print_list(shown, columns, as_json=as_json, after=more)
+
+
+@directory.command("stranded", examples=["standfast directory stranded"])
+@listed
+@tenant_scope
+def stranded(place: Target, *, as_json: bool, limit: int, after: str) -> None:
+    """Open questions that only deactivated people could decide; reassign them."""
+    with place.calls() as calls:
+        found = calls.directory.open_tasks_of_inactive(after=last_task(calls, after), limit=limit + 1)
+    shown, more = page_of(found, limit, lambda each: place_of(each.asked_at, each.step_id))
+    print_list(shown, TASKS, as_json=as_json, after=more)

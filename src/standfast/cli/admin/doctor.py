@@ -1,0 +1,262 @@
+"""`standfast doctor` and `standfast verify`: whether all is well with a database and what it holds."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Literal
+
+import click
+import msgspec
+
+from standfast.app.api.sync import Calls
+from standfast.app.copy import copies_of
+from standfast.app.engine import Engine
+from standfast.cli.admin.invariants import look
+from standfast.cli.admin.restoring import compare
+from standfast.cli.exit_codes import Exit
+from standfast.cli.framework import complain, end, is_terminal, verb
+from standfast.cli.hints import in_commands
+from standfast.cli.options import FileName, listed
+from standfast.cli.output import cell, json_option, print_json
+from standfast.cli.target import Target, tenant_scope
+from standfast.engine.common.clock import DatabaseClock
+from standfast.errors import ConfigurationError, ForbiddenError, NotFoundError
+from standfast.features.access.views import ApiKey
+from standfast.features.deciders.verification import Verification
+
+_MOST_TOLD = 5
+_MARKS = {"well": "✓", "note": "·", "problem": "✗"}
+_COLOURS = {"well": "green", "note": "yellow", "problem": "red"}
+
+
+class HealthFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look at one thing found."""
+
+    what: str
+    state: Literal["well", "note", "problem"]
+    told: str
+    remedy: str = ""
+
+
+@verb(
+    "doctor",
+    "standfast doctor",
+    "standfast doctor --json",
+    "standfast doctor --invariants --repair",
+    "standfast doctor --after-restore keys.txt",
+)
+@click.option("--invariants", "is_patrol", is_flag=True, help="Look at the rules that every document keeps instead.")
+@click.option("--repair", "repairs", is_flag=True, help="With --invariants: set right what the history tells.")
+@click.option(
+    "--anew", is_flag=True, help="With --invariants: begin with the newest, wherever the last look was stopped."
+)
+@click.option("--rule", "rules", multiple=True, metavar="CODE", help="With --invariants: only this rule; repeatable.")
+@click.option(
+    "--after-restore",
+    "received",
+    default="",
+    metavar="FILE",
+    type=FileName(),
+    help="Compare with the idempotency keys that receivers have seen, one in each line of a file or of - instead.",
+)
+@json_option
+@tenant_scope
+def doctor(
+    place: Target,
+    *,
+    as_json: bool,
+    is_patrol: bool,
+    repairs: bool,
+    anew: bool,
+    rules: tuple[str, ...],
+    received: str,
+) -> None:
+    """Look at a database as a whole: who works, what waits, what gave up, what is held back; or at the rules of all documents.
+
+    Exit code 0: all is well. 1: there is a problem. The database itself is told by the codes 7 and 8. A look at the rules can be stopped at
+    any moment, takes no lock, and goes on where it was stopped. After a restore from a backup, --after-restore tells what receivers have seen
+    that the database knows nothing of.
+    """
+    if received:
+        if is_patrol or repairs or anew or rules:
+            raise ConfigurationError("--after-restore is a look of its own; leave out the others")
+        with place.calls() as calls:
+            compare(calls, received, as_json=as_json)
+        return
+    if is_patrol:
+        with place.calls() as calls:
+            look(calls, rules=rules, repairs=repairs, anew=anew, as_json=as_json)
+        return
+    if repairs or anew or rules:
+        raise ConfigurationError(
+            "--repair, --anew and --rule say how to look at the rules of documents; add --invariants"
+        )
+    with place.plant() as (engine, calls):
+        found = [
+            *_of_engine(engine),
+            *_of_tenant(calls),
+            *_of_others(engine, calls, is_asked=place.source.is_said("tenant")),
+        ]
+    is_well = all(each.state != "problem" for each in found)
+    if as_json:
+        print_json({"is_well": is_well, "findings": found})
+    else:
+        for each in found:
+            click.echo(_line(each))
+    end(Exit.DONE if is_well else Exit.NO)
+
+
+def _line(finding: HealthFinding) -> str:
+    mark = _MARKS[finding.state]
+    mark = click.style(mark, fg=_COLOURS[finding.state]) if is_terminal() else mark
+    remedy = f"\n    → {finding.remedy}" if finding.remedy else ""
+    return f"{mark} {finding.what}: {cell(finding.told)}{remedy}"
+
+
+def _finding(what: str, told: str, *, problem: str = "", note: str = "") -> HealthFinding:
+    """A finding: a problem or a note if it says what to do about it."""
+    state: Literal["well", "note", "problem"] = "problem" if problem else "note" if note else "well"
+    return HealthFinding(what=what, state=state, told=told, remedy=problem or note)
+
+
+def _of_engine(engine: Engine) -> Iterator[HealthFinding]:
+    """What concerns all tenants."""
+    workers, backlog = engine.admin.workers(), engine.admin.backlog()
+    waiting = sum(each.count for each in backlog)
+    yield _finding("database", "it answers, and has the schema of this code")
+    mode = engine.health().maintenance
+    held = {"pause": "no work is begun", "refuse": "no work is begun, and commands are refused"}
+    yield _finding("maintenance", held.get(mode, "none"), note="it was asked for; whoever did ends it" if mode else "")
+    if isinstance(engine, Engine):
+        yield from _of_copies(engine)
+    names = ", ".join(each.name for each in workers) or "nobody"
+    idle = "start one: `standfast worker --app module:attribute`"
+    yield _finding("workers", names, problem=idle if waiting and not workers else "", note="" if workers else idle)
+    told = ", ".join(f"{each.count} of {each.kind} {each.name!r}" for each in backlog) or "nothing"
+    yield _finding("waiting work", told)
+    missing = engine.admin.missing_handlers()
+    told = ", ".join(f"{each.handler!r} ({each.waiting} since {cell(each.since)})" for each in missing) or "none"
+    yield _finding("missing handlers", told, problem="start a worker that has them" if missing else "")
+    yield from _incidents(engine)
+    failing = [each for each in engine.projections.list() if each.error]
+    told = ", ".join(f"{each.name!r}: {each.error}" for each in failing) or "none is held up"
+    yield _finding("projections", told, problem="mend what they say; they go on by themselves" if failing else "")
+
+
+_INCIDENTS = {
+    "no_approver": "undecidable questions",
+    "refused_schedule": "refused schedules",
+    "hung_call": "calls that may hang",
+    "unreadable": "unreadable work",
+}
+
+
+def _incidents(engine: Engine) -> Iterator[HealthFinding]:
+    """What does not go on by itself, of all tenants."""
+    incidents = engine.admin.incidents()
+    for kind, what in _INCIDENTS.items():
+        found = [each for each in incidents if each.kind == kind]
+        told = "; ".join(each.told for each in found[:_MOST_TOLD]) or "none"
+        more = f"; and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
+        yield _finding(what, f"{told}{more}", problem=in_commands(found[0].remedy) if found else "")
+
+
+def _of_copies(engine: Engine) -> Iterator[HealthFinding]:
+    """Whether a copy into this database was not finished, and whether another one has taken its place."""
+    origin, place = copies_of(engine)
+    if origin:
+        told = f"that of {origin} into this database was not verified to its end"
+        yield _finding("copy", told, problem="`standfast drop` takes it away, then `standfast copy` again")
+    if place:
+        yield _finding("copy", f"everything here was copied into {place}", note="go on there, or drop the copy")
+
+
+def _of_tenant(calls: Calls) -> Iterator[HealthFinding]:
+    """What concerns the tenant of the calls."""
+    stuck = calls.runs.stuck(limit=10)
+    told = ", ".join(str(each.id) for each in stuck) or "none"
+    yield _finding("stuck runs", told, problem="`standfast why RUN` says what could be done" if stuck.items else "")
+    letters = calls.dead_letters.count()
+    yield _finding("dead letters", str(letters), problem="`standfast dlq list` shows what gave up" if letters else "")
+    if calls.request.partition:
+        return  # Pauses and people are those of the whole tenant.
+    yield from _of_leavers(calls)
+    pauses = calls.pauses.list(limit=10)
+    told = ", ".join(f"{each.id} ({each.definition or 'all'} by {each.paused_by})" for each in pauses) or "none"
+    yield _finding("pauses", told, note="`standfast pauses resume ID` ends one" if pauses else "")
+
+
+def _of_leavers(calls: Calls) -> Iterator[HealthFinding]:
+    """Keys that hold although whoever made them is deactivated: those as a leaver end with them, and those of programs do not."""
+    found, after, now = list[ApiKey](), "", DatabaseClock().now()
+    try:
+        while page := calls.keys.list(after=after):
+            found += [each for each in page if each.holds(now) and each.actor != each.created_by]
+            after = page[-1].id
+        left = {name for name in {each.created_by for each in found} if _has_left(calls, name)}
+    except ForbiddenError:  # Keys are for whoever looks after them.
+        return
+    still = [each for each in found if each.created_by in left]
+    if still:
+        told = "; ".join(f"{each.id} ({each.name!r} as {each.actor!r}, made by {each.created_by!r})" for each in still)
+        yield _finding(
+            "keys of leavers", told, note="look whether they are still needed; `standfast keys revoke ID` ends one"
+        )
+
+
+def _has_left(calls: Calls, name: str) -> bool:
+    try:
+        return not calls.directory.get(name).is_active
+    except NotFoundError:
+        return False
+
+
+def _of_others(engine: Engine, calls: Calls, *, is_asked: bool) -> Iterator[HealthFinding]:
+    """What gave up for other tenants: the lists above are those of one. Whoever asked for that one is only told."""
+    tenant = calls.request.tenant
+    others = [each for each in engine.admin.given_up() if each.tenant != tenant]
+    if others:
+        told = ", ".join(f"{each.count} of {each.tenant!r}" for each in others)
+        remedy = f"`standfast doctor --tenant {shlex.quote(others[0].tenant)}` looks at them"
+        problem, note = ("", remedy) if is_asked else (remedy, "")
+        yield _finding("dead letters of other tenants", told, problem=problem, note=note)
+
+
+@verb("verify", "standfast verify 01a1e766-3ad5-7618-92bc-aee7fef0c9eb", "standfast verify --all --limit 500")
+@click.argument("run", required=False)
+@click.option("--all", "is_all", is_flag=True, help="A page of all runs, newest first.")
+@listed
+@tenant_scope
+def verify(place: Target, *, run: str | None, is_all: bool, as_json: bool, limit: int, after: str) -> None:
+    """Fold the whole history of a run again and compare it with what is stored.
+
+    Exit code 0: it is the same. 1: there are differences.
+    """
+    if (run is None) != is_all:
+        raise ConfigurationError("name a run, or give --all")
+    more = None
+    with place.calls() as calls:
+        if run is not None:
+            found = [calls.instances.verify(run)]
+        else:
+            page = calls.runs.list(cursor=after or None, limit=limit)
+            found, more = [calls.instances.verify(each) for each in page], page.next
+    unsound = [each for each in found if not each.is_sound]
+    if as_json:
+        print_json({"items": found, "next": more})
+    else:
+        _tell(found, unsound)
+        if more is not None:
+            complain(f"there is more: --after {more}")
+    end(Exit.NO if unsound else Exit.DONE)
+
+
+def _tell(found: list[Verification], unsound: list[Verification]) -> None:
+    for each in unsound:
+        click.echo(f"{each.instance} differs from its history of {each.version} events:")
+        for difference in each.differences:
+            click.echo(f"  {cell(difference)}")
+    told = f"{len(found)} runs are" if len(found) != 1 else f"{found[0].instance} is"
+    if not unsound:
+        click.echo(f"{told} what the history says")

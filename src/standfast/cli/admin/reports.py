@@ -1,0 +1,98 @@
+"""`standfast report`: what runs of a period tell of work as a whole."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Final
+
+import click
+
+from standfast.cli.framework import verb
+from standfast.cli.options import Instant
+from standfast.cli.output import Columns, json_option, print_fields, print_json, print_list
+from standfast.cli.target import Target, tenant_scope
+from standfast.features.operations.reporting import PersonReport, Spread, StepReport
+
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+STEPS: Columns[StepReport] = {
+    "NODE": lambda each: each.node,
+    "ENDED": lambda each: each.took.count,
+    "OPEN": lambda each: each.open,
+    "MEDIAN": lambda each: _long(each.took.median),
+    "P90": lambda each: _long(each.took.p90),
+    "TOTAL": lambda each: _long(each.total),
+}
+PEOPLE: Columns[PersonReport] = {
+    "PERSON": lambda each: each.person,
+    "DECIDED": lambda each: each.decided,
+    "OUTCOMES": lambda each: ", ".join(f"{name} {count}" for name, count in each.outcomes.items()),
+    "OPEN": lambda each: each.open,
+    "MEDIAN": lambda each: _long(each.took.median),
+}
+
+
+class Day(Instant):
+    """A moment, or a day, which begins at midnight in UTC."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """The moment that a text tells."""
+        return super().convert(f"{value}T00:00:00Z" if _DAY.fullmatch(str(value)) else value, param, ctx)
+
+
+@verb(
+    "report",
+    "standfast report invoice",
+    "standfast report order --since 2026-01-01 --until 2026-04-01T00:00:00+02:00 --json",
+)
+@click.argument("definition")
+@click.option("--version", default="", help="Only runs of this version.")
+@click.option(
+    "--since", type=Day(), help="Runs that began then or later; thirty days before the end if it is not given."
+)
+@click.option("--until", type=Day(), help="And before then; now if it is not given.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=10_000, help="How many runs are counted at most.")
+@json_option
+@tenant_scope
+def report(
+    place: Target,
+    *,
+    definition: str,
+    version: str,
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """How long runs of a workflow, or documents of a type, took; where they waited, who decided, what was done twice."""
+    with place.calls() as calls:
+        found = calls.reports.of(definition, version=version, since=since, until=until, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    print_fields(
+        {
+            "workflow": found.definition,
+            "period": f"{found.since:%Y-%m-%d %H:%M} to {found.until:%Y-%m-%d %H:%M} UTC",
+            "runs": f"{found.runs}{' (the newest; there are more)' if found.is_partial else ''}",
+            "finished": found.finished,
+            "took": _told(found.cycle),
+            "done twice": f"{found.reworked} ({found.rework_rate:.0%})",
+        }
+    )
+    click.echo()
+    print_list(found.steps, STEPS, as_json=False)
+    click.echo()
+    print_list(found.people, PEOPLE, as_json=False)
+
+
+def _told(took: Spread) -> str:
+    return f"median {_long(took.median)}, nine of ten {_long(took.p90)}, longest {_long(took.longest)}"
+
+
+def _long(seconds: float) -> str:
+    """A duration for people."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s"

@@ -1,0 +1,420 @@
+"""`standfast docs`: documents, from the first draft to what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from standfast.app.api.sync import Calls
+from standfast.app.configuration import FLAG
+from standfast.cli.applications import equip
+from standfast.cli.framework import verbs
+from standfast.cli.options import JsonObject, listed, needed_reason_option, page_behind, reason_option
+from standfast.cli.output import Columns, acted_by, cell, coloured, json_option, print_fields, print_json, print_list
+from standfast.cli.target import Target, tenant_scope
+from standfast.errors import ConfigurationError
+from standfast.features.documents.content.views import (
+    AuditLine,
+    DocumentMutation,
+    DocumentSummary,
+    DocumentVersion,
+    DocumentView,
+    FieldDifference,
+)
+
+LISTING: Columns[DocumentSummary] = {
+    "ID": lambda each: each.id,
+    "STATUS": lambda each: each.status,
+    "VERSION": lambda each: each.version,
+    "BY": lambda each: each.requester,
+    "AMENDS": lambda each: each.amended_from,
+    "REPLACED BY": lambda each: each.superseded_by,
+    "UPDATED": lambda each: each.updated_at,
+}
+VERSIONS: Columns[DocumentVersion] = {
+    "VERSION": lambda each: each.version,
+    "STATUS": lambda each: each.status,
+    "AT": lambda each: each.written_at,
+    "BY": lambda each: each.written_by,
+    "HASH": lambda each: each.data_hash[:12],
+    "DATA": lambda each: each.data,
+}
+DIFFERENCES: Columns[FieldDifference] = {
+    "FIELD": lambda each: each.field,
+    "HOW": lambda each: each.how,
+    "BEFORE": lambda each: each.before,
+    "AFTER": lambda each: each.after,
+}
+MUTATIONS: Columns[DocumentMutation] = {
+    "NO": lambda each: each.sequence,
+    "AT": lambda each: each.made_at,
+    "KIND": lambda each: each.kind,
+    "ACTION": lambda each: each.action,
+    "VERSION": lambda each: f"{each.version_before} → {each.version_after}",
+    "BY": lambda each: acted_by(each.actor, each.on_behalf_of),
+    "REASON": lambda each: each.reason,
+}
+AUDIT: Columns[AuditLine] = {
+    "NO": lambda each: each.sequence,
+    "AT": lambda each: each.at,
+    "WHO": lambda each: each.who,
+    "FOR": lambda each: each.whom,
+    "WHAT": lambda each: each.what,
+    "WHICH": lambda each: each.which,
+    "WHY": lambda each: each.why,
+    "HOW": lambda each: each.how,
+}
+
+type_argument = click.argument("kind", metavar="TYPE")
+id_argument = click.argument("document", metavar="ID")
+expected_option = click.option("--expected-version", type=int, help="Only if the document still has this version.")
+app_option = click.option(
+    "--app",
+    metavar="MODULE:ATTRIBUTE",
+    help="What knows the organisation's settings, rules and handlers, as for a worker.",
+)
+key_option = click.option("--idempotency-key", default="", help="Makes the command safe to repeat.")
+
+
+@contextmanager
+def equipped(place: Target) -> Iterator[Calls]:
+    """The calls of an engine that knows what the application says of its documents, if one is named; a server knows its own."""
+    if place.is_remote:
+        if place.source.rank("app") == FLAG:
+            raise ConfigurationError("a server has an application of its own: leave out --app, or work on a database")
+        with place.calls() as calls:
+            yield calls
+        return
+    with place.engine() as engine:
+        if place.configuration.app:
+            equip(engine, place.configuration.app)
+        yield place.acting(engine)
+
+
+@verbs("docs")
+def docs() -> None:
+    """Documents: create, edit, submit and amend them, and see what they were."""
+
+
+@docs.command(
+    "list",
+    examples=["standfast docs list invoice", "standfast docs list invoice --status draft --as bob --requester bob"],
+)
+@type_argument
+@click.option("--status", default="", help="Only those with this status.")
+@click.option("--requester", default="", help="Only those that this one wants.")
+@listed
+@tenant_scope
+def list_documents(
+    place: Target, *, kind: str, status: str, requester: str, as_json: bool, limit: int, after: str
+) -> None:
+    """Documents of a type, newest first."""
+    with place.calls() as calls:
+        page = calls.documents.list(kind, status=status, requester=requester, cursor=after or None, limit=limit)
+    print_list(page.items, LISTING, as_json=as_json, after=None if page.next is None else str(page.next))
+
+
+@docs.command("show", examples=["standfast docs show invoice I-1", "standfast docs show invoice I-1 --version 2"])
+@type_argument
+@id_argument
+@click.option("--version", type=int, help="As it was in this version.")
+@json_option
+@tenant_scope
+def show_document(place: Target, *, kind: str, document: str, version: int | None, as_json: bool) -> None:
+    """A document, its window, and what can be asked for from here."""
+    with place.calls() as calls:
+        if version is not None:
+            kept = calls.documents.version(kind, document, version)
+            print_json(kept) if as_json else print_fields(
+                {head.lower(): value(kept) for head, value in VERSIONS.items()}
+            )
+            return
+        found = calls.documents.get(kind, document)
+    print_document(found, as_json=as_json)
+
+
+@docs.command("page", examples=["standfast docs page invoice I-1 --version 2 > invoice.html"])
+@type_argument
+@id_argument
+@click.option("--version", type=int, help="As it was in this version; otherwise the newest one.")
+@tenant_scope
+def show_page(place: Target, *, kind: str, document: str, version: int | None) -> None:
+    """A version of a document as a page of HTML to be read; what is sensitive is masked."""
+    with place.calls() as calls:
+        click.echo(calls.documents.page(kind, document, version), nl=False)
+
+
+@docs.command("create", examples=['standfast docs create invoice \'{"number": "R-1", "grand_total": 500}\' --id I-1'])
+@type_argument
+@click.argument("data", type=JsonObject())
+@click.option("--id", "document", default="", help="Its id; it gets one otherwise.")
+@reason_option
+@key_option
+@app_option
+@json_option
+@tenant_scope
+def create_document(
+    place: Target,
+    *,
+    kind: str,
+    data: dict[str, object],
+    document: str,
+    reason: str,
+    idempotency_key: str,
+    as_json: bool,
+) -> None:
+    """Create a document of TYPE. DATA are its fields, as JSON, @file or -."""
+    with equipped(place) as calls:
+        made = calls.documents.create(kind, data, id=document, reason=reason, idempotency_key=idempotency_key)
+    print_document(made, as_json=as_json)
+
+
+@docs.command("edit", examples=['standfast docs edit invoice I-1 \'{"grand_total": 700}\' --as bob --can "invoice.*"'])
+@type_argument
+@id_argument
+@click.argument("changes", type=JsonObject())
+@click.option("--action", default="update", help="The action of the contract that it is.")
+@expected_option
+@reason_option
+@key_option
+@app_option
+@json_option
+@tenant_scope
+def edit_document(  # noqa: PLR0913 - all that can be said of an edit
+    place: Target,
+    *,
+    kind: str,
+    document: str,
+    changes: dict[str, object],
+    action: str,
+    expected_version: int | None,
+    reason: str,
+    idempotency_key: str,
+    as_json: bool,
+) -> None:
+    """Change fields of a document; null takes one away. Where an edit is an amendment, the new document is shown."""
+    with equipped(place) as calls:
+        made = calls.documents.mutate(
+            kind,
+            document,
+            changes,
+            action=action,
+            expected_version=expected_version,
+            reason=reason,
+            idempotency_key=idempotency_key,
+        )
+    print_document(made, as_json=as_json)
+
+
+def _transition(
+    place: Target, reference: tuple[str, str], name: str, *, expected: int | None, reason: str
+) -> DocumentView:
+    with equipped(place) as calls:
+        return calls.documents.transition(*reference, name, expected_version=expected, reason=reason)
+
+
+@docs.command("submit", examples=["standfast docs submit invoice I-1 --as bob --can invoice.submit"])
+@type_argument
+@id_argument
+@expected_option
+@reason_option
+@app_option
+@json_option
+@tenant_scope
+def submit_document(
+    place: Target, *, kind: str, document: str, expected_version: int | None, reason: str, as_json: bool
+) -> None:
+    """Ask for the transition `submit`, which most lifecycles have."""
+    print_document(
+        _transition(place, (kind, document), "submit", expected=expected_version, reason=reason), as_json=as_json
+    )
+
+
+@docs.command("transition", examples=["standfast docs transition invoice I-1 cancel --reason 'sent twice'"])
+@type_argument
+@id_argument
+@click.argument("transition")
+@expected_option
+@reason_option
+@app_option
+@json_option
+@tenant_scope
+def transition_document(
+    place: Target,
+    *,
+    kind: str,
+    document: str,
+    transition: str,
+    expected_version: int | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Ask for a transition of the lifecycle, by its name."""
+    print_document(
+        _transition(place, (kind, document), transition, expected=expected_version, reason=reason), as_json=as_json
+    )
+
+
+@docs.command("amend", examples=['standfast docs amend invoice I-1 \'{"grand_total": 900}\' --reason "wrong total"'])
+@type_argument
+@id_argument
+@click.argument("changes", type=JsonObject())
+@click.option("--new-id", default="", help="The id of the document that takes its place; it gets one otherwise.")
+@expected_option
+@reason_option
+@app_option
+@json_option
+@tenant_scope
+def amend_document(
+    place: Target,
+    *,
+    kind: str,
+    document: str,
+    changes: dict[str, object],
+    new_id: str,
+    expected_version: int | None,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Amend a document that cannot be edited any more: another one takes its place, and has to be approved anew."""
+    with equipped(place) as calls:
+        made = calls.documents.amend(
+            kind, document, changes, new_id=new_id, expected_version=expected_version, reason=reason
+        )
+    print_document(made, as_json=as_json)
+
+
+@docs.command("versions", examples=["standfast docs versions invoice I-1"])
+@type_argument
+@id_argument
+@listed
+@tenant_scope
+def list_versions(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+    """Every version that a document had, the first one first."""
+    with place.calls() as calls:
+        found = calls.documents.versions(kind, document)
+    page, following = page_behind(found, limit, after, lambda each: each.version)
+    print_list(page, VERSIONS, as_json=as_json, after=following)
+
+
+@docs.command("diff", examples=["standfast docs diff invoice I-1 1 2"])
+@type_argument
+@id_argument
+@click.argument("old", type=int)
+@click.argument("new", type=int)
+@json_option
+@tenant_scope
+def diff_versions(place: Target, *, kind: str, document: str, old: int, new: int, as_json: bool) -> None:
+    """What is different in two versions, field by field; of sensitive ones only that they are."""
+    with place.calls() as calls:
+        found = calls.documents.diff(kind, document, old, new)
+    print_list(found, DIFFERENCES, as_json=as_json)
+
+
+@docs.command("windows", examples=["standfast docs windows invoice I-1"])
+@type_argument
+@id_argument
+@json_option
+@tenant_scope
+def show_window(place: Target, *, kind: str, document: str, as_json: bool) -> None:
+    """Whether a document can be edited now, where that follows from, and which transitions could be asked for."""
+    with place.calls() as calls:
+        found = calls.documents.get(kind, document)
+    if as_json:
+        told = {
+            "window": found.window,
+            "status": found.status,
+            "places": found.places,
+            "transitions": found.transitions,
+        }
+        print_json(told)
+        return
+    print_fields({"window": found.window, "status": found.status, "at": ", ".join(found.places)})
+    _print_choices(found)
+
+
+@docs.command("mutations", examples=["standfast docs mutations invoice I-1"])
+@type_argument
+@id_argument
+@listed
+@tenant_scope
+def list_mutations(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+    """What was done to a document, in order."""
+    with place.calls() as calls:
+        found = calls.documents.mutations(kind, document)
+    page, following = page_behind(found, limit, after, lambda each: each.sequence)
+    print_list(page, MUTATIONS, as_json=as_json, after=following)
+
+
+@docs.command("audit", examples=["standfast docs audit invoice I-1"])
+@type_argument
+@id_argument
+@listed
+@tenant_scope
+def list_audit(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+    """Who did what to a document, when, why and how, steps of its workflow included."""
+    with place.calls() as calls:
+        found = calls.documents.audit(kind, document)
+    page, following = page_behind(found, limit, after, lambda each: each.sequence)
+    print_list(page, AUDIT, as_json=as_json, after=following)
+
+
+@docs.command(
+    "redact",
+    examples=[
+        "standfast docs redact invoice I-1 --reason 'erasure request 7'",
+        "standfast docs redact invoice I-1 --field iban --field contact --reason 'erasure request 7'",
+    ],
+)
+@type_argument
+@id_argument
+@click.option(
+    "--field", "fields", multiple=True, help="Only this field; repeatable. Without it, all that are sensitive."
+)
+@needed_reason_option
+@json_option
+@tenant_scope
+def redact_document(
+    place: Target, *, kind: str, document: str, fields: tuple[str, ...], reason: str, as_json: bool
+) -> None:
+    """Take the values of fields out of a document and its history for good."""
+    with place.calls() as calls:
+        found = calls.documents.redact(kind, document, fields or None, reason=reason)
+    if as_json:
+        print_json(found)
+        return
+    told = f"; look at {', '.join(map(cell, found.related))} too" if found.related else ""
+    click.echo(f"{', '.join(found.fields) or 'nothing'}: {found.events} events rewritten{told}")
+
+
+def print_document(found: DocumentView, *, as_json: bool) -> None:
+    """A document, for a program or for people."""
+    if as_json:
+        print_json(found)
+        return
+    print_fields(
+        {
+            "document": f"{found.type} {found.id}",
+            "status": found.status,
+            "version": found.version,
+            "window": found.window,
+            "at": ", ".join(found.places),
+            "amends": found.amended_from,
+            "replaced by": found.superseded_by,
+            "wanted by": found.requester,
+            "workflow": found.workflow_version,
+            "run": found.instance,
+            "reason": found.run_reason,
+            "data": found.data,
+        }
+    )
+    _print_choices(found)
+
+
+def _print_choices(found: DocumentView) -> None:
+    for each in found.transitions:
+        told = "" if each.is_allowed else f": not now, {cell(each.why_not)}"
+        mark = "▸" if each.is_allowed else "▹"
+        click.echo(f"  {mark} {cell(each.name)} → {coloured(cell(each.target))}{told}")

@@ -1,0 +1,247 @@
+"""Where the words go: the database that a command works on, and for whom; or the server that is asked.
+
+This is the only module of the command line that opens anything. Commands are given a `Place` and ask it for the calls of the engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, cast
+
+import click
+
+from standfast.app.api.sync import Calls
+from standfast.app.configuration import FLAG, Configuration, Source, configured
+from standfast.app.engine import Engine
+from standfast.cli.framework import ASKS_A_SERVER
+from standfast.cli.options import FileName
+from standfast.cli.remote.lists import ON_DATABASES
+from standfast.errors import ConfigurationError, NotFoundError
+from standfast.kernel.actor import SYSTEM, Actor, RequestContext
+from standfast.store.opening import is_there
+
+if TYPE_CHECKING:
+    from standfast.client import Client
+
+P = ParamSpec("P")
+
+_FLAGS: Final = {
+    "database": "--database",
+    "tenant": "--tenant",
+    "partition": "--partition",
+    "actor": "--as",
+    "roles": "--role",
+    "capabilities": "--can",
+    "app": "--app",
+    "processes": "--processes",
+    "server": "--server",
+    "api_key": "--api-key",
+    "log_format": "--log-format",
+    "serve.host": "--host",
+    "serve.port": "--port",
+    "serve.certificate": "--certificate",
+    "serve.certificate_key": "--certificate-key",
+}
+"""The flags of what a configuration says, where a command has them."""
+_REASON: Final = "audit_reason"
+
+
+class Target:
+    """A database, and somebody for whom something is asked of it."""
+
+    def __init__(self, source: Source, file: str | None = None, reason: str = "") -> None:
+        self.source = source
+        self.reason = reason
+        """Why something is changed, for the audit."""
+        self.file = file
+        """The configuration file that a flag names; None if none does."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """What the command was told."""
+        return self.source.configuration
+
+    @property
+    def url(self) -> str:
+        """The database."""
+        return self.configuration.database
+
+    @property
+    def shown_url(self) -> str:
+        """The same for people to read, without a password."""
+        return hidden_password(self.url)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server is asked, and no database: what is said nearer to the command counts."""
+        server, database = self.source.rank("server"), self.source.rank("database")
+        if server == database == FLAG:
+            raise ConfigurationError("--server and --database say two places; leave one of them out")
+        if server == FLAG and not self.configuration.server:
+            raise ConfigurationError(
+                "--server names no server; give its address, or leave it out to work on a database"
+            )
+        return bool(self.configuration.server) and server >= database
+
+    @contextmanager
+    def engine(self) -> Iterator[Engine]:
+        """The engine itself, which does no work: for what concerns all tenants."""
+        engine = self.open()
+        try:
+            yield engine
+        finally:
+            engine.stop()
+
+    def open(self) -> Engine:
+        """An engine on the database, which must be there and have the schema of this code; whoever opens it stops it."""
+        if self.is_remote and self.source.rank("server") == FLAG:
+            raise ConfigurationError(ON_DATABASES)
+        if not is_there(self.url):
+            raise NotFoundError(
+                "database",
+                self.url,
+                hint=f"`standfast migrate {self.url}` makes it, and --database or STANDFAST_DATABASE names another one",
+            )
+        return Engine(self.url, settings=self.configuration.settings, migrate=False)
+
+    @contextmanager
+    def calls(self) -> Iterator[Calls]:
+        """The calls on behalf of whom the command is for."""
+        if self.is_remote:
+            from standfast.cli.remote.calls import RemoteCalls
+
+            self._check_bearer()
+            click.get_current_context().meta[ASKS_A_SERVER] = True
+            with _client(self.configuration, self.reason) as client:
+                yield cast("Calls", RemoteCalls(client))
+            return
+        with self.engine() as engine:
+            yield self.acting(engine)
+
+    @contextmanager
+    def plant(self) -> Iterator[tuple[Engine, Calls]]:
+        """What concerns all tenants, and the calls on behalf of whom the command is for."""
+        if self.is_remote:
+            with self.calls() as calls:
+                yield cast("Engine", calls), calls
+            return
+        with self.engine() as engine:
+            yield engine, self.acting(engine)
+
+    def acting(self, engine: Engine) -> Calls:
+        """The calls of an engine on behalf of whom the command is for: the engine itself, unless somebody is named."""
+        told = self.configuration
+        self._check_actor()
+        if not self.reason and not any(map(self.source.is_said, ("tenant", "partition", "actor"))):
+            return engine
+        roles, capabilities = frozenset(told.roles), frozenset(told.capabilities)
+        actor = Actor(id=told.actor, roles=roles, capabilities=capabilities) if told.actor else SYSTEM
+        return engine.acting(
+            RequestContext(tenant=told.tenant, partition=told.partition, actor=actor, reason=self.reason)
+        )
+
+    def _check_bearer(self) -> None:
+        """Who asks a server is who its key says; nobody believes that a flag changes that."""
+        for name in ("tenant", "actor", "roles", "capabilities"):
+            if self.source.is_said(name):
+                flag, origin = _FLAGS[name], self.source.origins[name,]
+                said = flag if flag == origin else f"{flag} ({origin})"
+                raise ConfigurationError(
+                    f"the key says for whom a server is asked, not {said}; leave that out, or work on a database"
+                )
+
+    def _check_actor(self) -> None:
+        """Nobody becomes the engine itself by a variable that is empty, or believes to have the rights of a role alone."""
+        if self.source.is_said("actor") and not self.configuration.actor:
+            raise ConfigurationError(
+                f"{self.source.origins['actor',]} names nobody; leave it out to act as the engine itself, or say who acts"
+            )
+        for name in ("roles", "capabilities"):
+            if self.source.is_said(name) and not self.source.is_said("actor"):
+                raise ConfigurationError(
+                    f"{self.source.origins[name,]} is about whoever acts; say who that is by --as, or leave it out: "
+                    "the engine itself may do everything (a role of a key's bearer is told by --with-role)"
+                )
+
+
+@contextmanager
+def _client(told: Configuration, reason: str) -> Iterator[Client]:
+    try:
+        from standfast.client import Client, Retries
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f'asking a server takes {error.name}, which is not installed; `pip install "standfast[client]"` brings it'
+        ) from error
+    retries = Retries(attempts=3)
+    with Client(told.server, told.api_key, partition=told.partition, reason=reason, retries=retries) as client:
+        yield client
+
+
+config_option = click.option(
+    "--config", metavar="FILE", type=FileName(), help="The configuration file, if not ./standfast.toml."
+)
+
+
+def database_scope(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
+    """Decorator: the command takes a database, for nobody in particular, and is given it as a place."""
+
+    @click.option("--database", metavar="URL", help="sqlite:///file.db or postgresql://user@host/database.")
+    @config_option
+    @functools.wraps(function)
+    def asked(*arguments: P.args, **options: P.kwargs) -> None:
+        flags = {name: options.pop(_option(name)) for name in _FLAGS if _option(name) in options}
+        config, reason = options.pop("config"), options.pop(_REASON, "")
+        file = None if config is None else str(config)
+        function(Target(configuration_of(flags, file), file, str(reason)), *arguments, **options)
+
+    return asked
+
+
+def _option(name: str) -> str:
+    """What click calls the flag of a value."""
+    return name.replace(".", "_")
+
+
+def platform_scope(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
+    """Decorator: the same, and it may be a server instead of a database."""
+    options = (
+        click.option(
+            "--server", metavar="URL", help="Ask this server, such as https://standfast.example.org, and no database."
+        ),
+        click.option(
+            "--api-key", metavar="SECRET", help="What the server is asked with; better said by STANDFAST_API_KEY."
+        ),
+    )
+    return functools.reduce(lambda made, option: option(made), reversed(options), database_scope(function))
+
+
+def tenant_scope(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
+    """Decorator: the command takes a database and somebody to act for, and is given them as a place."""
+    options = (
+        click.option("--tenant", metavar="NAME", help="The tenant whose data it is about."),
+        click.option("--partition", metavar="NAME", help="The part of the tenant."),
+        click.option("--as", "actor", metavar="ID", help="Who acts; the engine itself if nobody is named."),
+        click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of whoever acts; repeatable."),
+        click.option("--can", "capabilities", multiple=True, metavar="NAME", help="What they may do; repeatable."),
+    )
+    return functools.reduce(lambda made, option: option(made), reversed(options), platform_scope(function))
+
+
+def acted(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
+    """Decorator: like `placed`, for a command that changes something and has no `--reason` of its own."""
+    return click.option("--reason", _REASON, default="", help="Why, for the audit.")(tenant_scope(function))
+
+
+def configuration_of(flags: Mapping[str, object], file: str | None) -> Source:
+    """The configuration that a command is given by its flags, the environment and the file; flags that were left out say nothing."""
+    said = {name: (value, _FLAGS[name]) for name, value in flags.items() if value not in {None, ()}}
+    return configured(said, os.environ, file=file)
+
+
+def hidden_password(url: str) -> str:
+    """A URL for people to read."""
+    return re.sub(r"(?<=password=)[^&]*", "***", re.sub(r"(?<=://)([^/@:]*):.*@", r"\1:***@", url))

@@ -1,0 +1,299 @@
+"""`standfast tasks` and `standfast decide`: questions to people, and their answers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import click
+from msgspec.structs import replace
+
+from standfast.app.api.sync import Calls
+from standfast.calls.references import checked_step
+from standfast.cli.framework import verb, verbs
+from standfast.cli.options import Json, listed, moment_after, page_of, place_of, reason_option
+from standfast.cli.output import Columns, acted_by, json_option, print_fields, print_json, print_list
+from standfast.cli.target import Target, acted, tenant_scope
+from standfast.features.tasks.views import DecidedTask, HumanTask, TaskDetails
+
+_ID = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb:3"
+
+LISTING: Columns[HumanTask] = {
+    "TASK": lambda each: each.step_id,
+    "WORKFLOW": lambda each: each.definition,
+    "STEP": lambda each: each.name,
+    "STATUS": lambda each: each.status,
+    "KEY": lambda each: each.key,
+    "ASKS": lambda each: f"role:{each.role}" if each.role else each.claimed_by,
+    "SUBJECT": lambda each: each.subject,
+    "ASKED": lambda each: each.asked_at,
+    "DUE": lambda each: each.due_at,
+}
+
+
+def _checked(_context: click.Context, _parameter: click.Parameter, task: str) -> str:
+    """The same; what cannot be the id of a question is refused before a database or a server is asked."""
+    checked_step(task)
+    return task
+
+
+task_argument = click.argument("task", metavar="TASK", callback=_checked)
+behalf_option = click.option("--on-behalf-of", default="", help="For whom, if the actor stands in for several.")
+
+
+@verbs("tasks")
+def tasks() -> None:
+    """Questions that wait for people. Who acts is said by --as."""
+
+
+@tasks.command("list", examples=["standfast tasks list", "standfast tasks list --mine --as ann --role finance --json"])
+@click.option("--mine", "part", flag_value="all", help="Those that ask the actor, in whatever way.")
+@click.option("--mine-by-role", "part", flag_value="roles", help="Those that ask a role of the actor.")
+@click.option("--delegated", "part", flag_value="delegated", help="Those that are the actor's in the place of others.")
+@click.option("--asks-role", help="Only those that ask this role.")
+@click.option("--requested-by-me", is_flag=True, help="Only those of runs that the actor wanted.")
+@click.option("--definition", default="", help="Only those of this workflow.")
+@click.option("--key", default="", help="Only those of the run with this business key.")
+@click.option("--overdue", is_flag=True, help="Only those that should have been answered by now.")
+@listed
+@tenant_scope
+def list_tasks(  # noqa: PLR0913 - filters
+    place: Target,
+    *,
+    part: str | None,
+    asks_role: str | None,
+    requested_by_me: bool,
+    definition: str,
+    key: str,
+    overdue: bool,
+    as_json: bool,
+    limit: int,
+    after: str,
+) -> None:
+    """The questions that wait for an answer, oldest first."""
+    mine: dict[str | None, bool | Literal["roles", "delegated"]] = {
+        "all": True,
+        "roles": "roles",
+        "delegated": "delegated",
+    }
+    with place.calls() as calls:
+        found = calls.tasks.list(
+            mine=mine.get(part, False),
+            role=asks_role,
+            requested_by_me=requested_by_me,
+            definition=definition,
+            key=key,
+            is_overdue=overdue,
+            after=last_task(calls, after),
+            limit=limit + 1,
+        )
+    shown, more = page_of(found, limit, lambda each: place_of(each.asked_at, each.step_id))
+    print_list(shown, LISTING, as_json=as_json, after=more)
+
+
+def last_task(calls: Calls, after: str) -> HumanTask | None:
+    """Where the page before ended. When somebody was asked is another moment in each list, so it is part of the place."""
+    if not after:
+        return None
+    asked_at, task = moment_after(after)
+    return replace(calls.tasks.get(task), asked_at=asked_at)
+
+
+@tasks.command("decided", examples=["standfast tasks decided --as ann"])
+@listed
+@tenant_scope
+def list_decided(place: Target, *, as_json: bool, limit: int, after: str) -> None:
+    """What the actor has decided, newest first."""
+    columns: Columns[DecidedTask] = {
+        "TASK": lambda each: each.task.step_id,
+        "WORKFLOW": lambda each: each.task.definition,
+        "DECISION": lambda each: each.decision.decision,
+        "AT": lambda each: each.decision.decided_at,
+        "FOR": lambda each: each.decision.on_behalf_of,
+        "COMMENT": lambda each: each.decision.comment,
+    }
+    with place.calls() as calls:
+        found = calls.tasks.decided(after=_last_decided(calls, after), limit=limit + 1)
+    shown, more = page_of(found, limit, lambda each: f"{each.decision.sequence}/{each.task.step_id}")
+    print_list(shown, columns, as_json=as_json, after=more)
+
+
+def _last_decided(calls: Calls, after: str) -> DecidedTask | None:
+    if not after:
+        return None
+    number, _, name = after.partition("/")
+    task = calls.tasks.get(name)
+    for each in task.decisions:
+        if str(each.sequence) == number:
+            return DecidedTask(task=task, decision=each)
+    raise click.BadParameter(f"{after!r} is no place in this list; take it from the page before", param_hint="--after")
+
+
+@tasks.command("counts", examples=["standfast tasks counts --as ann --role finance"])
+@json_option
+@tenant_scope
+def counts(place: Target, *, as_json: bool) -> None:
+    """How many questions wait for the actor."""
+    with place.calls() as calls:
+        found = calls.tasks.counts()
+    if as_json:
+        print_json(found)
+    else:
+        print_fields({"own": str(found.own), "by role": found.by_role, "overdue": str(found.overdue)})
+
+
+@tasks.command("show", examples=[f"standfast tasks show {_ID}"])
+@task_argument
+@json_option
+@tenant_scope
+def show_task(place: Target, *, task: str, as_json: bool) -> None:
+    """A question with those who are asked, their decisions and comments, and its form."""
+    with place.calls() as calls:
+        found = calls.tasks.get(task)
+    if as_json:
+        print_json(found)
+        return
+    print_fields(
+        {
+            "task": found.step_id,
+            "workflow": found.definition,
+            "key": found.key,
+            "document version": found.document_version,
+            "step": found.name,
+            "subject": found.subject,
+            "status": found.status,
+            "outcomes": ", ".join(found.outcomes),
+            "asks": ", ".join(f"role:{each.name}" if each.kind == "role" else each.name for each in found.people),
+            "agreement": found.agreement,
+            "claimed by": found.claimed_by,
+            "requester": found.requester,
+            "asked": found.asked_at,
+            "due": found.due_at,
+            "decision": found.decision,
+            "decided by": _decided_by(found),
+            "data": found.data,
+            "form": found.form,
+        }
+    )
+    for each in found.decisions:
+        click.echo(
+            f"  {acted_by(each.decided_by, each.on_behalf_of)} decided {each.decision}{' (withdrawn)' if each.is_withdrawn else ''}: {each.comment}"
+        )
+    for comment in found.comments:
+        click.echo(
+            f"  {acted_by(comment.actor, comment.on_behalf_of)} {'asks' if comment.is_question else 'says'}: {comment.text}"
+        )
+
+
+def _decided_by(found: TaskDetails) -> str:
+    """Who decided a question last, and for whom."""
+    last = next((each for each in reversed(found.decisions) if each.decided_by == found.decided_by), None)
+    return acted_by(found.decided_by, "" if last is None else last.on_behalf_of)
+
+
+@verb("decide", f"standfast decide {_ID} approved --as ann --comment fine")
+@task_argument
+@click.argument("decision")
+@click.option("--comment", default="", help="A word for those who read it.")
+@click.option("--data", type=Json(), help="What the form asks for: JSON, @file, or -.")
+@click.option(
+    "--document-version", default="", help="The version of the document that was seen; an approval counts for that one."
+)
+@behalf_option
+@tenant_scope
+def decide(place: Target, /, *, task: str, decision: str, **given: Any) -> None:
+    """Answer a question by one of its outcomes, as whoever --as names.
+
+    The words approve, reject and abstain are understood whatever the definition has for them. The approval of a document names the version that
+    was looked at: `standfast tasks show TASK` tells which one is asked about, `standfast docs show TYPE ID --version N` what it says.
+    """
+    with place.calls() as calls:
+        words = {"approve": calls.tasks.approve, "reject": calls.tasks.reject, "abstain": calls.tasks.abstain}
+        if decision in words:
+            words[decision](task, **given)
+        else:
+            calls.tasks.decide(task, decision, **given)
+    click.echo(f"{task} is answered: {decision}")
+
+
+@tasks.command("claim", examples=[f"standfast tasks claim {_ID} --as ann"])
+@task_argument
+@behalf_option
+@acted
+def claim(place: Target, *, task: str, on_behalf_of: str) -> None:
+    """Take a question for oneself: nobody else can decide it then."""
+    with place.calls() as calls:
+        calls.tasks.claim(task, on_behalf_of=on_behalf_of)
+    click.echo(f"{task} is claimed")
+
+
+@tasks.command("release", examples=[f"standfast tasks release {_ID} --as ann"])
+@task_argument
+@behalf_option
+@acted
+def release(place: Target, *, task: str, on_behalf_of: str) -> None:
+    """Give a question back that was claimed."""
+    with place.calls() as calls:
+        calls.tasks.release(task, on_behalf_of=on_behalf_of)
+    click.echo(f"{task} is released")
+
+
+@tasks.command("delegate", examples=[f"standfast tasks delegate {_ID} bob --as ann --reason holiday"])
+@task_argument
+@click.argument("to")
+@reason_option
+@behalf_option
+@tenant_scope
+def delegate(place: Target, *, task: str, to: str, reason: str, on_behalf_of: str) -> None:
+    """Have another user decide in one's place."""
+    with place.calls() as calls:
+        calls.tasks.delegate(task, to, reason=reason, on_behalf_of=on_behalf_of)
+    click.echo(f"{task} is delegated to {to}")
+
+
+@tasks.command("reassign", examples=[f"standfast tasks reassign {_ID} role:finance --who ann"])
+@task_argument
+@click.argument("to")
+@click.option("--who", default="", help="Instead of whom, if several are asked.")
+@reason_option
+@tenant_scope
+def reassign(place: Target, *, task: str, to: str, who: str, reason: str) -> None:
+    """Ask somebody else instead: a user, or role:NAME."""
+    with place.calls() as calls:
+        calls.tasks.reassign(task, to, who=who, reason=reason)
+    click.echo(f"{task} asks {to} now")
+
+
+@tasks.command("comment", examples=[f"standfast tasks comment {_ID} 'the invoice is attached' --as ann"])
+@task_argument
+@click.argument("text")
+@click.option("--ask", is_flag=True, help="It is a question back.")
+@behalf_option
+@tenant_scope
+def comment_on(place: Target, *, task: str, text: str, ask: bool, on_behalf_of: str) -> None:
+    """Say something about a question, or ask back."""
+    with place.calls() as calls:
+        (calls.tasks.ask if ask else calls.tasks.comment)(task, text, on_behalf_of=on_behalf_of)
+    click.echo(f"it is noted at {task}")
+
+
+@tasks.command("escalate", examples=[f"standfast tasks escalate {_ID} --reason urgent"])
+@task_argument
+@reason_option
+@behalf_option
+@tenant_scope
+def escalate(place: Target, *, task: str, reason: str, on_behalf_of: str) -> None:
+    """Have a question escalate now."""
+    with place.calls() as calls:
+        calls.tasks.escalate(task, reason, on_behalf_of=on_behalf_of)
+    click.echo(f"{task} is escalated")
+
+
+@tasks.command("withdraw", examples=[f"standfast tasks withdraw {_ID} --reason 'nobody needs it'"])
+@task_argument
+@reason_option
+@tenant_scope
+def withdraw(place: Target, *, task: str, reason: str) -> None:
+    """Take a question back: nobody decides any more."""
+    with place.calls() as calls:
+        calls.tasks.withdraw(task, reason)
+    click.echo(f"{task} is withdrawn")

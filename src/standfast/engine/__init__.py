@@ -1,0 +1,1 @@
+"""Run deciders: dispatcher, listeners, worker process."""

@@ -1,0 +1,1 @@
+"""Commit commands: queue, committer, batch, draft, cache, limits."""

@@ -1,0 +1,248 @@
+"""One pass over a batch: every command decided in the order of arrival, on drafts of its instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from standfast.engine.commit.cache import CachedInstance
+from standfast.engine.commit.draft import InstanceDraft
+from standfast.engine.commit.facts import Asking, DraftFacts, FactBook, Place
+from standfast.engine.commit.instance_row import new_header
+from standfast.engine.commit.submission import CommandOutcome, Submission, is_same
+from standfast.engine.commit.surroundings import DraftContext
+from standfast.engine.common.work_errors import is_interrupt
+from standfast.errors import (
+    CommandError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    ReusedIdError,
+    StandfastError,
+)
+from standfast.kernel.actor import SYSTEM
+from standfast.kernel.codec.message_types import stored_name
+from standfast.kernel.facts import FactKey, FactsNeeded
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.program import Program
+from standfast.store.ports.facts import Gate
+from standfast.store.records.instances import Address, Claim, InstanceHeader, ObservationRecord, ReceiptKey
+from standfast.store.sql.conflicts import VoidClaimError
+
+Answer = tuple[Submission, CommandOutcome | None, BaseException | None]
+
+Found = dict[Address, CachedInstance | StandfastError]
+"""The instances that exist, by address; an error stands for one that cannot be read."""
+
+Name = int | Address
+"""How a batch tells instances apart: by the number that their id is, or, while they are not there, by the address that names them."""
+
+_VOID = CommandOutcome(None, 0, "the claim is void")
+_ID_VERSION = 7
+
+
+class CommandBatch:
+    """Commands that share a transaction: each is decided in the order of arrival, on a draft of its instance; and what came of them.
+
+    A quick batch doubts what it cannot prove and leaves it, with all that follows on the same instance. Any batch leaves what follows a
+    failed decision, because a decider that fails may have spoilt the state in memory.
+    """
+
+    def __init__(
+        self,
+        around: DraftContext,
+        *,
+        now: datetime,
+        new_id: Callable[[datetime], UUID],
+        forget: Callable[[InstanceId], None],
+        is_careful: bool,
+        book: FactBook,
+    ) -> None:
+        self.now = now
+        """The time of everything in it."""
+        self.answers: list[Answer] = []
+        self.written: list[InstanceDraft] = []
+        self.kept: list[CachedInstance] = []
+        """Those that are remembered, and in hand until all are told of what was written."""
+        self.doubtful: list[Submission] = []
+        """Must be looked at again, the careful way."""
+        self.spent: list[Claim] = []
+        """Used up, because what they ask for was carried out before."""
+        self.observations: list[ObservationRecord] = []
+        """Still to be written, because the transaction was not ours."""
+        self.wanted: list[tuple[Place, FactKey]] = []
+        """Facts that decisions have asked for and that nobody has read. Nothing of the batch counts until they are."""
+        self._around = around
+        self._book = book
+        self._new_id = new_id
+        self._forget = forget
+        self._is_careful = is_careful
+        self._drafts: dict[Name, InstanceDraft] = {}
+        self._answers: dict[Name, list[Answer]] = {}
+        self._doubted: set[Name] = set()
+        self._receipts: dict[ReceiptKey, tuple[Name, CommandOutcome, bytes]] = {}
+
+    def accept(self, submission: Submission, outcome: CommandOutcome) -> None:
+        """The command was carried out, or there was nothing to do."""
+        self.answers.append((submission, outcome, None))
+
+    def refuse(self, submission: Submission, error: BaseException) -> None:
+        """The command failed."""
+        self.answers.append((submission, None, error))
+
+    def add(self, other: CommandBatch) -> None:
+        """Take over what came of a part."""
+        self.answers += other.answers
+        self.written += other.written
+        self.kept += other.kept
+        self.doubtful += other.doubtful
+
+    def decide(self, submissions: Iterable[Submission], found: Found) -> list[InstanceDraft]:
+        """Decide commands for the instances that were found; the drafts to write. The answers hold once those are written."""
+        for each in submissions:
+            tracked = found.get(each.address)
+            if isinstance(tracked, StandfastError):
+                self.refuse(each, tracked)
+            else:
+                self._decide(each, tracked)
+        for answers in self._answers.values():
+            self.answers += answers
+        return list(self._drafts.values())
+
+    def _decide(self, each: Submission, tracked: CachedInstance | None) -> None:
+        name: Name = tracked.header.id.int if tracked else each.address
+        if each.receipt is not None and each.receipt in self._receipts:
+            name = self._receipts[each.receipt][0]  # Whatever its address says: the first one with this receipt tells.
+        if self._doubted and name in self._doubted:
+            self.doubtful.append(each)
+            return
+        try:
+            answer = self._answer(each, name, tracked)
+        except FactsNeeded as needed:
+            self._want(each, name, needed.keys)
+            return
+        outcome = answer[1]
+        if (outcome is None or outcome.ignored) and self._may_be_wrong(each, tracked):
+            self._doubt(each, name)
+            return
+        before = self._answers.get(name)
+        if before is None:
+            self._answers[name] = [answer]
+        else:
+            before.append(answer)
+        if outcome is None and name in self._drafts and self._drafts[name].is_tainted:
+            self._doubted.add(name)  # The state may be spoilt: what follows is decided on a new one.
+
+    def _answer(self, each: Submission, name: Name, tracked: CachedInstance | None) -> Answer:
+        if each.receipt is not None and each.receipt in self._receipts:
+            return self._repeated(each, each.receipt, name)
+        try:
+            gates = () if each.request.actor is SYSTEM else self._authorise(each, tracked)
+            draft = self._drafts.get(name)
+            if draft is None:
+                draft = self._drafts[name] = self._begin(each, tracked)
+            outcome = draft.apply(each, self.now)
+            draft.gates += gates
+        except VoidClaimError:
+            return each, _VOID, None
+        except RejectedError as error:
+            return each, None, error
+        except FactsNeeded:
+            raise
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            if name in self._drafts:
+                self._drafts[name].is_tainted = True
+            return each, None, error if isinstance(error, StandfastError) else _failure(each, error)
+        if each.receipt is not None:
+            # Whoever comes with it again is answered like the first one, who alone may see the instance.
+            self._receipts[each.receipt] = (name, replace(outcome, seen=None), each.digest)
+        return each, outcome, None
+
+    def _authorise(self, each: Submission, tracked: CachedInstance | None) -> tuple[Gate, ...]:
+        """Give the actor of a command the rights of this moment; what proves them. ForbiddenError if the actor may not act."""
+        if each.request.actor.kind == "system":
+            return ()
+        each.asked = each.asked or each.request
+        found = self._book.authorised(asking_of(each, tracked), self.now)
+        if found is None:
+            raise FactsNeeded
+        each.request = found.request
+        return found.gates
+
+    def _want(self, each: Submission, name: Name, keys: Sequence[FactKey]) -> None:
+        """Leave an instance until facts are read. The decider may have spoilt its state."""
+        draft = self._drafts.get(name)
+        if draft is not None:
+            self.wanted += [(draft.facts.place, key) for key in keys]
+        self._doubt(each, name)
+
+    def _repeated(self, each: Submission, receipt: ReceiptKey, name: Name) -> Answer:
+        """The same id twice in one batch: the same command is answered like the first one, another one is refused."""
+        _, outcome, digest = self._receipts[receipt]
+        if not is_same(digest, each.digest):
+            return each, None, ReusedIdError(receipt.key)
+        if each.claim is not None:
+            self._drafts[name].finished = (*self._drafts[name].finished, each.claim)
+        return each, outcome, None
+
+    def _begin(self, each: Submission, tracked: CachedInstance | None) -> InstanceDraft:
+        if tracked is not None:
+            return self._draft(tracked.header, tracked.program, tracked)
+        address = each.address
+        if not (each.may_create and address.definition):
+            raise NotFoundError("instance", address.instance or address.key)
+        program = self._around.programs(address.tenant, address.definition, each.definition_version)
+        identity = address.instance or each.identity
+        if identity is not None and identity.version != _ID_VERSION:
+            raise PayloadError(
+                f"{identity} cannot be the id of an instance: give a UUIDv7, which tells when it was made"
+            )
+        identity = identity or InstanceId(self._new_id(self.now))
+        return self._draft(new_header(each, identity, program, self.now), program, None)
+
+    def _draft(self, header: InstanceHeader, program: Program, before: CachedInstance | None) -> InstanceDraft:
+        facts = DraftFacts(self._book, Place(header.tenant, header.partition), self.now)
+        return InstanceDraft(self._around, header, program, before, facts=facts)
+
+    def _may_be_wrong(self, each: Submission, tracked: CachedInstance | None) -> bool:
+        """Whether an answer that writes nothing needs proof: the state or the actor's rights are from memory, or the command may have been carried out."""
+        if self._is_careful:
+            return False
+        return each.receipt is not None or each.asked is not None or (tracked is not None and not tracked.is_fresh)
+
+    def _doubt(self, each: Submission, name: Name) -> None:
+        """Leave the whole instance to the careful way, so that its commands stay in order."""
+        self._doubted.add(name)
+        self.doubtful += [before for before, _, _ in self._answers.pop(name, [])]
+        self.doubtful.append(each)
+        draft = self._drafts.pop(name, None)
+        if draft is not None:
+            draft.give_up()
+            self._forget(draft.header.id)
+
+
+def asking_of(each: Submission, tracked: CachedInstance | None = None) -> Asking:
+    """Who wants to have a command carried out."""
+    return Asking(
+        request=each.asked or each.request,
+        tenant=each.address.tenant,
+        definition=each.address.definition if tracked is None else tracked.header.definition,
+        stands_in=each.stands_in,
+        vouched=each.vouched,
+    )
+
+
+def _failure(each: Submission, error: BaseException) -> CommandError:
+    definition = each.address.definition
+    try:
+        said = repr(error)
+    except BaseException:  # noqa: BLE001 - an error that cannot even be shown
+        said = type(error).__name__
+    told = CommandError(f"{definition!r} raised {said} on {stored_name(each.command)}", decider=definition)
+    told.__cause__ = error
+    return told

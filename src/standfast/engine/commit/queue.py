@@ -1,0 +1,454 @@
+"""The group committer: takes what is waiting and makes one transaction of it.
+
+While one batch is at the database the next one gathers; so batches grow with load and vanish without it. With `start` it works on a
+thread of its own, and a lone command may be committed by the thread that brings it, which spares two changes of threads; without,
+whoever submits does the work, which is what tests want.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from queue import Empty, SimpleQueue
+
+from standfast.engine.commit.batch import CommandBatch
+from standfast.engine.commit.committer import Committer
+from standfast.engine.commit.inbox import InboxSubmission, InboxWriter
+from standfast.engine.commit.submission import CommandOutcome, Submission, accompany, refused
+from standfast.engine.common.interceptors import committed, ended
+from standfast.engine.common.telemetry import Committed, Telemetry
+from standfast.engine.common.work_errors import describe
+from standfast.engine.concurrency.replies import Bringing
+from standfast.errors import HeldError, StoppedError, StoreUnavailableError
+from standfast.store.records.instances import Claim
+
+_log = logging.getLogger("standfast.committer")
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
+_HELD_SECONDS = 0.1
+"""How often a command is tried whose instance another transaction holds."""
+_RECOVERY_SECONDS = 1.0
+"""How often a recovery that is owed is tried when nothing else is to do."""
+_ECHO_SECONDS = 65.0
+"""Longer than a statement of ours may take: a server that has not noticed that its client is gone may carry out a claim until then."""
+
+Item = Submission | Claim | None
+"""A command, work that ended without one, or None, which only wakes the committer."""
+
+
+class CommitQueue:
+    """Commits commands in groups."""
+
+    def __init__(
+        self,
+        committing: Committer,
+        acceptances: InboxWriter,
+        telemetry: Telemetry,
+        *,
+        name: str = "committer",
+        limit: float = 10.0,
+        batch_limit: int,
+        written: Callable[[CommandBatch], None],
+        recovered: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self._limit = limit
+        """Seconds that a commit may take."""
+        self._committing = committing
+        self._acceptances = acceptances
+        self._telemetry = telemetry
+        self._batch_limit = batch_limit
+        self._written = written
+        self._recovered = recovered
+        self._queue: SimpleQueue[Item] = SimpleQueue()
+        self.handing_over = threading.Lock()
+        """Held while effects are on their way from a commit into the worker's hands, where nobody else sees them."""
+        self._turn = threading.RLock()
+        self._is_busy = False
+        self._thread: threading.Thread | None = None
+        self._is_stopped = False
+        self._has_ended = False
+        self._busy_since: float | None = None
+        """Monotonic time at which the work was taken up that is under way."""
+        self._error = ""
+        """Why the database does not take it."""
+        self._failing_since: float | None = None
+        self._failed_at = 0.0
+        """Monotonic times since when the database takes nothing, None while it does, and at which it was last tried: whoever waited may have gone since."""
+        self._owes_recovery = False
+        self._owes_since = 0.0
+        self._echo = _ECHO_SECONDS
+        self._again_at: float | None = None
+        """Monotonic time at which to recover once more, after a recovery that may have come before a lost claim was carried out."""
+        self._when_recovered: list[Callable[[], None]] = []
+        self._held: deque[tuple[float, Submission]] = deque()
+        """Commands whose instances other transactions hold, with the time at which each is tried again. Any thread adds, one takes."""
+        self._claiming: set[Submission] = set()
+        self._claims: dict[int, Claim] = {}
+        """Work whose end was handed in here without a command, and is not committed yet, by the identity of the claim: Python compares
+        and hashes the ids in claims slowly."""
+
+    def submit(self, submission: Submission, *, may_wait: bool = False) -> None:
+        """Take a command; its `settled` is called when it is committed or has failed.
+
+        A caller that may wait commits the command itself if nobody else is at it.
+        """
+        if self._is_stopped:
+            submission.settled(None, StoppedError("the engine is stopped"))
+            return
+        if submission.claim is not None:
+            self._claiming.add(submission)
+        if self._telemetry.companions.is_any:
+            accompany(submission, self._telemetry.companions)
+        if not (may_wait and self._is_committed_here(submission)):
+            self._put(submission)
+
+    def accept(self, acceptance: InboxSubmission) -> None:
+        """Take a message for the inbox; its reply comes when it is accepted or has failed."""
+        if self._is_stopped:
+            acceptance.reply.set_error(StoppedError("the engine is stopped"))
+            return
+        self._acceptances.add(acceptance)
+        self._put(None)
+
+    def finish(self, claim: Claim) -> None:
+        """Work ended without a command: use it up with the next commit."""
+        self._claims[id(claim)] = claim
+        self._put(claim)
+
+    def claims(self) -> list[Claim]:
+        """Work that nobody has in hand any more, because its end is waiting here."""
+        submissions = self._claiming.copy()
+        return [*self._claims.copy().values(), *(each.claim for each in submissions if each.claim is not None)]
+
+    def owe_recovery(self, when_recovered: Callable[[], None]) -> None:
+        """Somebody does not know what became of a statement: free what is owned without anybody knowing, as soon as possible."""
+        self._when_recovered.append(when_recovered)
+        self._owe()
+        self._put(None)
+
+    def start(self) -> None:
+        """Work on a thread of its own from now on."""
+        self._thread = threading.Thread(target=self._run, name=f"standfast-{self.name.replace(' ', '-')}", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout: float) -> None:
+        """Commit what is waiting, then end."""
+        self._is_stopped = True
+        if self._thread is not None:
+            deadline = time.monotonic() + timeout
+            self._queue.put(None)
+            if self.is_here():
+                return  # It ends with the work that it is at.
+            self._thread.join(timeout)
+            self._thread = None
+            # A caller may be committing on a thread of its own.
+            if self._turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                self._turn.release()
+
+    def is_here(self) -> bool:
+        """Whether the present thread is the committer's own."""
+        return threading.current_thread() is self._thread
+
+    @property
+    def is_kept_waiting(self) -> bool:
+        """Whether the database takes nothing, or has not yet let go of what was under way when it went."""
+        thread = self._thread
+        return thread is not None and thread.is_alive() and (self._failing_since is not None or self._owes_recovery)
+
+    def problem(self) -> str:
+        """What keeps commands from being carried out, in words; empty if nothing does."""
+        thread, now = self._thread, time.monotonic()
+        if thread is None or self._is_stopped:
+            return ""
+        if not thread.is_alive():
+            return "its thread has ended"
+        failing = self._failing_since
+        if failing is not None and self._failed_at - failing >= self._limit > now - self._failed_at:
+            return f"has committed nothing for {now - failing:.0f} s: {self._error}"
+        since = self._busy_since
+        if since is not None and now - since >= self._limit:
+            return f"has been in the same commit for {now - since:.0f} s{self._error and ': ' + self._error}"
+        held = [now - each.held_since for _, each in self._held.copy() if each.held_since is not None]
+        if held and max(held) >= self._limit:
+            return f"{len(held)} commands wait for instances that other transactions hold, one of them for {max(held):.0f} s"
+        if self._owes_recovery and now - self._owes_since >= self._limit:
+            return f"effects that were under way in an outage have not been free for {now - self._owes_since:.0f} s"
+        return ""
+
+    def _put(self, item: Item) -> None:
+        self._queue.put(item)
+        if self._has_ended:
+            self._refuse_rest()
+        elif self._thread is None:
+            self._work_here()
+
+    def _work_here(self) -> None:
+        """Without a thread the caller works, unless it is called back from work already going on."""
+        with self._turn:
+            if self._is_busy:
+                return
+            self._is_busy = True
+            try:
+                with Bringing(serves_many=False):
+                    while items := self._take(wait=False):
+                        self._work(items)
+            finally:
+                self._is_busy = False
+
+    def _is_committed_here(self, submission: Submission) -> bool:
+        """Commit a command on the caller's thread; False if others are waiting, or if it did not go well, which is then dealt with as ever."""
+        if self._thread is None or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._owes_recovery or self._held or not self._queue.empty():
+                return False
+            self._busy_since = time.monotonic()
+            with self.handing_over, Bringing():
+                batch = self._commit([submission], [])
+                self._failing_since = None
+                self._settle(batch)
+        except BaseException as error:  # noqa: BLE001 - what was carried out is found out by the committer's own thread
+            _log.debug("a commit on the thread of its caller failed: %s", error)
+            submission.is_uncertain = True
+            self._owe()
+            return False
+        else:
+            return True
+        finally:
+            self._busy_since = None
+            self._turn.release()
+
+    def _run(self) -> None:
+        with Bringing():
+            while not (self._is_stopped and self._queue.empty()):
+                items = self._take(wait=True)
+                try:
+                    with self._turn:  # Whoever else has it says since when.
+                        self._busy_since = time.monotonic()
+                        self._work(items)
+                except BaseException:  # noqa: BLE001 - whatever it was, the next commands have a right to be carried out
+                    _log.exception("the committer failed unexpectedly")
+                finally:
+                    self._busy_since = None
+        self._has_ended = True
+        self._refuse_rest()
+
+    def _refuse_rest(self) -> None:
+        """Answer whoever called at the very moment of the end; nobody waits for ever."""
+        error = StoppedError("the engine is stopped")
+        held = [self._held.popleft()[1] for _ in range(len(self._held))]
+        self._refuse([*held, *_sorted(self._take(wait=False))[0]], error)
+        self._acceptances.refuse(error)
+
+    def _take(self, *, wait: bool) -> list[Item]:
+        """What is waiting, at most a batch of it; nothing if nothing waits and nobody wants to."""
+        items: list[Item] = []
+        try:
+            items.append(self._queue.get(block=wait, timeout=self._rest()))
+            while len(items) < self._batch_limit:
+                items.append(self._queue.get_nowait())
+        except Empty:
+            pass
+        return [*self._freed(items), *items] if self._held else items
+
+    def _rest(self) -> float | None:
+        """Seconds to wait for commands; None for as long as it takes."""
+        if self._owes_recovery:
+            return _RECOVERY_SECONDS
+        dues = [at for at in (self._again_at, self._acceptances.again_at) if at is not None]
+        if self._held:
+            dues.append(self._held[0][0])
+        return max(0.0, min(dues) - time.monotonic()) if dues else None
+
+    def _work(self, items: list[Item]) -> None:
+        with self.handing_over:
+            had_outage = self._carry_out(items)
+        if had_outage:
+            self._owe()
+        if self._owes_recovery or (self._again_at is not None and time.monotonic() >= self._again_at):
+            self._recover()
+        if self._acceptances.waiting:
+            self._acceptances.write(may_wait=self._may_wait)
+
+    def _owe(self) -> None:
+        """Effects may be owned by the worker of this process without its knowing: they have to be freed."""
+        if not self._owes_recovery:
+            self._owes_since = time.monotonic()
+        self._owes_recovery = True
+
+    def _carry_out(self, items: list[Item]) -> bool:
+        """Commit these; whether something went wrong of which nobody knows how it ended."""
+        submissions, finished = _sorted(items)
+        pause, had_outage = _FIRST_PAUSE_SECONDS, False
+        while submissions or finished:
+            try:
+                batch = self._commit(submissions, finished)
+            except StoreUnavailableError as error:
+                had_outage = True
+                self._note_failure(error)
+                submissions = self._outlast(submissions, error)
+                if self._acceptances.waiting:
+                    self._acceptances.outlast(error, may_wait=self._may_wait)
+                if not self._may_wait:
+                    return False
+                _log.warning("the database is away (%s); trying again in %.2f s", error, pause)
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+                more, done = _sorted(self._take(wait=False))
+                submissions += more
+                finished += done
+            except BaseException as error:
+                if self._is_callers(error):
+                    raise
+                _log.exception("a commit failed unexpectedly")
+                self._refuse(submissions, error)
+                self._drop(finished)
+                had_outage = True  # What ended without a command may still be there.
+                break
+            else:
+                self._failing_since, self._error = None, ""
+                self._settle(batch)
+                self._drop(finished)
+                break
+        return had_outage
+
+    def _note_failure(self, error: StoreUnavailableError) -> None:
+        now = time.monotonic()
+        if self._failing_since is None or now - self._failed_at >= self._limit:  # Of what was so long ago nobody knows.
+            self._failing_since = now
+        self._failed_at, self._error = now, describe(error)
+
+    def _drop(self, finished: list[Claim]) -> None:
+        for claim in finished:
+            self._claims.pop(id(claim), None)
+
+    def _recover(self) -> None:
+        try:
+            self._recovered()
+        except Exception as error:  # noqa: BLE001 - it is still owed, and tried again before long
+            _log.warning("what was under way when the database went away is not free yet: %s", error)
+            return
+        self._again_at = time.monotonic() + self._echo if self._owes_recovery else None
+        self._owes_recovery = False
+        waiting, self._when_recovered = self._when_recovered, []
+        for each in waiting:
+            each()
+
+    @property
+    def _may_wait(self) -> bool:
+        """Whether an outage is waited out: not on a caller's thread, and not when the engine is stopping."""
+        return self._thread is not None and not self._is_stopped
+
+    def _commit(self, submissions: list[Submission], finished: list[Claim]) -> CommandBatch:
+        begun = time.perf_counter()
+        batch = self._committing.commit(submissions, finished)
+        if self._telemetry.companions.is_any:
+            for each in submissions:
+                committed(each.passages, time.perf_counter() - begun)
+        if self._telemetry.is_heard:
+            self._telemetry.tell(
+                Committed(
+                    commands=len(submissions),
+                    instances=len(batch.written),
+                    events=sum(len(draft.change.events) for draft in batch.written),
+                    took=timedelta(seconds=time.perf_counter() - begun),
+                )
+            )
+        return batch
+
+    def _settle(self, batch: CommandBatch) -> None:
+        """What was written is written, whatever those do who are told of it."""
+        try:
+            self._written(batch)
+        except BaseException as problem:
+            if self._is_callers(problem):
+                raise
+            _log.exception("the worker failed when it was told what was written")
+            self._owe()  # Effects may be on their way to nobody.
+        for submission, outcome, error in batch.answers:
+            if isinstance(error, HeldError) and self._is_put_off(submission):
+                continue
+            self._tell(submission, outcome, error)
+        for kept in batch.kept:  # From now on others may change the states.
+            kept.free.append(None)
+
+    def _is_put_off(self, submission: Submission) -> bool:
+        """Have a command wait whose instance another transaction holds, unless its caller waits no longer."""
+        now = time.monotonic()
+        if not self._may_wait or (submission.deadline is not None and submission.deadline < now):
+            return False
+        submission.held_since = submission.held_since or now
+        self._held.append((now + _HELD_SECONDS, submission))
+        self._queue.put(None)  # The committer may be at rest, while this is another thread.
+        return True
+
+    def _freed(self, coming: Sequence[Item]) -> list[Submission]:
+        """The commands whose turn it is to be tried again, in the order in which they were put off.
+
+        With one of them go all that wait for the same instance, and before one that comes: whoever is free by then, none overtakes another.
+        """
+        now = time.monotonic()
+        waiting = [self._held.popleft() for _ in range(len(self._held))]
+        tried = {each.address for each in coming if isinstance(each, Submission)}
+        tried.update(each.address for at, each in waiting if at <= now)
+        self._held.extendleft(reversed([each for each in waiting if each[1].address not in tried]))
+        return [each for _, each in waiting if each.address in tried]
+
+    def _tell(self, submission: Submission, outcome: CommandOutcome | None, error: BaseException | None) -> None:
+        """Its caller's trouble is not that of its neighbours."""
+        if error is not None and self._telemetry.is_heard:
+            self._telemetry.tell(refused(submission, error))
+        if submission.passages:
+            ended(submission.passages, error)
+        try:
+            submission.settled(outcome, error)
+        except BaseException as problem:
+            if self._is_callers(problem):
+                raise
+            _log.exception("the caller of a command failed when it was told the outcome")
+        if submission.claim is not None:
+            self._claiming.discard(submission)
+
+    def _is_callers(self, error: BaseException) -> bool:
+        """Whether an error is for the caller whose thread does the work, because it is none of those that programs deal with."""
+        return self._thread is None and not isinstance(error, Exception)
+
+    def _outlast(self, submissions: list[Submission], error: StoreUnavailableError) -> list[Submission]:
+        """Tell those who wait no longer; the others stay, to be looked up when the database is back."""
+        now = time.monotonic()
+        left = []
+        for each in submissions:
+            each.is_uncertain = True
+            if not self._may_wait or (each.deadline is not None and each.deadline < now):
+                self._tell(each, None, _unknown(error))
+            else:
+                left.append(each)
+        return left
+
+    def _refuse(self, submissions: list[Submission], error: BaseException) -> None:
+        for each in submissions:
+            self._tell(each, None, error)
+
+
+def _sorted(items: list[Item]) -> tuple[list[Submission], list[Claim]]:
+    submissions: list[Submission] = []
+    claims: list[Claim] = []
+    for item in items:
+        if type(item) is Submission:
+            submissions.append(item)
+        elif item is not None:
+            claims.append(item)  # type: ignore[arg-type]
+    return submissions, claims
+
+
+def _unknown(error: StoreUnavailableError) -> StoreUnavailableError:
+    told = StoreUnavailableError(
+        f"{error}. Whether the command was carried out is unknown; send it again with the same command id"
+    )
+    told.__cause__ = error
+    return told

@@ -1,0 +1,1 @@
+"""Clock, settings, handlers, telemetry, health, interceptors."""

@@ -1,0 +1,1 @@
+"""Due work, projections, housekeeping, pause propagation."""

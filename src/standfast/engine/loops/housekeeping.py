@@ -1,0 +1,145 @@
+"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do, what is to go on, what cannot."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+
+from standfast.engine.commit.context import EngineContext
+from standfast.engine.commit.readable_types import Vocabularies
+from standfast.engine.concurrency.loop import IsolatedTasks
+from standfast.engine.loops.fading import CompressionPass
+from standfast.engine.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
+from standfast.engine.loops.resume import Resuming, Resumption
+from standfast.engine.loops.stuck_instances import IncidentLook
+from standfast.engine.worker.unreadable_work import Throttle, UnreadWork
+from standfast.kernel.ids import WorkerId
+from standfast.kernel.row_kinds.events import EVENT_KIND
+from standfast.store.ports.store import StoreParts
+from standfast.store.records.instances import Address
+from standfast.store.records.queries import NeededError, PartError
+
+_log = logging.getLogger("standfast.housekeeping")
+
+_INTERVAL = timedelta(seconds=30)
+_RECEIPTS_INTERVAL = timedelta(hours=1)
+_MOST = 1000
+_KEEP_EVENTS = timedelta(days=1)
+"""How long a published event that is over can still be looked at, whatever is kept of other instances."""
+
+
+class Housekeeping:
+    """Keeps the database tidy. One thread steps it."""
+
+    def __init__(self, parts: StoreParts, shared: EngineContext, vocabularies: Vocabularies, worker: WorkerId) -> None:
+        self._keeper = parts.keeper()
+        self._pauses = parts.pauses()
+        self._shared = shared
+        self._tidy_at: datetime | None = None
+        """When to tidy up next; None means now."""
+        self._receipts_at: datetime | None = None
+        """When to look for old receipts next; None means now."""
+        self._throttle = Throttle(shared)
+        self.missing = MissingHandlers(parts, shared)
+        self.unread = UnreadWork(parts, shared, vocabularies, worker)
+        self.resuming = Resuming(parts, shared)
+        self.incidents = IncidentLook(parts, shared)
+        self.fading = CompressionPass(parts, shared)
+        self.review: Callable[[], None] = lambda: None
+        """Looks again whether open questions can be decided; given in by whoever knows how."""
+        self.is_outdated: Callable[[], bool] = lambda: False
+        """Whether the schema of the database is newer than the code, so that nothing is touched."""
+
+    def heed(self, resumption: Resumption, kinds: tuple[str, ...]) -> None:
+        """What is said to instances that are to go on, and which kinds of instances must never stand still for good."""
+        self.resuming.resumption = resumption
+        self.incidents.kinds = kinds
+
+    def step(self) -> float:
+        """One round."""
+        if self.is_outdated():
+            return SHORTEST_PAUSE.total_seconds()
+        now, turns = self._shared.clock.now(), IsolatedTasks()
+        if self._tidy_at is None or not self._tidy_at - _INTERVAL <= now < self._tidy_at:
+            turns.take(lambda: self._keeper.tidy(now), None)
+            has_more = turns.take(self._prune_in_turn, 0) > 0 or turns.error is not None
+            self._tidy_at = None if has_more else now + _INTERVAL
+        turns.take(lambda: bool(self.missing.look()), otherwise=False)
+        turns.take(lambda: bool(self.unread.look()), otherwise=False)
+        turns.take(self.resuming.look, 0)
+        turns.take(self.review, None)
+        turns.take(self.incidents.look, 0)
+        turns.take(self.fading.look, 0)
+        turns.end()
+        settings = self._shared.settings
+        spread = settings.missing_handler_jitter * (2 * self._shared.chance.share() - 1)
+        wait = settings.missing_handler_cooldown.total_seconds() * (1 + spread)
+        shortest = SHORTEST_PAUSE.total_seconds()
+        left = shortest if self._tidy_at is None else (self._tidy_at - now).total_seconds()
+        return max(shortest, min(wait, left))
+
+    def catch_up(self) -> None:
+        """Without a thread: do all that has come due by now, but for what only the files of a database need."""
+        if self.is_outdated():
+            return
+        while self.prune():
+            pass
+        self.missing.look()
+        self.unread.look()
+        self.resuming.look()
+        self.review()
+        self.incidents.look()
+        self.fading.look()
+
+    def _prune_in_turn(self) -> int:
+        """What is past its time; receipts rarely, because those of documents that live are looked at each time and stay."""
+        now = self._shared.clock.now()
+        is_due = self._receipts_at is None or not self._receipts_at - _RECEIPTS_INTERVAL <= now < self._receipts_at
+        forgotten = self._prune_receipts() if is_due else 0
+        if is_due and forgotten < _MOST:
+            self._receipts_at = now + _RECEIPTS_INTERVAL
+        return forgotten + self._prune_instances()
+
+    def prune(self) -> int:
+        """Delete what is past its time; how much of it there was, up to a limit."""
+        return self._prune_receipts() + self._prune_instances()
+
+    def _prune_receipts(self) -> int:
+        before = self._shared.clock.now() - self._shared.settings.keep_receipts
+        return self._keeper.prune(receipts_before=before, limit=_MOST)
+
+    def _prune_instances(self) -> int:
+        settings, now = self._shared.settings, self._shared.clock.now()
+        gone = 0
+        turns = IsolatedTasks()
+        for address in self._keeper.expired(ended_before=now - _KEEP_EVENTS, limit=_MOST, kind=EVENT_KIND):
+            gone += turns.take(partial(self._delete, address), otherwise=False)
+        if settings.keep_finished is None:
+            turns.end()
+            return gone
+        before = now - settings.keep_finished
+        gone += turns.take(lambda: self._pauses.prune(before=before, limit=_MOST), 0)
+        for address in self._keeper.expired(ended_before=before, limit=_MOST):
+            gone += turns.take(partial(self._delete, address), otherwise=False)
+        turns.take(partial(self._tell_of_late_readers, before), None)
+        turns.end()
+        return gone
+
+    def _delete(self, address: Address) -> bool:
+        assert address.instance is not None
+        try:
+            return self._keeper.delete(address.instance, tenant=address.tenant)
+        except (NeededError, PartError):  # Since it was found, somebody has asked something of it.
+            return False
+
+    def _tell_of_late_readers(self, before: datetime) -> None:
+        """Whoever is only a little behind will have caught up by the next round."""
+        for name in self._keeper.late_readers(before=before - self._shared.settings.unhealthy_after):
+            if self._throttle.allows(name):
+                _log.warning(
+                    "finished instances are kept beyond keep_finished, because the projection %r has not read their events; "
+                    "let it catch up, or call drop_projection if nobody feeds it any more",
+                    name,
+                )

@@ -1,0 +1,139 @@
+"""Lets paused instances go on now and then: what was asked for and left for later, what is decided, and what was paused for too long.
+
+What an instance is told is the business of whoever knows its commands, who gives it in. Several processes may look at the same time:
+an instance takes the same request once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from standfast.engine.commit.context import EngineContext
+from standfast.engine.commit.submission import CommandOutcome, Settled, Submission
+from standfast.engine.common.work_errors import describe
+from standfast.kernel.actor import RequestContext
+from standfast.kernel.ids import InstanceId
+from standfast.store.ports.resuming import LatePause, ResumeRequestRecord
+from standfast.store.ports.store import StoreParts
+from standfast.store.records.instances import Address
+
+_log = logging.getLogger("standfast.housekeeping")
+
+_MOST = 1000
+_FAR = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+class ResumeSubmission(NamedTuple):
+    """What an instance is told, and on whose behalf."""
+
+    command: object
+    request: RequestContext
+
+
+class Resumption(NamedTuple):
+    """What is said to instances that are to go on."""
+
+    requested: Callable[[ResumeRequestRecord], ResumeSubmission]
+    """Somebody asked for it."""
+    decided: Callable[[], ResumeSubmission]
+    """What it waited for is decided."""
+    expired: Callable[[timedelta], ResumeSubmission]
+    """Its pause has lasted as long as it may, which is given."""
+    expiring: str
+    """The kind of those whose pauses end like that."""
+
+
+class _Refusal(NamedTuple):
+    request: UUID
+    instance: InstanceId
+    error: str
+
+
+class Resuming:
+    """Looks for what is to go on, once in an interval. One thread steps it."""
+
+    def __init__(self, parts: StoreParts, shared: EngineContext) -> None:
+        self._resumes = parts.resumes()
+        self._shared = shared
+        self.resumption: Resumption | None = None
+        """Given in by whoever knows the commands; until then nobody looks."""
+        self._due_at: datetime | None = None
+        """When to look next; None means now."""
+        self._refusals: deque[_Refusal] = deque()
+        """Requests that came to nothing, to be written down; any thread may tell of one."""
+
+    def look(self) -> int:
+        """Have instances told, if it is time to look; how many."""
+        self._write_refusals()
+        interval, now = self._shared.settings.resume_worker_interval, self._shared.clock.now()
+        if self.resumption is None or interval is None:
+            return 0
+        if self._due_at is not None and self._due_at - interval <= now < self._due_at:
+            return 0
+        self._due_at = now + interval
+        told = self._look(self.resumption, now)
+        self._write_refusals()
+        return told
+
+    def next_at(self) -> datetime | None:
+        """When to look next, if there is anything to find then; None if there is not."""
+        if self.resumption is None or self._shared.settings.resume_worker_interval is None:
+            return None
+        resumes, kind = self._resumes, self.resumption.expiring
+        is_waiting = resumes.open(limit=1) or resumes.decided(limit=1) or resumes.late(kind=kind, before=_FAR, limit=1)
+        return self._due_at if is_waiting else None
+
+    def _look(self, resumption: Resumption, now: datetime) -> int:
+        requests = self._resumes.open(limit=_MOST)
+        for each in requests:
+            self._tell(
+                LatePause(each.tenant, each.instance), resumption.requested(each), self._noting(each), str(each.id)
+            )
+        decided = self._resumes.decided(limit=_MOST)
+        longest = self._shared.settings.resume_timeout
+        late = self._resumes.late(kind=resumption.expiring, before=now - longest, limit=_MOST)
+        for paused in decided:
+            self._tell(paused, resumption.decided(), _shrug)
+        for paused in late:
+            self._tell(paused, resumption.expired(longest), _shrug)
+        return len(requests) + len(decided) + len(late)
+
+    def _tell(self, paused: LatePause, told: ResumeSubmission, settled: Settled, name: str = "") -> None:
+        shared = self._shared
+        shared.submit(
+            Submission(
+                address=Address(tenant=paused.tenant, instance=paused.instance),
+                command=told.command,
+                cause=f"resume:{name or shared.chance.new_id(shared.clock.now())}",
+                request=told.request,
+                settled=settled,
+            )
+        )
+
+    def _noting(self, request: ResumeRequestRecord) -> Settled:
+        """What became of a request: the commit says that it was carried out, and anything else is written down here."""
+
+        def settled(outcome: CommandOutcome | None, error: BaseException | None) -> None:
+            told = "" if outcome is None else outcome.ignored
+            if error is not None or told:
+                self._refusals.append(
+                    _Refusal(request.id, request.instance, told if error is None else describe(error))
+                )
+
+        return settled
+
+    def _write_refusals(self) -> None:
+        while self._refusals:
+            request, instance, error = self._refusals.popleft()
+            self._resumes.refuse(request, instance=instance, error=error)
+
+
+def _shrug(_outcome: CommandOutcome | None, error: BaseException | None) -> None:
+    """Another process was faster, or somebody has decided otherwise; whatever it is, the next round looks again."""
+    if error is not None:
+        _log.debug("an instance that was to go on does not: %s", error)

@@ -1,0 +1,1 @@
+"""Claim effects, call handlers, heartbeat, failures."""

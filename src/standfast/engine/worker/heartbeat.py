@@ -1,0 +1,80 @@
+"""The heartbeat: a worker's lease on its work, renewed on a thread and a connection of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from standfast.engine.commit.context import EngineContext
+from standfast.engine.common.operator_watch import Watch
+from standfast.engine.common.telemetry import WorkRevived
+from standfast.engine.worker.call import key_of
+from standfast.engine.worker.worker import Worker
+from standfast.store.ports.store import Workers
+
+_log = logging.getLogger("standfast.heartbeat")
+
+_INSTANT = timedelta(microseconds=1)
+
+
+class Heartbeat:
+    """Says that the worker lives, and hears what it has lost."""
+
+    def __init__(
+        self,
+        workers: Workers,
+        worker: Worker,
+        shared: EngineContext,
+        *,
+        name: str,
+        watch: Watch,
+        effects_ready: Callable[[], None],
+    ) -> None:
+        self.workers = workers
+        """For the thread that steps the heart, and for others once it has ended."""
+        self._worker = worker
+        self._shared = shared
+        self._name = name
+        self._watch = watch
+        self._effects_ready = effects_ready
+        self.hint = threading.Event()
+        """What the loop waits for."""
+
+    def wake(self) -> None:
+        """Have the next beat come at once."""
+        self.hint.set()
+
+    def step(self) -> float:
+        """One beat."""
+        begun, told = time.monotonic(), self._watch.told
+        lease = self._shared.settings.lease
+        beat = self.workers.beat(
+            self._worker.identity,
+            self._worker.held(),
+            name=self._name,
+            handlers=self._shared.handlers.names(),
+            lease=lease,
+            now=self._shared.clock.judge(),
+        )
+        self._shared.clock.synchronise(beat.now, begun)
+        self._worker.trust_until(begun + lease.total_seconds())
+        if beat.lost:
+            self._worker.lose(beat.lost)
+        if beat.stopping:
+            self._worker.interrupt(key_of(claim.instance, claim.number) for claim in beat.stopping)
+            self._worker.limit(key_of(claim.instance, claim.number) for claim in beat.unawaited)
+        if beat.revived:
+            _log.warning("took over the work of a worker that died: %s", ", ".join(beat.revived))
+            self._shared.telemetry.tell(WorkRevived(handlers=tuple(beat.revived)))
+            self._effects_ready()
+        self._watch.hear(beat.maintenance, told)
+        return self._shared.settings.beat_interval.total_seconds()
+
+    def next_end(self) -> datetime | None:
+        """When the lease of another worker will have run out if that one is silent; None if there is no other."""
+        live = self.workers.live(self._shared.clock.judge())
+        ends = [each.alive_until for each in live if each.id != self._worker.identity]
+        return min(ends) + _INSTANT if ends else None

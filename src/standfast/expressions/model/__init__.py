@@ -1,0 +1,1 @@
+"""The tree, types, limits and error codes of expressions."""

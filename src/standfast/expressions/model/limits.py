@@ -1,0 +1,97 @@
+"""How large an expression may be. The bounds are part of what a definition was compiled with.
+
+Length is judged before parsing, depth while the tree grows (so that no deep tree ever exists), the rest on the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from standfast.errors import ConfigurationError, ExpressionError
+from standfast.expressions.model.error_codes import ExpressionErrorCode
+from standfast.expressions.model.numbers import canonical_number
+from standfast.expressions.model.tree import Items, Node, Number, depth, variables, walk
+
+DEEPEST = 100
+"""The depth no configuration may exceed: trees are walked by recursion."""
+
+
+class ExpressionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The bounds on one expression. The defaults are the ones the specifications ask for."""
+
+    length: int = 500
+    """Characters of the source; for a JSON condition, of its native form."""
+    depth: int = 10
+    """Nodes on the longest way from the root to a leaf; `a && b && c` is one node with three parts."""
+    dereferences: int = 20
+    """Names that follow a namespace, summed over all variables."""
+    list_items: int = 100
+    """Items in one list."""
+    digits: int = 30
+    """Digits of a number when it is written without an exponent."""
+    json_length: int = 4000
+    """Characters of a JSON condition as it is written."""
+    template_length: int = 2000
+    """Characters of a `{path}` text."""
+
+    def __post_init__(self) -> None:
+        for field, value in msgspec.structs.asdict(self).items():
+            if value < 1:
+                raise ConfigurationError(f"the limit {field!r} must be at least 1, not {value}")
+        if self.depth > DEEPEST:
+            raise ConfigurationError(f"the limit 'depth' can be at most {DEEPEST}, not {self.depth}")
+
+
+def check_length(text: str, limit: int) -> None:
+    """Refuse a source before anything looks at it closely."""
+    if len(text) > limit:
+        raise ExpressionError(
+            f"an expression may have {limit} characters; this one has {len(text)}",
+            reason=ExpressionErrorCode.TOO_LONG,
+            position=limit,
+        )
+
+
+def check_depth(node: Node, limits: ExpressionLimits, above: int = 0) -> None:
+    """Refuse a node that goes too deep with the levels `above` it. Its children have been checked before it."""
+    if depth(node) + above > limits.depth:
+        raise ExpressionError(
+            f"an expression may be nested {limits.depth} levels deep; this one goes deeper",
+            reason=ExpressionErrorCode.TOO_DEEP,
+            position=node.at,
+        )
+
+
+def check_items(node: Items, limits: ExpressionLimits) -> None:
+    """Refuse a list that is too long."""
+    if len(node.items) > limits.list_items:
+        raise ExpressionError(
+            f"a list may have {limits.list_items} items; this one has {len(node.items)}",
+            reason=ExpressionErrorCode.LIST_TOO_LONG,
+            position=node.at,
+        )
+
+
+def check_tree(tree: Node, limits: ExpressionLimits) -> None:
+    """Refuse a tree from outside that no source within the limits could have become."""
+    check_depth(tree, limits)
+    for node in walk(tree):
+        if isinstance(node, Items):
+            check_items(node, limits)
+        elif isinstance(node, Number):
+            canonical_number(node.text, limits.digits, node.at)
+
+
+def check_dereferences(tree: Node, limits: ExpressionLimits, tops: AbstractSet[str]) -> None:
+    """Refuse an expression that reads too much; the names in `tops` are free. Points at the variable that goes over."""
+    count = 0
+    for variable in variables(tree):
+        count += len(variable.path) - (variable.path[0] in tops)
+        if count > limits.dereferences:
+            raise ExpressionError(
+                f"an expression may follow {limits.dereferences} names into the data; this is one too many",
+                reason=ExpressionErrorCode.TOO_MANY_DEREFERENCES,
+                position=variable.at,
+            )

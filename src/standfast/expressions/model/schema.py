@@ -1,0 +1,62 @@
+"""What is known about the data before there is any: the type of every name that an expression may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias, cast, get_args
+
+import msgspec
+
+from standfast.errors import ExpressionError
+from standfast.expressions.model.error_codes import ExpressionErrorCode
+from standfast.expressions.model.types import Kind
+
+TypeName: TypeAlias = Kind | Literal["any", "money"]
+
+TYPE_NAMES: Final[tuple[str, ...]] = ("any", "money", *get_args(Kind))
+"""Every type a schema may name. `money` is a number of minor units; `any` is not checked."""
+
+
+class Type(msgspec.Struct, frozen=True):
+    """The type of one name in the data."""
+
+    name: TypeName = "any"
+    fields: Mapping[str, Type] | None = None
+    """The fields of an object; None for an object whose fields are not known."""
+    items: Type | None = None
+    """The type of a list's items; None when it is not known."""
+    values: tuple[str, ...] = ()
+    """The only texts that can occur; empty when any can."""
+
+    @property
+    def kind(self) -> Kind | Literal["any"]:
+        """What the type is to an operator: money compares as the number it is."""
+        return "number" if self.name == "money" else self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ANY: Final = Type()
+BOOL: Final = Type("bool")
+
+
+def schema_type(form: object) -> Type:
+    """A type from its short form: a name, a list with the type of its items, an object of fields, or a `Type`.
+
+    `{"entity": {"total": "money", "tags": ["string"]}, "now": "datetime"}` describes two namespaces.
+    """
+    match form:
+        case Type():
+            return form
+        case str() if form in TYPE_NAMES:
+            return Type(cast("TypeName", form))
+        case [item]:
+            return Type("list", items=schema_type(item))
+        case Mapping():
+            return Type("object", fields={str(name): schema_type(each) for name, each in form.items()})
+        case _:
+            raise ExpressionError(
+                f"{form!r} is not a type; a schema has {', '.join(TYPE_NAMES)}, [type] and objects of these",
+                reason=ExpressionErrorCode.BAD_SCHEMA,
+            )

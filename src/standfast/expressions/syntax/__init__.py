@@ -1,0 +1,1 @@
+"""The spellings of expressions."""

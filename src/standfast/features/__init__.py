@@ -1,0 +1,1 @@
+"""Features, a room for each."""

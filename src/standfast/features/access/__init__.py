@@ -1,0 +1,1 @@
+"""API keys, sessions, denied requests, idempotency records."""

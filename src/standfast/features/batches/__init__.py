@@ -1,0 +1,1 @@
+"""One action on many runs."""

@@ -1,0 +1,1 @@
+"""Commands to deciders, views, inbox, projections, verification."""

@@ -1,0 +1,1 @@
+"""Publish, compare and dry-run definitions."""

@@ -1,0 +1,1 @@
+"""Create, edit and redact documents; webhooks; documents held elsewhere."""

@@ -1,0 +1,1 @@
+"""Bodies of workflows: format, checks, patches."""

@@ -1,0 +1,1 @@
+"""Compile a contract and a body to a graph."""

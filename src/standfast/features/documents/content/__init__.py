@@ -1,0 +1,1 @@
+"""Views and reads of documents."""

@@ -1,0 +1,1 @@
+"""Contracts: format, checks, library."""

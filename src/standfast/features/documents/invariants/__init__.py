@@ -1,0 +1,1 @@
+"""Check and repair stored documents."""

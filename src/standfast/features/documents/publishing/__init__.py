@@ -1,0 +1,1 @@
+"""Contracts and bodies from draft to active version."""

@@ -1,0 +1,1 @@
+"""Scenarios of a body."""

@@ -1,0 +1,1 @@
+"""Publish, route and list events."""

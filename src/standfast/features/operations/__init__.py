@@ -1,0 +1,1 @@
+"""Administration: dead letters, reports, seals, restore, alerts."""

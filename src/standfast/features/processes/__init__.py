@@ -1,0 +1,1 @@
+"""Advance, read and list processes."""

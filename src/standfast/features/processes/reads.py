@@ -1,0 +1,395 @@
+"""How processes are read: an instance with its state, and what its caller can do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final, cast
+
+import msgspec
+
+from standfast.calls.context import CallContext
+from standfast.engine.commit.facts import VouchedFacts
+from standfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError, ReusedIdError
+from standfast.features.processes.error_details import STEP_FAILED
+from standfast.features.processes.history import ProcessHistory
+from standfast.features.processes.process_choices import choices_of
+from standfast.features.processes.views import (
+    ProcessDescriptor,
+    ProcessEvent,
+    ProcessInstance,
+    ProcessStep,
+    ProcessSummary,
+    StepType,
+)
+from standfast.features.runs.reads import folded_workflow
+from standfast.features.tasks.authorization import DeciderOf
+from standfast.graph.index import GraphIndex
+from standfast.graph.model import EndOp, Graph, HumanOp, Node, TaskOp
+from standfast.graph.status_words.by_kind import words_of
+from standfast.kernel.actor import Actor
+from standfast.kernel.facts import PersonFact
+from standfast.kernel.history import StoredEvent
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.moment import Moment
+from standfast.kernel.program import Program
+from standfast.kernel.row_kinds.processes import PROCESSES
+from standfast.kernel.row_kinds.tasks import TASK_PEOPLE
+from standfast.machine.flow.decision_builder import DecisionBuilder
+from standfast.machine.machine import GraphMachine
+from standfast.machine.model.queries.authorization import resume_refusal, stop_refusal
+from standfast.machine.model.rejections import Refusal
+from standfast.machine.model.rows.process_rows import (
+    CHAIN_LIMIT,
+    current_step,
+    gathered,
+    shown,
+    step_named,
+)
+from standfast.machine.model.state import RunState, StepState
+from standfast.machine.model.task_state import Question
+from standfast.machine.nodes import kind_of
+from standfast.machine.process_advance import is_undecided
+from standfast.machine.tasks.entitlement import brought_roles, decider_refusal, relied_on
+from standfast.store.ports.reading import TenantReader
+from standfast.store.records.instances import InstanceHeader
+
+KIND: Final = "process"
+
+_LATEST_ENTRIES: Final = 100
+"""Entries of the trail that a front end is shown."""
+_LATEST_EVENTS: Final = 400
+"""Events that are read for them: a step that is entered and left has three or four, and three entries."""
+
+
+class ProcessCode(StrEnum):
+    """Why a call of a process is refused, in the words of its specification; the `reason` of the error that is raised."""
+
+    FORBIDDEN = "FORBIDDEN"
+    """The caller lacks the capability or the role; a ForbiddenError."""
+    WORKFLOW_NOT_ACTIVE = "WORKFLOW_NOT_ACTIVE"
+    """It has ended, or is suspended: resume it first."""
+    INVALID_TRANSITION = "INVALID_TRANSITION"
+    """No transition leads on from the current step by this event, for this caller and with this state."""
+    VERSION_CONFLICT = "VERSION_CONFLICT"
+    """Somebody else has changed it; look again, and decide anew."""
+    ALREADY_DECIDED = "ALREADY_DECIDED"
+    """The caller has answered this step before, and otherwise; the first answer stands until it is withdrawn."""
+    IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
+    """The idempotency key was used for another start; give each start a key of its own."""
+    VALIDATION_ERROR = "VALIDATION_ERROR"
+    """What was given is not what the form asks for."""
+    STEP_FAILED = STEP_FAILED
+    """Found in `_last_error` and in the trail, in place of the text of an error: the caller may not look at runs (`execution:read`)."""
+    WORKFLOW_CHAIN_LIMIT = CHAIN_LIMIT
+    """Found in `_last_error` of an instance that was suspended: too many automatic steps in a row."""
+
+
+_CODES: Mapping[str, ProcessCode] = {
+    Refusal.ALREADY_TERMINAL: ProcessCode.WORKFLOW_NOT_ACTIVE,
+    Refusal.ROLLBACK_IN_PROGRESS: ProcessCode.WORKFLOW_NOT_ACTIVE,
+    Refusal.NOT_PAUSED: ProcessCode.WORKFLOW_NOT_ACTIVE,
+    Refusal.NOT_ACTIVE: ProcessCode.WORKFLOW_NOT_ACTIVE,
+    Refusal.UNKNOWN_OUTCOME: ProcessCode.INVALID_TRANSITION,
+    Refusal.NO_TRANSITION: ProcessCode.INVALID_TRANSITION,
+    Refusal.INVALID_FORM: ProcessCode.VALIDATION_ERROR,
+    Refusal.TOO_LARGE: ProcessCode.VALIDATION_ERROR,
+    Refusal.REASON_REQUIRED: ProcessCode.VALIDATION_ERROR,
+    Refusal.OUTDATED: ProcessCode.VERSION_CONFLICT,
+    Refusal.VERSION_CONFLICT: ProcessCode.VERSION_CONFLICT,
+    Refusal.NOT_WAITING: ProcessCode.VERSION_CONFLICT,
+    Refusal.ALREADY_DECIDED: ProcessCode.ALREADY_DECIDED,
+}
+
+
+_APART: Final = frozenset({Refusal.SELF_APPROVAL, Refusal.NOT_DISTINCT})
+"""Refusals of people who may not decide this one, because of what else they did."""
+_KEY_IS_TAKEN: Final = "the key belongs to an instance that was started before; list it by its key, or give another one"
+
+
+def in_process_words(error: BaseException) -> BaseException:
+    """The same error, with the code that the specification has for it, if it has one."""
+    if isinstance(error, ReusedIdError):
+        return RejectedError(reason=ProcessCode.IDEMPOTENCY_CONFLICT, message=str(error))
+    if isinstance(error, PayloadError) and error.reason == Refusal.INVALID_FORM:
+        return PayloadError(str(error).removesuffix(f" [{error.reason}]"), reason=ProcessCode.VALIDATION_ERROR)
+    if not isinstance(error, RejectedError):
+        return error
+    if error.reason == Refusal.ALREADY_STARTED:  # The instance may be of another partition, and is not named.
+        return RejectedError(reason=error.reason, message=_KEY_IS_TAKEN)
+    message = str(error).removesuffix(f" [{error.reason}]")
+    if isinstance(error, ForbiddenError) or error.reason in _APART:
+        return ForbiddenError(reason=ProcessCode.FORBIDDEN, message=message)
+    code = _CODES.get(error.reason)
+    return error if code is None else RejectedError(reason=code, message=message)
+
+
+class KnownProcess:
+    """An instance as it stands, for as long as it is looked at."""
+
+    def __init__(self, header: InstanceHeader, state: RunState, program: Program, reader: TenantReader) -> None:
+        self.header = header
+        self.state = state
+        self.program = program
+        self._reader = reader
+
+    def events(self, *, after: int = 0) -> list[StoredEvent]:
+        """Its history, or the end of it."""
+        return self._reader.events(self.header.id, after=after)
+
+    @property
+    def input(self) -> dict[str, object]:
+        """What it was started with."""
+        first = self.program.decode(self._reader.events(self.header.id, limit=1)[0])
+        return cast("dict[str, object]", getattr(first, "input", {}))
+
+    @property
+    def routes(self) -> GraphIndex:
+        """Its graph, to look things up in."""
+        assert isinstance(self.program.decider, GraphMachine)
+        return self.program.decider.routes
+
+    @property
+    def graph(self) -> Graph:
+        """Its graph."""
+        return self.routes.graph
+
+    @property
+    def version(self) -> int:
+        """How often it was changed."""
+        return self.header.commits
+
+    @property
+    def step(self) -> StepState | None:
+        """The step that it is at, if that is open."""
+        return next(iter(self.state.open.values()), None)
+
+    @property
+    def question(self) -> Question | None:
+        """What that step asks, if anything has happened to it."""
+        return None if self.step is None else self.state.questions.get(self.step.number)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is active, in the words of processes."""
+        return self.header.status == "running"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be advanced: it is active, or suspended only because nobody could decide its question."""
+        return self.is_active or is_undecided(self.state)
+
+
+def known(desk: CallContext, reader: TenantReader, identity: InstanceId) -> KnownProcess:
+    """An instance of the caller's tenant and partition; NotFoundError if there is none, whoever else may have one."""
+    missing = NotFoundError("process instance", identity)
+    try:
+        tracked = folded_workflow(desk, reader, identity)
+    except NotFoundError:
+        raise missing from None
+    header = tracked.header
+    if header.kind != KIND or not is_within_partition(desk, header):
+        raise missing
+    return KnownProcess(header, cast("RunState", tracked.state), tracked.program, reader)
+
+
+def missing_if_absent(error: BaseException, identity: InstanceId) -> BaseException:
+    """The same error, or what is said of instances that the caller cannot see, whatever it is that was not found."""
+    is_unseen = isinstance(error, RejectedError) and error.reason == Refusal.NOT_STARTED
+    return NotFoundError("process instance", identity) if is_unseen or isinstance(error, NotFoundError) else error
+
+
+def is_within_partition(desk: CallContext, header: InstanceHeader) -> bool:
+    """Whether an instance belongs to the partition of the request; the engine's own calls see all of them."""
+    request = desk.request
+    return header.partition == request.partition or (request.actor.kind == "system" and not request.partition)
+
+
+def instance_of(found: KnownProcess) -> ProcessInstance:
+    """An instance as its callers see it."""
+    data = gathered(found.state)
+    return _instance(found.header, found.state, found.graph, found.input if data is None else data)
+
+
+def instance_in_hand(header: InstanceHeader, program: Program, state: RunState) -> ProcessInstance | None:
+    """An instance as a commit has it in hand; None if only its history tells what it holds. Nothing of it changes with the state."""
+    assert isinstance(program.decider, GraphMachine)
+    data = gathered(state)
+    return None if data is None else _instance(header, state, program.decider.graph, msgspec.to_builtins(data))
+
+
+def _instance(header: InstanceHeader, state: RunState, graph: Graph, data: dict[str, object]) -> ProcessInstance:
+    return ProcessInstance(
+        id=header.id,
+        workflow_id=header.definition,
+        workflow_version=header.definition_version,
+        title=graph.called,
+        tenant_id=header.tenant,
+        partition_id=header.partition,
+        subject_id=header.started_by,
+        business_key=header.key,
+        current_step=current_step(graph, state),
+        status=status_of(header),
+        outcome=state.outcome if header.status == "completed" else "",
+        state=shown(state, data),
+        version=header.commits,
+        created_at=header.created_at,
+        updated_at=header.updated_at,
+        expires_at=header.deadline_at,
+    )
+
+
+def summaries_of(desk: CallContext, reader: TenantReader, headers: Sequence[InstanceHeader]) -> list[ProcessSummary]:
+    """Instances in a list."""
+    rows = {each.instance: each.current_step for each in reader.rows_of(PROCESSES, [header.id for header in headers])}
+    for header in headers:
+        if header.id not in rows:  # It began before there were such rows.
+            found = known(desk, reader, header.id)
+            rows[header.id] = current_step(found.graph, found.state)
+    return [_summary(desk, header, rows[header.id]) for header in headers]
+
+
+def _summary(desk: CallContext, header: InstanceHeader, at: str) -> ProcessSummary:
+    program = desk.registry.library.program(header.tenant, header.definition, header.definition_version)
+    graph = program.decider.graph if program is not None and isinstance(program.decider, GraphMachine) else None
+    node = None if graph is None else graph.nodes.get(at)
+    return ProcessSummary(
+        id=header.id,
+        workflow_id=header.definition,
+        workflow_version=header.definition_version,
+        title=header.definition if graph is None else graph.called,
+        subject_id=header.started_by,
+        business_key=header.key,
+        current_step=at,
+        step_title=("" if node is None else _text(node.metadata.get("title"))) or at,
+        status=status_of(header),
+        created_at=header.created_at,
+        updated_at=header.updated_at,
+        expires_at=header.deadline_at,
+    )
+
+
+def status_of(header: InstanceHeader) -> str:
+    """Where an instance stands, in the words of the specification."""
+    return words_of(KIND).instance_status(header.status, header.reason, has_begun=True)
+
+
+def check_resuming(desk: CallContext, found: KnownProcess) -> None:
+    """ForbiddenError unless the caller may let an instance go on."""
+    barred = resume_refusal(found.graph, desk.looked_up().request.actor)
+    if barred is not None:
+        raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+def check_stopping(desk: CallContext, found: KnownProcess) -> None:
+    """ForbiddenError unless the caller may end an instance."""
+    barred = stop_refusal(found.graph, desk.looked_up().request.actor)
+    if barred is not None:
+        raise ForbiddenError(reason=barred.code, message=barred.message)
+
+
+# -- what a caller can do
+
+
+def trail_of(found: KnownProcess) -> list[ProcessEvent]:
+    """The trail, what happens to the instance itself included."""
+    return ProcessHistory(found.graph).told(found.program, found.events())
+
+
+def _latest(found: KnownProcess) -> list[ProcessEvent]:
+    """The end of the trail about steps, with the beginning of the open step, however long the history is."""
+    after, step = max(0, found.header.version - _LATEST_EVENTS), found.step
+    if after == 0:
+        return _about_steps(trail_of(found))
+    known = {each.number: each.node for each in (*found.state.open.values(), *found.state.dead.values())}
+    told = _about_steps(ProcessHistory(found.graph, known).told(found.program, found.events(after=after)))
+    is_told = step is None or any(_begins(each, step_named(found.graph, step.node)) for each in told)
+    return told if is_told else _about_steps(trail_of(found))
+
+
+def _about_steps(trail: list[ProcessEvent]) -> list[ProcessEvent]:
+    return [each for each in trail if each.category == "step" and each.step_id]
+
+
+def _begins(entry: ProcessEvent, step: str) -> bool:
+    return entry.event == "step_entered" and entry.step_id == step
+
+
+def relied_on_at(desk: CallContext, reader: TenantReader, found: KnownProcess, decider: DeciderOf) -> set[str]:
+    """Those about whom a directory of the host has to be asked, in order to tell what the caller can do."""
+    step = found.step
+    if step is None or not desk.directory.changes_unseen:
+        return set()
+    actor = decider(reader, found.header, step.number)
+    if found.question is None:  # Nothing has happened to it, so that nobody has it from another.
+        return {actor.on_behalf_of} - {""}
+    return relied_on(found.question, actor, brought_roles(desk.asked))
+
+
+def descriptor_of(
+    desk: CallContext,
+    reader: TenantReader,
+    found: KnownProcess,
+    decider: DeciderOf,
+    *,
+    people: Sequence[PersonFact] = (),
+) -> ProcessDescriptor:
+    """What a front end shows to the caller, who would decide as somebody; `people` is what a directory of the host has said of others."""
+    instance, graph = instance_of(found), found.graph
+    node, step = graph.nodes[instance.current_step], found.step
+    actor = desk.looked_up().request.actor if step is None else decider(reader, found.header, step.number)
+    trail = _latest(found)
+    # The call that follows from an answer is of the same step, and asks nobody any more.
+    is_asking = step is not None and isinstance(found.routes.node(step.node).op, HumanOp)
+    turn = DecisionBuilder(found.routes, found.state, _moment(desk, found, actor, people), kind_of)
+    barred = decider_refusal(turn, step) if step is not None and is_asking else None
+    is_open = is_asking and found.is_open
+    may_choose = is_open and barred is None
+    entered = [each.timestamp for each in trail if _begins(each, node.id)]
+    return ProcessDescriptor(
+        instance=instance,
+        step=ProcessStep(
+            id=node.id,
+            type=_type(node),
+            title=_text(node.metadata.get("title")) or node.id,
+            description=_text(node.metadata.get("description")),
+            entered_at=entered[-1] if entered else None,
+            form=node.op.form if may_choose and isinstance(node.op, HumanOp) else None,
+        ),
+        choices=choices_of(turn, step) if step is not None and may_choose else [],
+        waiting_for=_waiting_for(reader, found, step) if step is not None and is_open else [],
+        may_cancel=found.header.ended_at is None and stop_refusal(graph, actor) is None,
+        history=trail[-_LATEST_ENTRIES:],
+    )
+
+
+def _moment(desk: CallContext, found: KnownProcess, actor: Actor, people: Sequence[PersonFact]) -> Moment:
+    """The moment at which somebody would advance an instance."""
+    header = found.header
+    return Moment(
+        now=desk.service.shared.clock.now(),
+        instance=header.id,
+        key=header.key,
+        tenant=header.tenant,
+        partition=header.partition,
+        actor=actor,
+        facts=VouchedFacts(desk.facts(header), people),
+    )
+
+
+def _waiting_for(reader: TenantReader, found: KnownProcess, step: StepState) -> list[str]:
+    rows = [each for each in reader.rows(TASK_PEOPLE, found.header.id) if each.number == step.number and each.is_open]
+    return [f"role:{each.name}" if each.kind == "role" else each.name for each in rows]
+
+
+def _type(node: Node) -> StepType:
+    named = node.metadata.get("type")
+    if named in {"action", "approval", "notification"}:
+        return named
+    if isinstance(node.op, TaskOp):
+        return "system"
+    return "terminal" if isinstance(node.op, EndOp) else "wait"
+
+
+def _text(given: object) -> str:
+    return given if isinstance(given, str) else ""

@@ -1,0 +1,1 @@
+"""Start, find, explain, repair and fork runs."""

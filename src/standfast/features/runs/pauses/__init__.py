@@ -1,0 +1,1 @@
+"""Pause runs and definitions."""

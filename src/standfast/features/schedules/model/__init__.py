@@ -1,0 +1,1 @@
+"""The decider of schedules."""

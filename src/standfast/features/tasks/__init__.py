@@ -1,0 +1,1 @@
+"""Human tasks, and the calls of directory, chains and notifications."""

@@ -1,0 +1,154 @@
+"""How questions to people are found and read for those who look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, cast
+
+from msgspec import structs
+
+from standfast.calls.context import CallContext
+from standfast.errors import NotFoundError, PayloadError
+from standfast.features.runs.reads import graph_of, workflow_row
+from standfast.features.tasks import views
+from standfast.features.tasks.authorization import open_people
+from standfast.graph.model import HumanOp, Node
+from standfast.kernel.actor import Actor
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.row_kinds.steps import TASKS, StoredTask, TaskPlace
+from standfast.kernel.row_kinds.tasks import (
+    TASK_COMMENTS,
+    TASK_DECISIONS,
+    TASK_PEOPLE,
+    StoredComment,
+    StoredDecision,
+    StoredPerson,
+)
+from standfast.people.authority import Authority
+from standfast.store.ports.reading import TenantReader
+from standfast.store.ports.tasks import AssigneeRecord, DecisionPlace, ListedTask, TaskQuery
+from standfast.store.records.instances import InstanceHeader
+
+Part = Literal["all", "roles", "delegated"]
+"""Which part of somebody's inbox is wanted: all of it, what asks their roles, or what is theirs in the place of others."""
+
+
+def checked_part(mine: object) -> Part | None:
+    """Which part of somebody's inbox they want to see; None if it is not about theirs."""
+    for said, part in ((True, "all"), ("roles", "roles"), ("delegated", "delegated"), (False, None)):
+        if mine is said or (isinstance(said, str) and mine == said):
+            return cast("Part | None", part)
+    raise PayloadError(f"`mine` is True, 'roles' or 'delegated', not {mine!r}")
+
+
+def inboxes(authority: Authority, definition: str = "", *, part: Part = "all") -> tuple[AssigneeRecord, ...]:
+    """The inboxes that somebody looks into: their own, those of their roles, and those of whom they stand in for.
+
+    Delegations that are about one definition only count if this is the one. Of one that is about a role the inbox of the giver is among them, for
+    what asks them as holder of that role; `open_to` leaves out the rest.
+    """
+    actor = authority.actor
+    found: list[AssigneeRecord] = []
+    if part != "roles":
+        found.append(AssigneeRecord("user", actor.on_behalf_of or actor.id, is_for_another=part == "delegated"))
+    if part != "delegated":
+        found += [AssigneeRecord("role", role) for role in sorted(actor.roles)]
+    for each in authority.stands_in_for if part != "roles" else ():
+        if each.definition in {"", definition}:
+            found += [AssigneeRecord("role", role) for role in sorted(each.roles) if each.role in {"", role}]
+            found += [AssigneeRecord("user", each.id)] if not each.role or each.role in each.roles else []
+    return tuple(dict.fromkeys(found))
+
+
+def mine_of(authority: Authority, query: TaskQuery, part: Part) -> list[TaskQuery]:
+    """What has to be asked for the questions in somebody's inboxes: those of all definitions, and of each that a delegation is about."""
+    if query.definition:
+        return [structs.replace(query, people=inboxes(authority, query.definition, part=part))]
+    some = sorted({each.definition for each in authority.stands_in_for if each.definition})
+    return [structs.replace(query, definition=name, people=inboxes(authority, name, part=part)) for name in ("", *some)]
+
+
+def tasks_of(
+    reader: TenantReader, queries: Sequence[TaskQuery], after: views.HumanTask | None, actor: Actor
+) -> list[views.HumanTask]:
+    """A page of the open questions that one of these asks for, as somebody may see them."""
+    return [views.listed_task(each, actor) for each in rows_of(reader, queries, after)]
+
+
+def rows_of(reader: TenantReader, queries: Sequence[TaskQuery], after: views.HumanTask | None) -> list[ListedTask]:
+    """The rows of such a page."""
+    place = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
+    found = [each for query in queries for each in reader.open_tasks(structs.replace(query, after=place))]
+    once = {(each.task.instance, each.task.number): each for each in sorted(found, key=_place, reverse=True)}
+    return sorted(once.values(), key=_place)[: queries[0].limit]
+
+
+def told_for_whom(
+    reader: TenantReader, authority: Authority, tasks: Sequence[views.HumanTask]
+) -> list[views.HumanTask]:
+    """The questions in somebody's list, with those for whom they have them by a delegation in the directory."""
+    if not authority.stands_in_for:
+        return list(tasks)
+    return [each if each.stands_for else _told_for_whom(reader, authority, each) for each in tasks]
+
+
+def _told_for_whom(reader: TenantReader, authority: Authority, task: views.HumanTask) -> views.HumanTask:
+    people = open_people(reader, task.instance, task.step_number)
+    if authority.is_asked(people):
+        return task
+    names = sorted(authority.stood_in_for(people, task.definition))
+    return structs.replace(task, stands_for=", ".join(names))
+
+
+def _place(listed: ListedTask) -> TaskPlace:
+    return listed.place
+
+
+def decision_place(after: views.DecidedTask) -> DecisionPlace:
+    """Where a page ended."""
+    return DecisionPlace(
+        after.decision.decided_at, after.task.instance, after.task.step_number, after.decision.sequence
+    )
+
+
+class FoundTask(NamedTuple):
+    """A question with all rows that belong to it."""
+
+    task: StoredTask
+    header: InstanceHeader
+    node: Node | None
+    """The step of its definition; None if there is none any more."""
+    people: list[StoredPerson]
+    decisions: list[StoredDecision]
+    comments: list[StoredComment]
+
+
+def found_task(desk: CallContext, reader: TenantReader, instance: InstanceId, number: int) -> FoundTask:
+    """A question; NotFoundError if there is none."""
+    header = workflow_row(reader, instance)
+    task = next((each for each in reader.rows(TASKS, instance) if each.number == number), None)
+    if task is None:
+        raise NotFoundError("task", f"{instance}:{number}", hint="take it from a list of tasks")
+    return FoundTask(
+        task,
+        header,
+        graph_of(desk, header).nodes.get(task.node),
+        people=[each for each in reader.rows(TASK_PEOPLE, instance) if each.number == number],
+        decisions=[each for each in reader.rows(TASK_DECISIONS, instance) if each.number == number],
+        comments=[each for each in reader.rows(TASK_COMMENTS, instance) if each.number == number],
+    )
+
+
+def detailed(found: FoundTask, actor: Actor) -> views.TaskDetails:
+    """A question as somebody may see it."""
+    op = found.node.op if found.node is not None and isinstance(found.node.op, HumanOp) else HumanOp(outcomes=())
+    return views.task_details(
+        found.task,
+        found.header,
+        actor,
+        outcomes=list(op.outcomes),
+        form=op.form,
+        people=[views.task_person(each) for each in found.people],
+        decisions=[views.task_decision(each) for each in found.decisions],
+        comments=[views.task_comment(each) for each in found.comments],
+    )

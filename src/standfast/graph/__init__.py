@@ -1,0 +1,1 @@
+"""Compiled graphs: model, compiler, checks, index, definition."""

@@ -1,0 +1,1 @@
+"""Diagrams of graphs: Mermaid, DOT, state charts."""

@@ -1,0 +1,82 @@
+"""A join waits for the branches of its split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal, get_args
+
+from standfast.errors import Diagnostic
+from standfast.graph.nodes.kind import ERROR, OK, Execution, NodeExpression, NodeOp, NodeShape, Stored
+from standfast.graph.values.value_checks import word_findings
+
+Losers = Literal["undo", "finish", "stop"]
+"""What becomes of branches that a join can do without: what they did is undone; they go on to their ends; or they just stop."""
+
+ACCEPT, ABORT = "accept", "abort"
+"""The names of what is asked of an arrival; the second is also what the join is left by then."""
+NONE = "none"
+"""What it is left by if all branches have ended and none of them was accepted."""
+
+STRATEGIES = ("all", "any", "count")
+LOSERS: tuple[str, ...] = get_args(Losers)
+
+_TOLD: dict[Losers, str] = {"undo": "the others are undone", "finish": "the others finish", "stop": "the others stop"}
+
+
+class JoinOp(NodeOp, frozen=True, kw_only=True, tag="join"):
+    """Waits for the branches of a split."""
+
+    split: str
+    """The split whose branches meet here."""
+    strategy: Literal["all", "any", "count"] = "all"
+    count: int = 0
+    """How many branches are enough, for `count`."""
+    losers: Losers = "undo"
+    """What becomes of the branches that were not needed."""
+    answer: str = ""
+    """Name under which its answer leaves a branch that it lies in; empty means its own."""
+    accept: Stored | None = None
+    """Stored condition over the data of a branch: one that arrives without meeting it has come to its end. None means that all are welcome."""
+    abort: Stored | None = None
+    """Stored condition over the data of a branch: one that arrives and meets it ends the join at once, and what the others did is undone."""
+
+    word: ClassVar[str] = "join"
+    shape: ClassVar[NodeShape] = NodeShape(
+        ('[\\"', '"/]'), "shape=box, style=filled, width=2, height=0.25, penwidth=2", is_bar=True
+    )
+    is_answering: ClassVar[bool] = True
+    is_named: ClassVar[bool] = False
+
+    @property
+    def execution(self) -> Execution:
+        """Inside the decision."""
+        return "pure"
+
+    @property
+    def exits(self) -> frozenset[str]:
+        """Enough branches are there; there may be no room for what they answered; none was accepted; or one ends it for all."""
+        return frozenset({OK, ERROR, *self.required})
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """What nothing else says a word about."""
+        asked = {NONE: self.accept, ABORT: self.abort}
+        return tuple(outcome for outcome, condition in asked.items() if condition is not None)
+
+    @property
+    def detail(self) -> str:
+        """How many branches are enough, and what becomes of the others."""
+        if self.strategy == "all":
+            return ""
+        return f"{self.count if self.strategy == 'count' else 'any'} of them, {_TOLD[self.losers]}"
+
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
+        """What is asked of those that arrive."""
+        for name, stored in ((ACCEPT, self.accept), (ABORT, self.abort)):
+            if stored is not None:
+                yield NodeExpression(name, f"what {node!r} asks of a branch to {name}", stored)
+
+    def findings(self, node: str) -> Iterator[Diagnostic]:
+        """What is wrong with its words; where the branches meet is judged with the whole graph."""
+        yield from word_findings(node, "join_strategy", f"the strategy of {node!r}", self.strategy, words=STRATEGIES)
+        yield from word_findings(node, "join_losers", f"what {node!r} does with its losers", self.losers, words=LOSERS)

@@ -1,0 +1,1 @@
+"""Status names per kind of workflow."""

@@ -1,0 +1,1 @@
+"""What nodes hold: forms, approver rules, calendars, handler calls."""

@@ -1,0 +1,35 @@
+"""What expressions read from outside of a document: settings of its organisation, and documents that it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from standfast.expressions import Expression
+from standfast.expressions.model.tree import variables
+
+ORG: Final = "org"
+RELATED: Final = "related"
+
+
+class Reads(NamedTuple):
+    """What has to be read before expressions can be answered."""
+
+    org: bool = False
+    """Whether they read settings of the organisation."""
+    refs: tuple[str, ...] = ()
+    """The fields that refer to the documents that they read."""
+
+
+READS_ORG: Final = Reads(org=True)
+
+
+def reads_of(expressions: Iterable[Expression], *, org: bool = False) -> Reads | None:
+    """Returns what expressions read from outside; None if that is nothing."""
+    refs = set()
+    for each in expressions:
+        for variable in variables(each.tree):
+            org = org or variable.path[0] == ORG
+            if variable.path[0] == RELATED and len(variable.path) > 1:
+                refs.add(variable.path[1])
+    return Reads(org, tuple(sorted(refs))) if org or refs else None

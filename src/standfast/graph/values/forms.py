@@ -1,0 +1,325 @@
+"""Forms: what a person has to give with an answer, as JSON Schema (draft 2020-12).
+
+A form is checked when its definition is compiled, and an answer when it is given. Both happen inside of decisions, so a form may not be able
+to take long: it refers to nothing outside and not to itself, it has a bounded size, and its patterns are quick (`patterns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from uuid import UUID
+
+import msgspec
+
+from standfast.errors import Diagnostic
+from standfast.graph.values.patterns import MOST_INSTRUCTIONS, PatternError, read_pattern
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator, FormatChecker, ValidationError
+
+DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+MOST_BYTES = 65_536
+"""Of a form, as JSON."""
+MOST_PARTS = 2_000
+"""Schemas in a form, with each reference counted as what it stands for."""
+DEEPEST = 16
+"""Levels of schemas in a form, references included."""
+MOST_PATTERNS = 2 * MOST_INSTRUCTIONS
+"""Size of all patterns of a form together, each counted once."""
+MOST_FAULTS = 50
+"""Faults of one answer that are told; nobody reads more."""
+
+_ONE = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
+_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_NAMED = ("properties", "dependentSchemas")
+_REFUSED: Final = {
+    "$id": "a form has one place, its step",
+    "$anchor": "name it in $defs",
+    "$dynamicRef": "refer to $defs by $ref",
+    "$dynamicAnchor": "name it in $defs",
+    "$recursiveRef": "refer to $defs by $ref",
+    "$vocabulary": "leave it out",
+    "patternProperties": "name the fields in properties",
+    "unevaluatedProperties": "say additionalProperties",
+    "unevaluatedItems": "say items",
+}
+"""Words that a form cannot have, and what to do instead."""
+_DEFS = "#/$defs/"
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+Schema = Mapping[str, object]
+
+
+# -- when the definition is compiled
+
+
+class FormFault(NamedTuple):
+    """Something that is wrong with a form."""
+
+    message: str
+    path: tuple[str | int, ...] = ()
+    """The names and numbers that lead to it from the top of the form."""
+
+
+def form_findings(node: str, form: dict[str, object]) -> Iterator[Diagnostic]:
+    """What is wrong with a form, which is plain data."""
+    for wrong in form_faults(node, form):
+        yield Diagnostic("form", wrong.message, node)
+
+
+def form_faults(node: str, form: dict[str, object]) -> list[FormFault]:
+    """The same, each with its place in the form."""
+    return [FormFault(f"the form of {node!r} is no form: {message}", path) for message, path in _wrong(form)]
+
+
+def _wrong(form: dict[str, object]) -> list[FormFault]:
+    size = len(_encode(form))
+    if size > MOST_BYTES:
+        return [FormFault(f"it takes {size} bytes; use at most {MOST_BYTES}")]
+    draft = form.get("$schema", DRAFT)
+    if str(draft).rstrip("#") != DRAFT:
+        return [FormFault(f"it says that it is written in {draft!r}; the one draft is {DRAFT!r}", ("$schema",))]
+    walk = _Walk(form)
+    walk.look(form, _TOP, ())
+    if walk.wrong:
+        return list(dict.fromkeys(walk.wrong))
+    from jsonschema import Draft202012Validator
+
+    judge = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+    found = sorted(judge.iter_errors(form), key=lambda error: error.json_path)
+    return [
+        FormFault(
+            f"{error.json_path.replace('$', 'form', 1)}: {error.message[:200]}; correct it", tuple(error.absolute_path)
+        )
+        for error in found[:MOST_FAULTS]
+    ]
+
+
+class _Place(NamedTuple):
+    """Where a schema is in a form."""
+
+    told: str
+    path: tuple[str | int, ...]
+
+    def __str__(self) -> str:
+        return self.told
+
+    def of(self, *names: str | int) -> _Place:
+        """A place inside of it."""
+        told = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in names)
+        return _Place(f"{self.told}{told}", (*self.path, *names))
+
+
+_TOP: Final = _Place("form", ())
+
+
+class _Walk:
+    """A look at every schema of a form, each reference followed to what it stands for."""
+
+    def __init__(self, form: Schema) -> None:
+        self._defs = form.get("$defs")
+        self._parts = 0
+        self._instructions = 0
+        self._patterns: set[str] = set()
+        self.wrong: list[FormFault] = []
+
+    def look(self, schema: object, place: _Place, through: tuple[str, ...], depth: int = 0) -> None:
+        self._parts += 1
+        if isinstance(schema, bool):
+            return
+        if not isinstance(schema, dict):
+            self._find(f"{place} is {schema!r}; a schema is an object, true or false", place)
+        elif self._parts > MOST_PARTS:
+            message = f"it has more than {MOST_PARTS} parts, references counted as what they stand for; ask for less"
+            self._find(message, _TOP)
+        elif depth > DEEPEST:
+            self._find(f"it is nested deeper than {DEEPEST} levels; ask for less in one form", _TOP)
+        else:
+            self._words(schema, place)
+            self._reference(schema, place, through, depth)
+            for inner, names in _inner(schema):
+                if len(self.wrong) < MOST_FAULTS and self._parts <= MOST_PARTS:
+                    self.look(inner, place.of(*names), through, depth + 1)
+
+    def _find(self, message: str, place: _Place) -> None:
+        self.wrong.append(FormFault(message, place.path))
+
+    def _words(self, schema: Schema, place: _Place) -> None:
+        for word, remedy in _REFUSED.items():
+            if word in schema:
+                self._find(f"{place} has {word!r}; {remedy}", place.of(word))
+        if "$defs" in schema and place != _TOP:
+            self._find(f"{place} has '$defs'; keep them at the top of the form", place.of("$defs"))
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str) and pattern not in self._patterns:
+            self._pattern(pattern, place)
+
+    def _pattern(self, pattern: str, place: _Place) -> None:
+        self._patterns.add(pattern)
+        try:
+            self._instructions += read_pattern(pattern).size
+        except PatternError as error:
+            message = f"{place} has the pattern {pattern[:80]!r}, which cannot be used: {error}"
+            self._find(message, place.of("pattern"))
+        if self._instructions > MOST_PATTERNS:
+            told = (
+                "the patterns of the form are too large together; repeat less in them, and bound lengths by maxLength"
+            )
+            self._find(told, place.of("pattern"))
+            self._parts = MOST_PARTS + 1
+
+    def _reference(self, schema: Schema, place: _Place, through: tuple[str, ...], depth: int) -> None:
+        if "$ref" not in schema:
+            return
+        name = str(schema["$ref"])
+        at, local = place.of("$ref"), name.removeprefix(_DEFS)
+        if not name.startswith(_DEFS) or "/" in local:
+            self._find(f"{place} refers to {name!r}; a form is whole in itself: refer to '{_DEFS}…'", at)
+        elif not isinstance(self._defs, dict) or local not in self._defs:
+            self._find(f"{place} refers to {name!r}, which does not exist; add it, or correct the name", at)
+        elif name in through:
+            self._find(f"{name!r} refers to itself; write out as many levels as there can be", at)
+        else:
+            self.look(self._defs[local], _Place(name, ("$defs", local)), (*through, name), depth + 1)
+
+
+def _inner(schema: Schema) -> Iterator[tuple[object, tuple[str | int, ...]]]:
+    """The schemas directly inside of one, with the names that lead to them."""
+    for word in _ONE:
+        if word in schema:
+            yield schema[word], (word,)
+    for word in _LISTS:
+        given = schema.get(word)
+        yield from ((each, (word, index)) for index, each in enumerate(given if isinstance(given, list) else ()))
+    for word in _NAMED:
+        given = schema.get(word)
+        yield from ((each, (word, name)) for name, each in (given.items() if isinstance(given, dict) else ()))
+
+
+# -- when an answer is given
+
+
+class Form:
+    """A form that was checked, ready for answers."""
+
+    def __init__(self, form: Schema) -> None:
+        self._form = form
+        self._validator = _validators()(form, format_checker=_formats())
+
+    def filled(self, given: object) -> object:
+        """An answer with the defaults of all that it leaves out; no answer at all is an empty one, if the form asks for an object."""
+        if given is None and (self._form.get("type") == "object" or "properties" in self._form):
+            given = {}
+        return self._fill(self._form, given)
+
+    def faults(self, given: object) -> list[str]:
+        """Everything that is wrong with an answer, each with its place."""
+        found = [f"{_place(error)}: {error.message[:200]}" for error in self._validator.iter_errors(given)]
+        told = sorted(dict.fromkeys(found))
+        return told if len(told) <= MOST_FAULTS else [*told[:MOST_FAULTS], f"and {len(told) - MOST_FAULTS} more"]
+
+    def _fill(self, schema: object, value: object) -> object:
+        if not isinstance(schema, dict):
+            return value
+        if "$ref" in schema:
+            named = cast("Schema", self._form["$defs"])[str(schema["$ref"]).removeprefix(_DEFS)]
+            value = self._fill(named, value)
+        for each in schema.get("allOf", ()):
+            value = self._fill(each, value)
+        if isinstance(value, dict):
+            return self._fill_object(schema.get("properties", {}), value)
+        if isinstance(value, list) and "items" in schema:
+            start = len(schema.get("prefixItems", ()))
+            return [*value[:start], *(self._fill(schema["items"], each) for each in value[start:])]
+        return value
+
+    def _fill_object(self, properties: Mapping[str, object], value: dict[str, object]) -> dict[str, object]:
+        whole = dict(value)
+        for name, schema in properties.items():
+            if name in whole:
+                whole[name] = self._fill(schema, whole[name])
+            elif isinstance(schema, dict) and "default" in schema:
+                whole[name] = self._fill(schema, schema["default"])
+        return whole
+
+
+def _place(error: ValidationError) -> str:
+    """Where a fault is."""
+    path = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in error.absolute_path)
+    return f"data{path}"
+
+
+@cache
+def _validators() -> type[Draft202012Validator]:
+    """The validator of the package, but for two words that can take long there."""
+    from jsonschema import Draft202012Validator, ValidationError
+    from jsonschema.validators import extend
+
+    def pattern(_validator: object, sought: str, value: object, _schema: object) -> Iterator[ValidationError]:
+        if not isinstance(value, str):
+            return
+        try:
+            made = read_pattern(sought)
+        except PatternError as error:  # An older release has taken it.
+            yield ValidationError(f"the pattern {sought[:80]!r} cannot be used: {error}")
+            return
+        if not made.allows(value):
+            told = f"it is a text of {len(value)} characters; the pattern {sought!r} is tried on at most {made.longest} bytes"
+            yield ValidationError(told)
+        elif not made.is_found_in(value):
+            yield ValidationError(f"{value[:80]!r} does not match {sought!r}")
+
+    def unique(_validator: object, wanted: object, value: object, _schema: object) -> Iterator[ValidationError]:
+        if wanted and isinstance(value, list) and len({_encode(each) for each in value}) < len(value):
+            yield ValidationError("it has the same element twice")
+
+    made = extend(Draft202012Validator, {"pattern": pattern, "uniqueItems": unique})  # type: ignore[no-untyped-call]
+    return cast("type[Draft202012Validator]", made)
+
+
+@cache
+def _formats() -> FormatChecker:
+    """The formats that are looked at; others are left to whoever shows the form."""
+    from jsonschema import FormatChecker
+
+    checker = FormatChecker(formats=())
+    for name, read in _READERS.items():
+        checker.checkers[name] = (_reading(read), ValueError)
+    return checker
+
+
+def _reading(read: Callable[[str], object]) -> Callable[[object], bool]:
+    def is_right(value: object) -> bool:
+        if isinstance(value, str):
+            read(value)
+        return True
+
+    return is_right
+
+
+def _email(text: str) -> None:
+    name, _, host = text.rpartition("@")
+    if not name or not host or any(each.isspace() for each in text):
+        raise ValueError("no address")
+
+
+def _moment(text: str) -> None:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("no time zone")
+
+
+_READERS: Final = {
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "date-time": _moment,
+    "email": _email,
+    "uuid": UUID,
+}
+
+
+def faults_told(node: str, faults: list[str]) -> str:
+    """The faults of an answer in one sentence."""
+    return f"the form of {node!r} is not filled in as it asks: {'; '.join(faults)}"

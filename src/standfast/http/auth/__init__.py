@@ -1,0 +1,1 @@
+"""Authenticate, tokens, login, rate limits, audit."""

@@ -1,0 +1,73 @@
+"""What is kept of requests that were refused because of who asked: all of it, as far as nobody fills the database by being refused."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+
+from standfast.app.engine import Engine
+from standfast.calls.catalog.rate_limits import Rate
+from standfast.errors import ForbiddenError, StandfastError
+from standfast.http.auth.authenticator import CrossSiteError, Identity
+from standfast.http.wire.options import HttpOptions
+from standfast.http.wire.problems import EdgeCode, EdgeError
+from standfast.http.wire.tracing import Trace
+
+_log = logging.getLogger("standfast.http")
+_REFUSALS: Final = frozenset({EdgeCode.FORBIDDEN, EdgeCode.OTHER_PARTITION, EdgeCode.PLATFORM_ONLY})
+_MOST_REMEMBERED: Final = 10_000
+
+
+class Audit:
+    """Keeps refusals for auditors: so many of one credential, and of the others how many there were."""
+
+    def __init__(self, engine: Engine, options: HttpOptions) -> None:
+        self._engine = engine
+        self._keep = options.keep_refusals
+        self._rate = Rate(options.refusals_per_second, options.refusals_burst)
+        self._untold: OrderedDict[str, int] = OrderedDict()
+        """How many refusals of a credential are in the log alone, since the last one that was kept."""
+
+    async def note(self, identity: Identity, request: Request, trace: Trace, error: Exception) -> None:
+        """Keep a refusal, if it is one because of who asks; that it cannot be kept changes nothing for the client."""
+        if isinstance(error, CrossSiteError) or (isinstance(error, EdgeError) and error.code in _REFUSALS):
+            code = error.code.value
+        elif isinstance(error, ForbiddenError):
+            code = error.reason
+        else:
+            return
+        path = shown(request.scope["path"])
+        _log.warning(
+            "refused %s %s to %r of %r (%r): %s",
+            request.method, ascii(path), identity.actor.id, identity.tenant, identity.credential, code,
+        )  # fmt: skip
+        if self._rate.take(identity.account):
+            self._count(identity.account)
+            return
+        more = self._untold.pop(identity.account, 0)
+        context = identity.context(trace.parent)
+        try:
+            await self._engine.aio.acting(context).refusals.note(
+                credential=identity.credential,
+                method=request.method,
+                path=path,
+                code=code,
+                detail=shown(f"{error}; {more} more before it are in the log alone" if more else str(error)),
+                keep=self._keep,
+            )
+        except StandfastError:
+            _log.exception("a refusal could not be kept")
+
+    def _count(self, account: str) -> None:
+        self._untold[account] = self._untold.get(account, 0) + 1
+        if len(self._untold) > _MOST_REMEMBERED:
+            self._untold.popitem(last=False)
+
+
+def shown(text: str) -> str:
+    """A text of a client's that every database and every reader of a log can have: what cannot be seen is escaped as in an address."""
+    return "".join(each if each.isprintable() else quote(each, errors="replace") for each in text)

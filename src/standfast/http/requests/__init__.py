@@ -1,0 +1,1 @@
+"""Routing, endpoint, streaming, ETags, idempotency."""

@@ -1,0 +1,37 @@
+"""An error as the answer to a request: its status, its headers and the problem. It needs no server, so that every framework can answer alike."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import msgspec
+
+from standfast.http.wire.problems import MEDIA_TYPE, headers_of, problem_of
+from standfast.http.wire.tracing import Trace
+
+_log = logging.getLogger("standfast.http")
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+SERVER_FAULT: Final = 500
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What is answered instead of what was asked for."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    media_type: str = MEDIA_TYPE
+
+
+def error_answer(
+    error: BaseException, method: str, path: str, trace: Trace, *, is_of_processes: bool = False
+) -> ErrorAnswer:
+    """What a client is told of an error. What is the server's own fault is in the log, under the trace id that the client is told."""
+    problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=is_of_processes)
+    where = method, path, trace.trace_id
+    if problem.status >= SERVER_FAULT and problem.retryable:  # There may be many of them while a database is away.
+        _log.warning("%s %r cannot be answered now, trace %s: %s", *where, error)
+    elif problem.status >= SERVER_FAULT:
+        _log.error("%s %r failed, trace %s", *where, exc_info=error)
+    return ErrorAnswer(status=problem.status, headers=headers_of(error), body=_encode(problem))

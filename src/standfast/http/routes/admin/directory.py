@@ -1,0 +1,280 @@
+"""Routes of the directory: who there is, what they may do, who stands in for whom."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from standfast.features.tasks.views import HumanTask
+from standfast.http.requests.routing import (
+    NoQuery,
+    Paged,
+    RequestModel,
+    Route,
+    RouteCall,
+    RouteResponse,
+    Subject,
+)
+from standfast.http.routes.workflows.dead_letters import numbered
+from standfast.http.routes.workflows.tasks import AskedPlace
+from standfast.http.wire import paging as cursors
+from standfast.http.wire.paging import Listing
+from standfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
+
+
+class PersonRequest(RequestModel, frozen=True, kw_only=True):
+    """What is to be so of somebody; what is left out stays as it is."""
+
+    name: str | None = None
+    email: str | None = None
+    kind: Literal["user", "service"] | None = None
+    manager: str | None = None
+    """Whom they report to; nobody if it is empty."""
+    attributes: dict[str, object] | None = None
+
+
+class Period(RequestModel, frozen=True, kw_only=True):
+    """Since when, and until when."""
+
+    begins_at: datetime | None = None
+    ends_at: datetime | None = None
+
+
+class Away(Period, frozen=True, kw_only=True):
+    """That somebody is away."""
+
+    person: str
+    reason: str = ""
+
+
+class DeputyRequest(Period, frozen=True, kw_only=True):
+    """Who stands in for whom."""
+
+    giver: str
+    to: str
+    role: str = ""
+    definition: str = ""
+    reason: str = ""
+
+
+class OfPerson(NoQuery, frozen=True, kw_only=True):
+    """Whom it is about."""
+
+    person: str
+
+
+class ChangesQuery(Paged, frozen=True, kw_only=True):
+    """Which changes are wanted."""
+
+    person: str = ""
+
+
+class Preferences(RequestModel, frozen=True, kw_only=True):
+    """What somebody wants of notices."""
+
+    language: str = ""
+    off: list[str] = msgspec.field(default_factory=list)
+    """Channels that they do not want to be told by."""
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether something was so before."""
+
+    was: bool
+
+
+async def list_people(call: RouteCall[Paged, None]) -> Listing[Principal]:
+    """List everybody by id."""
+    size, last = call.page(call.query.limit), cursors.read(call.query.cursor, str) or ""
+    found = await call.calls.directory.list(after=last, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.id)
+
+
+async def get_person(call: RouteCall[NoQuery, None]) -> Principal:
+    """Look at somebody."""
+    return await call.calls.directory.get(call.path["person"])
+
+
+async def put_person(call: RouteCall[NoQuery, PersonRequest]) -> Principal:
+    """Write somebody into the directory, or change them."""
+    asked = call.body
+    return await call.calls.directory.put(
+        call.path["person"],
+        name=asked.name,
+        email=asked.email,
+        kind=asked.kind,
+        manager=asked.manager,
+        attributes=asked.attributes,
+    )
+
+
+async def prefer(call: RouteCall[NoQuery, Preferences]) -> Principal:
+    """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
+    asked = call.body
+    return await call.calls.directory.prefer(call.path["person"], language=asked.language, off=asked.off)
+
+
+async def activate_person(call: RouteCall[NoQuery, None]) -> None:
+    """Let somebody decide and be asked again."""
+    await call.calls.directory.activate(call.path["person"])
+
+
+async def deactivate_person(call: RouteCall[NoQuery, None]) -> None:
+    """Let somebody neither decide nor be asked."""
+    await call.calls.directory.deactivate(call.path["person"])
+
+
+async def list_roles(call: RouteCall[NoQuery, None]) -> list[str]:
+    """The roles of somebody now."""
+    return await call.calls.directory.roles_of(call.path["person"])
+
+
+async def grant_role(call: RouteCall[NoQuery, Period]) -> None:
+    """Give somebody a role, for a period if it says so."""
+    asked = call.body
+    await call.calls.directory.grant(
+        call.path["person"], call.path["role"], begins_at=asked.begins_at, ends_at=asked.ends_at
+    )
+
+
+async def revoke_role(call: RouteCall[NoQuery, None]) -> Done:
+    """Take a role from somebody."""
+    return Done(was=await call.calls.directory.revoke(call.path["person"], call.path["role"]))
+
+
+async def list_holders(call: RouteCall[Paged, None]) -> Listing[Principal]:
+    """List those who have a role now."""
+    found = await call.calls.directory.holders(call.path["role"])
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.id])
+
+
+async def list_delegations(call: RouteCall[OfPerson, None]) -> list[Delegation]:
+    """The delegations by and to somebody that are not over."""
+    return await call.calls.directory.delegations(call.query.person)
+
+
+async def add_delegation(call: RouteCall[NoQuery, DeputyRequest]) -> RouteResponse:
+    """Let somebody decide for somebody else; for oneself it takes no capability."""
+    asked = call.body
+    found = await call.calls.directory.delegate(
+        asked.giver,
+        asked.to,
+        begins_at=asked.begins_at,
+        ends_at=asked.ends_at,
+        role=asked.role,
+        definition=asked.definition,
+        reason=asked.reason,
+    )
+    return RouteResponse(value=found, status=201)
+
+
+async def end_delegation(call: RouteCall[NoQuery, None]) -> Done:
+    """Have a delegation end now."""
+    return Done(was=await call.calls.directory.end_delegation(numbered(call.path["number"], "delegation")))
+
+
+async def list_absences(call: RouteCall[OfPerson, None]) -> list[Absence]:
+    """The absences of somebody that are not over."""
+    return await call.calls.directory.absences(call.query.person)
+
+
+async def add_absence(call: RouteCall[NoQuery, Away]) -> RouteResponse:
+    """Say that somebody is away; for oneself it takes no capability."""
+    asked = call.body
+    found = await call.calls.directory.absent(
+        asked.person, begins_at=asked.begins_at, ends_at=asked.ends_at, reason=asked.reason
+    )
+    return RouteResponse(value=found, status=201)
+
+
+async def end_absence(call: RouteCall[NoQuery, None]) -> Done:
+    """Say that somebody is back."""
+    return Done(was=await call.calls.directory.end_absence(numbered(call.path["number"], "absence")))
+
+
+async def list_stranded(call: RouteCall[Paged, None]) -> Listing[HumanTask]:
+    """List open questions that only deactivated people could decide."""
+    size, place = call.page(call.query.limit), cursors.read(call.query.cursor, AskedPlace)
+    behind = (
+        None
+        if place is None
+        else cursors.resting(HumanTask, asked_at=place.asked_at, instance=place.instance, step_number=place.number)
+    )
+    found = await call.calls.directory.open_tasks_of_inactive(after=behind, limit=size + 1)
+    return cursors.listing(found, size, lambda each: [each.asked_at, each.instance, each.step_number])
+
+
+async def list_changes(call: RouteCall[ChangesQuery, None]) -> Listing[DirectoryChange]:
+    """List who changed what and when, newest first."""
+    size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
+    found = await call.calls.directory.changes(call.query.person, before=last, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.id)
+
+
+_PEOPLE = Subject("directory", "/api/v1/directory", "directory:read", "tenant")
+_CHANGE = "directory:change"
+_USE = "directory:use"
+
+ROUTES: tuple[Route, ...] = (
+    _PEOPLE.get("/people", list_people, reach="own", query=Paged, answer=Listing[Principal]),
+    _PEOPLE.get("/people/{person}", get_person, reach="own", answer=Principal),
+    _PEOPLE.put(
+        "/people/{person}",
+        put_person,
+        permission=_CHANGE,
+        body=PersonRequest,
+        answer=Principal,
+        example={"name": "Ann Example", "email": "ann@example.org", "manager": "bob"},
+    ),
+    _PEOPLE.put(
+        "/people/{person}/preferences",
+        prefer,
+        permission=_USE,
+        body=Preferences,
+        answer=Principal,
+        example={"language": "de", "off": ["email"]},
+    ),
+    _PEOPLE.post("/people/{person}/activate", activate_person, permission=_CHANGE),
+    _PEOPLE.post("/people/{person}/deactivate", deactivate_person, permission=_CHANGE),
+    _PEOPLE.get("/people/{person}/roles", list_roles, reach="own", answer=list[str]),
+    _PEOPLE.put("/people/{person}/roles/{role}", grant_role, permission=_CHANGE, body=Period, example={}),
+    _PEOPLE.delete("/people/{person}/roles/{role}", revoke_role, permission=_CHANGE, answer=Done),
+    _PEOPLE.get("/roles/{role}/holders", list_holders, reach="own", query=Paged, answer=Listing[Principal]),
+    _PEOPLE.get(
+        "/delegations", list_delegations, reach="own", permission=_USE, query=OfPerson, answer=list[Delegation]
+    ),
+    _PEOPLE.post(
+        "/delegations",
+        add_delegation,
+        reach="own",
+        permission=_USE,
+        body=DeputyRequest,
+        answer=Delegation,
+        status=201,
+        example={"giver": "ann", "to": "bob", "reason": "holidays"},
+    ),
+    _PEOPLE.delete("/delegations/{number}", end_delegation, reach="own", permission=_USE, answer=Done),
+    _PEOPLE.get("/absences", list_absences, reach="own", permission=_USE, query=OfPerson, answer=list[Absence]),
+    _PEOPLE.post(
+        "/absences",
+        add_absence,
+        reach="own",
+        permission=_USE,
+        body=Away,
+        answer=Absence,
+        status=201,
+        example={"person": "ann", "reason": "holidays"},
+    ),
+    _PEOPLE.delete("/absences/{number}", end_absence, reach="own", permission=_USE, answer=Done),
+    _PEOPLE.get(
+        "/stranded-tasks",
+        list_stranded,
+        reach="own",
+        permission="execution:read",
+        query=Paged,
+        answer=Listing[HumanTask],
+    ),
+    _PEOPLE.get("/changes", list_changes, permission="audit:read", query=ChangesQuery, answer=Listing[DirectoryChange]),
+)

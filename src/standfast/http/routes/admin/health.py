@@ -1,0 +1,52 @@
+"""Routes that need no credential: whether the server lives, whether it is ready, what it offers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from standfast.http.requests.routing import NoQuery, Route, RouteCall, RouteResponse, Subject
+from standfast.http.requests.server import Server
+
+
+class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """How the server stands. Who may know more asks `/api/v1/health`."""
+
+    status: str
+    """`ok` or `unavailable`."""
+
+
+async def tell_alive(call: RouteCall[NoQuery, None]) -> RouteResponse:
+    """Whether this process is to go on; 503 if it should be restarted, which a database that is away is no reason for."""
+    return _told(is_well=not call.server.engine.health().needs_restart)
+
+
+async def tell_ready(call: RouteCall[NoQuery, None]) -> RouteResponse:
+    """Whether requests should be sent here: the database answers, and commands are taken."""
+    return _told(is_well=await is_ready(call.server))
+
+
+async def is_ready(server: Server) -> bool:
+    """Whether requests should be sent to a server."""
+    health = server.engine.health()
+    return health.is_healthy and health.maintenance != "refuse" and await server.pulse.beats()
+
+
+async def get_document(call: RouteCall[NoQuery, None]) -> RouteResponse:
+    """The OpenAPI document of this API."""
+    place = str(call.scope.get("root_path") or "/")
+    return RouteResponse(value=msgspec.Raw(await asyncio.to_thread(call.server.document, place)))
+
+
+def _told(*, is_well: bool) -> RouteResponse:
+    return RouteResponse(value=HealthAnswer(status="ok" if is_well else "unavailable"), status=200 if is_well else 503)
+
+
+_STANDING = Subject("standing", "", "", "public")
+
+ROUTES: tuple[Route, ...] = (
+    _STANDING.get("/healthz", tell_alive, answer=HealthAnswer, also=(503,)),
+    _STANDING.get("/readyz", tell_ready, answer=HealthAnswer, also=(503,)),
+    _STANDING.get("/openapi.json", get_document, answer=dict[str, object]),
+)

@@ -1,0 +1,119 @@
+"""Routes of what is seen to behind the scenes: instances of any kind, commands that wait, and what receivers have seen after a restore."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from standfast.calls.operator_views import InboxMessage, InstanceInfo
+from standfast.calls.references import written_attribute
+from standfast.features.operations.restore import MOST_KEYS, SentEffect
+from standfast.http.requests.routing import NoQuery, Paged, RequestModel, Route, RouteCall, Subject
+from standfast.http.routes.workflows.dead_letters import numbered
+from standfast.http.wire import paging as cursors
+from standfast.http.wire.paging import Listing
+
+
+class InstanceQueryRequest(Paged, frozen=True, kw_only=True):
+    """Which instances are wanted."""
+
+    definition: str = ""
+    version: str = ""
+    kind: str = ""
+    """Such as `decider` or `saga`."""
+    status: list[str] = msgspec.field(default_factory=list)
+    """One or several words as they are stored: those of a decider are its own."""
+    key: str = ""
+    parent: UUID | None = None
+    attribute: list[str] = msgspec.field(default_factory=list)
+    """Values that decisions gave them to be found by, each as `name=value`."""
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+
+class DeleteQuery(NoQuery, frozen=True, kw_only=True):
+    """How an instance is deleted."""
+
+    force: bool = False
+    """Also if something of it is still needed."""
+
+
+class InboxQuery(Paged, frozen=True, kw_only=True):
+    """Which commands are wanted."""
+
+    definition: str = ""
+    type: str = ""
+    """The name of a command."""
+
+
+class Received(RequestModel, frozen=True, kw_only=True):
+    """What receivers have seen of us."""
+
+    keys: Annotated[list[str], msgspec.Meta(max_length=MOST_KEYS)]
+    """Idempotency keys of effects, as receivers have kept them."""
+
+
+async def list_instances(call: RouteCall[InstanceQueryRequest, None]) -> Listing[InstanceInfo]:
+    """List instances of any kind, those of deciders too, newest first."""
+    asked, size = call.query, call.page(call.query.limit)
+    found = await call.calls.instances.list(
+        definition=asked.definition,
+        version=asked.version,
+        kind=asked.kind,
+        status=asked.status,
+        key=asked.key,
+        parent=asked.parent,
+        attributes=dict(map(written_attribute, asked.attribute)),
+        created_after=asked.created_after,
+        created_before=asked.created_before,
+        before=cursors.read(asked.cursor, UUID),
+        limit=size + 1,
+    )
+    return cursors.listing(found, size, lambda each: each.id)
+
+
+async def delete_instance(call: RouteCall[DeleteQuery, None]) -> None:
+    """Delete an instance that has ended, whole, with its history."""
+    await call.calls.instances.delete(call.run_id, force=call.query.force)
+
+
+async def compare_sent(call: RouteCall[NoQuery, Received]) -> list[SentEffect]:
+    """What the database knows of effects that receivers have seen, for whoever has restored it: which will be sent again, and which it has lost."""
+    return await call.calls.instances.sent(call.body.keys)
+
+
+async def list_inbox(call: RouteCall[InboxQuery, None]) -> Listing[InboxMessage]:
+    """List the commands that were accepted and wait for their turn, in order."""
+    asked, size = call.query, call.page(call.query.limit)
+    found = await call.calls.inbox.list(
+        definition=asked.definition, type=asked.type, after=cursors.counted(asked.cursor), limit=size + 1
+    )
+    return cursors.listing(found, size, lambda each: each.id)
+
+
+async def bury_message(call: RouteCall[NoQuery, None]) -> None:
+    """Move a command that waits to the dead letters: it can be discarded or requeued there."""
+    await call.calls.inbox.bury(numbered(call.path["number"], "message"))
+
+
+_INSTANCES = Subject("instances", "/api/v1/instances", "execution:read", "own")
+_INBOX = Subject("instances", "/api/v1/inbox", "execution:read", "own")
+_REPAIR = "execution:repair"
+
+ROUTES: tuple[Route, ...] = (
+    _INSTANCES.get("", list_instances, query=InstanceQueryRequest, answer=Listing[InstanceInfo]),
+    _INSTANCES.post(
+        "/sent-effects",
+        compare_sent,
+        is_look=True,
+        body=Received,
+        answer=list[SentEffect],
+        example={"keys": ["0193a2b4-0000-7000-8000-000000000001:1"]},
+    ),
+    _INSTANCES.delete("/{id}", delete_instance, permission=_REPAIR, reach="run", query=DeleteQuery),
+    _INBOX.get("", list_inbox, query=InboxQuery, answer=Listing[InboxMessage]),
+    _INBOX.post("/{number}/bury", bury_message, permission=_REPAIR, reach="run"),
+)

@@ -1,0 +1,161 @@
+"""Routes of access: API keys, what was refused, and who the caller is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from standfast.features.access.views import ApiKey, NewApiKey, RefusedRequest
+from standfast.features.runs.audit_entries import AuditEntry
+from standfast.http.auth.authenticator import Identity
+from standfast.http.requests.routing import (
+    NoQuery,
+    Paged,
+    RequestModel,
+    Route,
+    RouteCall,
+    RouteResponse,
+    Subject,
+)
+from standfast.http.wire import paging as cursors
+from standfast.http.wire.paging import Listing
+from standfast.kernel.row_kinds.changes import Change
+
+
+class NewKey(RequestModel, frozen=True, kw_only=True):
+    """A key that is to be made."""
+
+    name: str
+    """What it is for."""
+    actor: str
+    """As whom its bearer acts."""
+    kind: Literal["user", "service"] = "service"
+    roles: list[str] = msgspec.field(default_factory=list)
+    capabilities: list[str] = msgspec.field(default_factory=list)
+    partition: str = ""
+    """The part of the tenant that it is bound to."""
+    expires_at: datetime | None = None
+
+
+class Me(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the caller is, as the engine sees it."""
+
+    id: str
+    kind: str
+    tenant: str
+    partition: str
+    roles: list[str]
+    capabilities: list[str]
+    credential: str
+
+
+class AuditQuery(Paged, frozen=True, kw_only=True):
+    """Which changes are wanted."""
+
+    subject: str = ""
+    """One kind of thing: `person`, `definition`, `key`, `pause`, `charter`."""
+    name: str = ""
+    """One of them; needs `subject`."""
+    actor: str = ""
+    """Who changed it."""
+
+
+async def create_key(call: RouteCall[NoQuery, NewKey]) -> RouteResponse:
+    """Make an API key. Its secret is in this answer and nowhere else."""
+    asked = call.body
+    made = await call.calls.keys.create(
+        asked.name,
+        actor=asked.actor,
+        kind=asked.kind,
+        roles=asked.roles,
+        capabilities=asked.capabilities,
+        partition=asked.partition,
+        expires_at=asked.expires_at,
+    )
+    return RouteResponse(value=made, status=201, headers={"location": f"/api/v1/keys/{made.key.id}"})
+
+
+async def list_keys(call: RouteCall[Paged, None]) -> Listing[ApiKey]:
+    """List the API keys of the tenant, revoked ones included, oldest first."""
+    size, last = call.page(call.query.limit), cursors.read(call.query.cursor, str) or ""
+    found = await call.calls.keys.list(after=last, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.id)
+
+
+async def get_key(call: RouteCall[NoQuery, None]) -> ApiKey:
+    """Look at one key, without its secret."""
+    return await call.calls.keys.get(call.path["key"])
+
+
+async def revoke_key(call: RouteCall[NoQuery, None]) -> ApiKey:
+    """End a key, for good."""
+    found = await call.calls.keys.revoke(call.path["key"])
+    call.server.door.forget()
+    return found
+
+
+async def list_refusals(call: RouteCall[Paged, None]) -> Listing[RefusedRequest]:
+    """List requests that were refused because of who asked, newest first."""
+    size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
+    found = await call.calls.refusals.list(before=last or None, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.id)
+
+
+async def list_audit_changes(call: RouteCall[AuditQuery, None]) -> Listing[Change]:
+    """List changes of people, definitions, keys, rules and pauses, newest first: who, on whose behalf, why, and the values before and after."""
+    asked, size, last = call.query, call.page(call.query.limit), cursors.counted(call.query.cursor)
+    found = await call.calls.audit.changes(
+        subject=asked.subject, name=asked.name, actor=asked.actor, before=last or None, limit=size + 1
+    )
+    return cursors.listing(found, size, lambda each: each.id)
+
+
+async def list_acts(call: RouteCall[Paged, None]) -> Listing[AuditEntry]:
+    """List what callers did to an instance, in order: a run, a document, a schedule or a batch."""
+    size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
+    found = await call.calls.audit.of(call.run_id, after=last, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.sequence)
+
+
+async def tell_me(call: RouteCall[NoQuery, None]) -> Me:
+    """Who the caller is, and what they may do."""
+    return me(call.identity)
+
+
+def me(who: Identity) -> Me:
+    """Somebody, as they are shown to themselves."""
+    actor = who.actor
+    return Me(
+        id=actor.id,
+        kind=actor.kind,
+        tenant=who.tenant,
+        partition=who.partition,
+        roles=sorted(actor.roles),
+        capabilities=sorted(actor.capabilities),
+        credential=who.credential,
+    )
+
+
+_AUDIT = Subject("access", "/api/v1/audit", "audit:read", "tenant")
+_KEYS = Subject("access", "/api/v1/keys", "keys:manage", "own")
+
+ROUTES: tuple[Route, ...] = (
+    _KEYS.post(
+        "",
+        create_key,
+        tells_secret=True,
+        body=NewKey,
+        answer=NewApiKey,
+        status=201,
+        example={"name": "the shop's backend", "actor": "shop", "capabilities": ["execution:start"]},
+    ),
+    _KEYS.get("", list_keys, query=Paged, answer=Listing[ApiKey]),
+    _KEYS.get("/{key}", get_key, answer=ApiKey),
+    _KEYS.post("/{key}/revoke", revoke_key, answer=ApiKey),
+    _AUDIT.get("/refusals", list_refusals, query=Paged, answer=Listing[RefusedRequest]),
+    _AUDIT.get("/changes", list_audit_changes, query=AuditQuery, answer=Listing[Change]),
+    _AUDIT.get("/instances/{id}", list_acts, reach="run", query=Paged, answer=Listing[AuditEntry]),
+    Subject("access", "/api/v1", "", "own").get("/me", tell_me, answer=Me),
+)

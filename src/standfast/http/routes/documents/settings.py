@@ -1,0 +1,190 @@
+"""Routes of what organisations say of their documents, and of the rules that every document keeps."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from standfast.errors import NotFoundError, PayloadError, RejectedError
+from standfast.features.documents.invariants.views import Invariant, InvariantPage, Mended, Violation
+from standfast.features.documents.settings_calls import Charter
+from standfast.http.requests.etags import changed, tag_of
+from standfast.http.requests.routing import (
+    NoQuery,
+    Paged,
+    RequestModel,
+    Route,
+    RouteCall,
+    RouteResponse,
+    Subject,
+)
+from standfast.http.routes.documents.bodies import NumberQuery
+from standfast.http.wire import paging as cursors
+from standfast.http.wire.paging import Listing
+
+_RULES, _SETTINGS = "rules:", "settings"
+
+
+class PutCharter(RequestModel, frozen=True, kw_only=True):
+    """What an organisation says from now on: `rules` for a type, or its `settings`."""
+
+    rules: list[dict[str, object]] | None = None
+    """All rules for the type, in the order in which they are judged."""
+    settings: dict[str, object] | None = None
+    """All settings; expressions read them as `org`."""
+    comment: str = ""
+
+
+class Patrol(RequestModel, frozen=True, kw_only=True):
+    """How a patrol goes on."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
+    """How many documents the stretch has; the server looks at fewer if this is more than it allows."""
+    rules: list[str] = msgspec.field(default_factory=list)
+    """Codes such as `WF-03`; all rules if none is named."""
+    anew: bool = False
+    """Whether it begins with the newest, wherever the last look was stopped."""
+
+
+class InvariantRepairRequest(RequestModel, frozen=True, kw_only=True):
+    """Why something is set right."""
+
+    reason: str
+
+
+class PatrolQuery(Paged, frozen=True, kw_only=True):
+    """Which documents are looked at, and for what."""
+
+    rules: list[str] = msgspec.field(default_factory=list)
+    """Codes such as `WF-03`; all rules if none is named."""
+
+
+async def list_charters(call: RouteCall[Paged, None]) -> Listing[Charter]:
+    """List all versions of all rules and settings, by name, each oldest first."""
+    found = await call.calls.charters.list()
+    return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.name, each.version])
+
+
+async def get_charter(call: RouteCall[NumberQuery, None]) -> RouteResponse:
+    """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
+    name, version = call.path["charter"], call.query.version
+    if name == _SETTINGS:
+        return _tagged(await call.calls.charters.settings(version))
+    return _tagged(await call.calls.charters.rules(_type_of(name), version))
+
+
+async def put_charter(call: RouteCall[NoQuery, PutCharter]) -> RouteResponse:
+    """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
+    try:
+        return _tagged(await _put(call))
+    except RejectedError as error:
+        raise changed(call, error) from None
+
+
+async def _put(call: RouteCall[NoQuery, PutCharter]) -> Charter:
+    name, asked = call.path["charter"], call.body
+
+    async def found_there() -> int:
+        charters = call.calls.charters
+        return (await (charters.settings() if name == _SETTINGS else charters.rules(_type_of(name)))).version
+
+    seen = await call.replaced_version(found_there)
+    if name == _SETTINGS:
+        if asked.settings is None or asked.rules is not None:
+            raise PayloadError("`settings` of the organisation are given here, and no rules")
+        return await call.calls.charters.publish_settings(asked.settings, replaces=seen, comment=asked.comment)
+    type_ = _type_of(name)
+    if asked.rules is None or asked.settings is not None:
+        raise PayloadError("`rules` for a type are given here, and no settings")
+    return await call.calls.charters.publish_rules(type_, asked.rules, replaces=seen, comment=asked.comment)
+
+
+async def refresh_charters(call: RouteCall[NoQuery, None]) -> None:
+    """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
+    await call.calls.charters.refresh()
+
+
+async def list_invariants(call: RouteCall[Paged, None]) -> Listing[Invariant]:
+    """List the rules that every document keeps, and what to do where one does not hold."""
+    return cursors.sliced(await call.calls.invariants.list(), call.query.cursor, call.page(call.query.limit))
+
+
+async def check_documents(call: RouteCall[PatrolQuery, None]) -> InvariantPage:
+    """Look at a stretch of the documents, newest first, whether the rules hold in them: `next` is the cursor of the stretch behind."""
+    asked = call.query
+    place = cursors.read(asked.cursor, UUID)
+    found = await call.calls.invariants.check(
+        cursor=None if place is None else str(place), limit=call.page(asked.limit), rules=asked.rules
+    )
+    return msgspec.structs.replace(found, next=None if found.next is None else cursors.written(found.next))
+
+
+async def patrol_documents(call: RouteCall[NoQuery, Patrol]) -> InvariantPage:
+    """Look at the stretch of documents behind the last one; the database remembers how far that was."""
+    asked = call.body
+    return await call.calls.invariants.patrol(limit=call.page(asked.limit), rules=asked.rules, anew=asked.anew)
+
+
+async def check_document(call: RouteCall[NoQuery, None]) -> list[Violation]:
+    """Where one document breaks a rule; it is named by the id of its run."""
+    return await call.calls.invariants.of(call.run_id)
+
+
+async def repair_document(call: RouteCall[NoQuery, InvariantRepairRequest]) -> Mended:
+    """Set a document right from its history: what is stored of it is made again, and its calls with it."""
+    return await call.calls.invariants.repair(call.run_id, reason=call.body.reason)
+
+
+async def check_workflows(call: RouteCall[Paged, None]) -> Listing[Violation]:
+    """List where the published workflows of documents break a rule."""
+    found = await call.calls.invariants.workflows()
+    return cursors.named(
+        found, call.query.cursor, call.page(call.query.limit), lambda each: [each.rule, each.definition, each.told]
+    )
+
+
+def _tagged(charter: Charter) -> RouteResponse:
+    return RouteResponse(value=charter, headers={"etag": tag_of(charter, charter.version)})
+
+
+def _type_of(name: str) -> str:
+    """The type whose rules an address names."""
+    if not name.startswith(_RULES) or name == _RULES:
+        raise NotFoundError("charter", name, hint="there is `settings`, and `rules:` with a type")
+    return name.removeprefix(_RULES)
+
+
+_CHARTERS = Subject("charters", "/api/v1/charters", "charters:read", "own")
+_INVARIANTS = Subject("invariants", "/api/v1/invariants", "execution:read", "own")
+
+ROUTES: tuple[Route, ...] = (
+    _CHARTERS.get("", list_charters, query=Paged, answer=Listing[Charter]),
+    _CHARTERS.post("/refresh", refresh_charters, permission="documents:govern", reach="tenant"),
+    _CHARTERS.get("/{charter}", get_charter, query=NumberQuery, answer=Charter, also=(304,)),
+    _CHARTERS.put(
+        "/{charter}",
+        put_charter,
+        permission="documents:govern",
+        reach="tenant",
+        body=PutCharter,
+        answer=Charter,
+        takes_condition=True,
+        example={"rules": [], "comment": "no rules yet"},
+    ),
+    _INVARIANTS.get("", list_invariants, query=Paged, answer=Listing[Invariant]),
+    _INVARIANTS.get("/documents", check_documents, query=PatrolQuery, answer=InvariantPage),
+    _INVARIANTS.get("/documents/{id}", check_document, reach="run", answer=list[Violation]),
+    _INVARIANTS.post(
+        "/documents/{id}/repair",
+        repair_document,
+        permission="execution:repair",
+        reach="run",
+        body=InvariantRepairRequest,
+        answer=Mended,
+        example={"reason": "a row was lost"},
+    ),
+    _INVARIANTS.post("/patrol", patrol_documents, body=Patrol, answer=InvariantPage, example={"limit": 100}),
+    _INVARIANTS.get("/workflows", check_workflows, query=Paged, answer=Listing[Violation]),
+)

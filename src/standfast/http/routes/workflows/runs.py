@@ -1,0 +1,330 @@
+"""Routes of runs: finding them, looking at them, waiting for them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+
+from standfast.errors import DeadlockError, WorkflowFailedError
+from standfast.features.deciders.verification import Verification
+from standfast.features.runs.audit_entries import AuditEntry
+from standfast.features.runs.explain import RunExplanation
+from standfast.features.runs.past import PastState
+from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
+from standfast.features.runs.views import HistoryEntry, InstanceSummary, Step, WorkflowInstance
+from standfast.features.tasks.views import HumanTask
+from standfast.http.requests import streaming as streams
+from standfast.http.requests.etags import tag_of
+from standfast.http.requests.routing import (
+    NoQuery,
+    Paged,
+    Route,
+    RouteCall,
+    RouteResponse,
+    Stream,
+    Subject,
+)
+from standfast.http.requests.streaming import StreamQuery
+from standfast.http.wire import paging as cursors
+from standfast.http.wire.news import Changed
+from standfast.http.wire.paging import Listing
+
+
+class ListQuery(Paged, frozen=True, kw_only=True):
+    """Which runs are wanted."""
+
+    definition: str = ""
+    version: str = ""
+    status: list[str] = msgspec.field(default_factory=list)
+    """One or several words of any kind of workflow."""
+    active: bool | None = None
+    """Only runs that have not ended, or only those that have."""
+    key: str = ""
+    parent: UUID | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    sort: Literal["-created_at", "created_at"] = "-created_at"
+    """Newest first, or oldest first; pages that follow one another are asked for in the same order."""
+
+
+class PausedQueryRequest(Paged, frozen=True, kw_only=True):
+    """Which paused runs are wanted."""
+
+    definition: str = ""
+    reason: str = ""
+    next_step: str = ""
+    """Only runs that go on with this step."""
+    since: datetime | None = None
+    before: datetime | None = None
+
+
+class ResumableQuery(Paged, frozen=True, kw_only=True):
+    """Which of the runs that are about to go on are wanted."""
+
+    definition: str = ""
+
+
+class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which part of a history is wanted."""
+
+    after: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
+    """The last sequence of the page before."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
+    """How many entries the page may have; the server gives fewer if this is more than it allows, so that only an empty page is the end."""
+
+
+class PointQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which point of a history is meant."""
+
+    at: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    """The sequence of an event."""
+
+
+class DiagramQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a drawing is written."""
+
+    format: Literal["mermaid", "dot", "json"] = "mermaid"
+
+
+class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long a request waits."""
+
+    wait: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 0.0
+    """Seconds to wait for the end; the server waits for less if this is more than it allows."""
+
+
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands, in short."""
+
+    id: UUID
+    status: str
+    reason: str
+    paused_at: datetime | None
+    paused_by: str
+    paused_reason: str
+    paused_step_id: str
+    next_step_id: str
+    resume_attempted_at: datetime | None
+    resume_error_message: str
+    updated_at: datetime
+    ended_at: datetime | None
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run came to, or how it stands if it has not ended."""
+
+    id: UUID
+    is_finished: bool
+    status: str
+    result: object
+    """Null until it is completed."""
+    error: str
+    """Why it did not end well, or where it stands."""
+
+
+class Drawing(msgspec.Struct, frozen=True, kw_only=True):
+    """A drawing as text."""
+
+    format: str
+    source: str
+
+
+class _PausedPlace(msgspec.Struct, frozen=True, array_like=True):
+    paused_at: datetime
+    id: UUID
+
+
+async def list_executions(call: RouteCall[ListQuery, None]) -> Listing[InstanceSummary]:
+    """List runs, newest first unless `sort` says otherwise."""
+    asked = call.query
+    page = await call.calls.runs.list(
+        definition=asked.definition,
+        version=asked.version,
+        status=asked.status,
+        is_active=asked.active,
+        key=asked.key,
+        parent=asked.parent,
+        created_after=asked.created_after,
+        created_before=asked.created_before,
+        oldest_first=asked.sort == "created_at",
+        cursor=cursors.read(asked.cursor, UUID),
+        limit=call.page(asked.limit),
+    )
+    return Listing(items=page.items, next=None if page.next is None else cursors.written(page.next))
+
+
+async def list_paused(call: RouteCall[PausedQueryRequest, None]) -> Listing[InstanceSummary]:
+    """List runs that are paused or wait for an operator, those that were paused last first."""
+    asked, size = call.query, call.page(call.query.limit)
+    found = await call.calls.runs.paused(
+        definition=asked.definition,
+        reason=asked.reason,
+        next_step=asked.next_step,
+        since=asked.since,
+        before=asked.before,
+        after=_paused_behind(asked.cursor),
+        limit=size + 1,
+    )
+    return cursors.listing(found, size, lambda each: [each.paused_at, each.id])
+
+
+async def list_resumable(call: RouteCall[ResumableQuery, None]) -> Listing[InstanceSummary]:
+    """List paused runs that are about to go on."""
+    asked, size = call.query, call.page(call.query.limit)
+    behind = _paused_behind(asked.cursor)
+    found = await call.calls.runs.resumable(definition=asked.definition, after=behind, limit=size + 1)
+    return cursors.listing(found, size, lambda each: [each.paused_at, each.id])
+
+
+async def list_stuck(call: RouteCall[Paged, None]) -> Listing[InstanceSummary]:
+    """List runs that nothing can ever wake; there should never be any."""
+    page = await call.calls.runs.stuck(cursor=cursors.read(call.query.cursor, UUID), limit=call.page(call.query.limit))
+    return Listing(items=page.items, next=None if page.next is None else cursors.written(page.next))
+
+
+async def get_execution(call: RouteCall[NoQuery, None]) -> RouteResponse:
+    """Look at one run, with its input, its data and its result."""
+    found = await call.run.describe()
+    return RouteResponse(value=found, headers={"etag": tag_of(found, found.version)})
+
+
+async def get_status(call: RouteCall[NoQuery, None]) -> RunStatus:
+    """How a run stands: whether it is paused, why, and where it goes on."""
+    found = await call.run.describe()
+    return RunStatus(
+        id=found.id,
+        status=found.status,
+        reason=found.reason,
+        paused_at=found.paused_at,
+        paused_by=found.paused_by,
+        paused_reason=found.paused_reason,
+        paused_step_id=found.paused_step,
+        next_step_id=found.next_step,
+        resume_attempted_at=found.resume_attempted_at,
+        resume_error_message=found.resume_error,
+        updated_at=found.updated_at,
+        ended_at=found.ended_at,
+    )
+
+
+async def list_steps(call: RouteCall[NoQuery, None]) -> list[Step]:
+    """The steps of a run, in the order in which they began."""
+    return await call.run.steps()
+
+
+async def get_state_at(call: RouteCall[PointQuery, None]) -> PastState:
+    """A run as it was after an event of its history: how it stood, its data, its steps."""
+    return await call.calls.runs.state_at(call.run_id, call.query.at)
+
+
+async def get_trace(call: RouteCall[NoQuery, None]) -> list[Step]:
+    """The trace of a run: its steps with what went in and out."""
+    return await call.run.steps()
+
+
+async def list_history(call: RouteCall[HistoryQuery, None]) -> list[HistoryEntry]:
+    """The history of a run, in order; the sequence of the last entry is `after` of the next page."""
+    return await call.run.history(after=call.query.after, limit=call.page(call.query.limit))
+
+
+async def explain(call: RouteCall[NoQuery, None]) -> RunExplanation:
+    """Why a run does not move, and what could be done."""
+    return await call.run.why()
+
+
+async def list_run_audit(call: RouteCall[Paged, None]) -> Listing[AuditEntry]:
+    """List what callers did to a run, in order: who, on whose behalf, why, and the values before and after."""
+    size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
+    return cursors.listing(await call.run.audit(after=last, limit=size + 1), size, lambda each: each.sequence)
+
+
+async def list_run_tasks(call: RouteCall[NoQuery, None]) -> list[HumanTask]:
+    """The questions of a run to people, answered ones included."""
+    return await call.run.tasks()
+
+
+async def draw_execution(call: RouteCall[DiagramQuery, None]) -> Drawing:
+    """A drawing of a run with its live state."""
+    return Drawing(format=call.query.format, source=await call.run.diagram(format=call.query.format))
+
+
+async def verify_execution(call: RouteCall[NoQuery, None]) -> Verification:
+    """Fold the history of a run again, and compare it with what is stored."""
+    return await call.run.verify()
+
+
+async def list_resume_options(call: RouteCall[NoQuery, None]) -> list[ResumeOption]:
+    """What would bring a run on, and who may do that; empty if nothing would."""
+    return await (await call.resumable()).resume_options()
+
+
+async def list_resume_requests(call: RouteCall[NoQuery, None]) -> list[ResumeRequest]:
+    """All requests to let a run go on, refused ones included."""
+    return await (await call.resumable()).resume_requests()
+
+
+async def await_result(call: RouteCall[WaitQuery, None]) -> RouteResponse:
+    """What a run came to; `wait` has the request wait for its end. Status 202 if it has not ended by then."""
+    found = await call.run.describe()
+    seconds = min(call.query.wait, call.server.options.longest_wait.total_seconds())
+    if not found.is_terminal and seconds > 0:
+        # How it stands then is told below. An engine without threads cannot be waited for.
+        with call.server.waits.place(call.identity.account), suppress(TimeoutError, WorkflowFailedError, DeadlockError):
+            await call.server.hub.waited(call.run.result(timeout=seconds))
+        await call.revisit()  # Their credential may not hold any more.
+        found = await call.run.describe()
+    told = RunResult(
+        id=found.id,
+        is_finished=found.is_terminal,
+        status=found.status,
+        result=found.result,
+        error=found.error,
+    )
+    return RouteResponse(value=told, status=200 if found.is_terminal else 202)
+
+
+async def stream_execution(call: RouteCall[StreamQuery, None]) -> Stream:
+    """The history of a run as it grows, as server-sent events: `entry`, `resync`, and `end` when it has ended."""
+    return await streams.streamed(streams.run_events(call))
+
+
+async def stream_executions(call: RouteCall[StreamQuery, None]) -> Stream:
+    """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
+    return await streams.streamed(streams.list_events(call))
+
+
+def _paused_behind(cursor: str) -> InstanceSummary | None:
+    place = cursors.read(cursor, _PausedPlace)
+    return None if place is None else cursors.resting(InstanceSummary, id=place.id, paused_at=place.paused_at)
+
+
+_RUNS = Subject("executions", "/api/v1/executions", "execution:read", "tenant")
+_RUN = Subject("executions", "/api/v1/executions/{id}", "execution:read", "run")
+_SSE = "text/event-stream"
+
+ROUTES: tuple[Route, ...] = (
+    _RUNS.get("", list_executions, answer=Listing[InstanceSummary], query=ListQuery, reach="own"),
+    _RUNS.get("/paused", list_paused, reach="own", answer=Listing[InstanceSummary], query=PausedQueryRequest),
+    _RUNS.get("/resumable", list_resumable, reach="own", answer=Listing[InstanceSummary], query=ResumableQuery),
+    _RUNS.get("/stuck", list_stuck, reach="own", answer=Listing[InstanceSummary], query=Paged),
+    _RUNS.get("/events", stream_executions, reach="own", query=StreamQuery, answer=Changed, media_type=_SSE),
+    _RUN.get("", get_execution, answer=WorkflowInstance, also=(304,)),
+    _RUN.get("/status", get_status, answer=RunStatus),
+    _RUN.get("/steps", list_steps, answer=list[Step]),
+    _RUN.get("/state", get_state_at, query=PointQuery, answer=PastState),
+    _RUN.get("/trace", get_trace, answer=list[Step]),
+    _RUN.get("/history", list_history, answer=list[HistoryEntry], query=HistoryQuery),
+    _RUN.get("/why", explain, answer=RunExplanation),
+    _RUN.get("/audit", list_run_audit, query=Paged, answer=Listing[AuditEntry]),
+    _RUN.get("/tasks", list_run_tasks, answer=list[HumanTask]),
+    _RUN.get("/diagram", draw_execution, answer=Drawing, query=DiagramQuery),
+    _RUN.get("/verification", verify_execution, answer=Verification),
+    _RUN.get("/resume-options", list_resume_options, answer=list[ResumeOption]),
+    _RUN.get("/resume-requests", list_resume_requests, answer=list[ResumeRequest]),
+    _RUN.get("/result", await_result, answer=RunResult, query=WaitQuery, also=(202,)),
+    _RUN.get("/events", stream_execution, query=StreamQuery, answer=HistoryEntry, media_type=_SSE),
+)

@@ -1,0 +1,274 @@
+"""Routes of schedules."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from standfast.errors import RejectedError, StandfastError
+from standfast.features.schedules.views import CatchUp, FireInfo, Overlap, Schedule
+from standfast.http.requests.etags import tag_of
+from standfast.http.requests.routing import (
+    AnyCall,
+    NoQuery,
+    Paged,
+    Reasoned,
+    RequestModel,
+    Route,
+    RouteCall,
+    RouteResponse,
+    Subject,
+)
+from standfast.http.wire import paging as cursors
+from standfast.http.wire.paging import Listing
+from standfast.http.wire.problems import EdgeCode, EdgeError
+
+_CONFLICT = "version_conflict"
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=3_155_760_000)]
+
+
+class PutScheduleRequest(RequestModel, frozen=True, kw_only=True):
+    """What a schedule says: `cron`, `every_seconds` or `at`, one of the three."""
+
+    workflow: str
+    """Name of a workflow, its id such as `order-v1`, or a type of documents, of which each time creates one."""
+    version: str = ""
+    """The newest one at each time if it is empty."""
+    input: dict[str, object] = msgspec.field(default_factory=dict)
+    computed: dict[str, str] = msgspec.field(default_factory=dict)
+    """Expressions that give more of the input, by name."""
+    document_id: str = ""
+    """The expression of a document's id; made of the schedule and the time if it is empty."""
+    cron: str = ""
+    time_zone: str = "UTC"
+    every_seconds: Seconds | None = None
+    at: datetime | None = None
+    start_at: datetime | None = None
+    end_at: datetime | None = None
+    jitter_seconds: Seconds = 0.0
+    """Up to how much later each start is."""
+    overlap: Overlap | None = None
+    """`skip` if it is left out; of documents `allow_all` alone."""
+    catch_up: CatchUp = "one"
+    window_seconds: Seconds | None = None
+    """What was missed longer ago is not made up for."""
+    note: str = ""
+
+
+class TriggerRequest(RequestModel, frozen=True, kw_only=True):
+    """How a schedule is to be started now."""
+
+    overlap: Overlap | None = None
+    """Another policy than that of the schedule."""
+
+
+class BackfillRequest(RequestModel, frozen=True, kw_only=True):
+    """A period that is to be made up for."""
+
+    start: datetime
+    end: datetime
+    at_once: bool = False
+    """Whether all runs begin together, and not each when the one before has ended."""
+
+
+class ScheduleQuery(Paged, frozen=True, kw_only=True):
+    """Which schedules are wanted."""
+
+    workflow: str = ""
+
+
+class TimesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which times are wanted."""
+
+    after: datetime | None = None
+    """Those after this instant; those to come if it is left out."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
+
+
+class ScheduleTimesAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The next times of a schedule."""
+
+    times: list[datetime]
+
+
+async def list_schedules(call: RouteCall[ScheduleQuery, None]) -> Listing[Schedule]:
+    """List the schedules, the newest first."""
+    size = call.page(call.query.limit)
+    place = cursors.read(call.query.cursor, UUID)
+    last = None if place is None else cursors.resting(Schedule, instance=place)
+    found = await call.calls.schedules.list(workflow=call.query.workflow, after=last, limit=size + 1)
+    return cursors.listing(found, size, lambda each: each.instance)
+
+
+async def put_schedule(call: RouteCall[NoQuery, PutScheduleRequest]) -> RouteResponse:
+    """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents."""
+    asked, name = call.body, call.path["schedule"]
+    calls = call.needing(await _start_of_plan(call))
+
+    async def found_there() -> int:
+        return (await call.calls.schedules.get(name)).revision
+
+    expected = await call.replaced_version(found_there)
+    try:
+        found = await calls.schedules.put(
+            name,
+            asked.workflow,
+            asked.input,
+            version=asked.version,
+            computed=asked.computed,
+            cron=asked.cron,
+            time_zone=asked.time_zone,
+            every=asked.every_seconds,
+            at=asked.at,
+            start_at=asked.start_at,
+            end_at=asked.end_at,
+            jitter=asked.jitter_seconds,
+            overlap=asked.overlap,
+            catch_up=asked.catch_up,
+            window=asked.window_seconds,
+            document_id=asked.document_id,
+            note=asked.note,
+            expected_version=expected,
+        )
+    except RejectedError as error:
+        raise _changed(error) from None
+    return _shown(found)
+
+
+async def get_schedule(call: RouteCall[NoQuery, None]) -> RouteResponse:
+    """Look at one schedule: what it says, its next time, and what it runs."""
+    return _shown(await call.calls.schedules.get(call.path["schedule"]))
+
+
+async def delete_schedule(call: RouteCall[NoQuery, None]) -> None:
+    """Let there be no such schedule any more; its runs go on."""
+    try:
+        await call.calls.schedules.delete(call.path["schedule"], expected_version=call.expected_version)
+    except RejectedError as error:
+        raise _changed(error) from None
+
+
+async def pause_schedule(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
+    """Start nothing more by itself; what passes meanwhile is not made up for."""
+    return _shown(await call.calls.schedules.pause(call.path["schedule"], call.body.reason))
+
+
+async def resume_schedule(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
+    """Go on with the times that are to come."""
+    return _shown(await call.calls.schedules.resume(call.path["schedule"], call.body.reason))
+
+
+async def trigger_schedule(call: RouteCall[NoQuery, TriggerRequest]) -> FireInfo:
+    """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents."""
+    calls = call.needing(await _start_of_schedule(call))
+    return await calls.schedules.trigger(
+        call.path["schedule"], overlap=call.body.overlap, command_id=call.idempotency_key
+    )
+
+
+async def backfill_schedule(call: RouteCall[NoQuery, BackfillRequest]) -> RouteResponse:
+    """Start the workflow for every time of a period, one after the other or all at once. It takes `execution:start` besides, or `documents:write` if it creates documents."""
+    calls = call.needing(await _start_of_schedule(call))
+    asked = call.body
+    found = await calls.schedules.backfill(
+        call.path["schedule"], asked.start, asked.end, at_once=asked.at_once, command_id=call.idempotency_key
+    )
+    return _shown(found)
+
+
+async def stop_backfills(call: RouteCall[NoQuery, None]) -> RouteResponse:
+    """Start nothing more for periods; runs that there are go on."""
+    return _shown(await call.calls.schedules.stop_backfills(call.path["schedule"]))
+
+
+async def list_fires(call: RouteCall[Paged, None]) -> Listing[FireInfo]:
+    """List what became of each time, the last one first."""
+    size = call.page(call.query.limit)
+    found = await call.calls.schedules.fires(
+        call.path["schedule"], after=cursors.counted(call.query.cursor), limit=size + 1
+    )
+    return cursors.listing(found, size, lambda each: each.number)
+
+
+async def list_times(call: RouteCall[TimesQuery, None]) -> ScheduleTimesAnswer:
+    """List the next times of a schedule."""
+    asked = call.query
+    found = await call.calls.schedules.next_times(call.path["schedule"], after=asked.after, limit=asked.limit)
+    return ScheduleTimesAnswer(times=found)
+
+
+async def _start_of_plan(call: RouteCall[NoQuery, PutScheduleRequest]) -> str:
+    """Returns the permission that it takes to start by oneself what a schedule is to start."""
+    if call.identity.may(_START):
+        return _START
+    try:
+        graph = await call.calls.definitions.get(call.body.workflow, call.body.version)
+    except StandfastError:  # What is not there, whoever may start things is told.
+        return _START
+    return _CREATE if graph.kind == "envelope" else _START
+
+
+async def _start_of_schedule(call: AnyCall) -> str:
+    """Returns the permission that it takes to start by oneself what a schedule starts."""
+    if call.identity.may(_START):
+        return _START
+    try:
+        is_document = (await call.calls.schedules.get(call.path["schedule"])).is_document
+    except StandfastError:  # What is not there, whoever may start things is told.
+        return _START
+    return _CREATE if is_document else _START
+
+
+def _shown(found: Schedule) -> RouteResponse:
+    return RouteResponse(value=found, headers={"etag": tag_of(found, found.revision)})
+
+
+def _changed(error: RejectedError) -> Exception:
+    """A condition that does not hold any more."""
+    if error.reason != _CONFLICT:
+        return error
+    return EdgeError(EdgeCode.CHANGED_MEANWHILE, str(error).removesuffix(f" [{_CONFLICT}]"))
+
+
+_START, _CREATE = "execution:start", "documents:write"
+_SCHEDULES = Subject("schedules", "/api/v1/schedules", "schedule:read", "own")
+_CHANGES = Subject("schedules", "/api/v1/schedules/{schedule}", "schedule:manage", "own")
+
+ROUTES: tuple[Route, ...] = (
+    _SCHEDULES.get("", list_schedules, query=ScheduleQuery, answer=Listing[Schedule]),
+    _SCHEDULES.get("/{schedule}", get_schedule, answer=Schedule, also=(304,)),
+    _CHANGES.put(
+        "",
+        put_schedule,
+        body=PutScheduleRequest,
+        answer=Schedule,
+        takes_condition=True,
+        example={
+            "workflow": "order",
+            "input": {"kind": "nightly"},
+            "computed": {"day": "scheduled_on"},
+            "cron": "0 2 * * *",
+            "time_zone": "Europe/Berlin",
+        },
+    ),
+    _CHANGES.delete("", delete_schedule, takes_condition=True),
+    _CHANGES.post(
+        "/pause", pause_schedule, body=Reasoned, answer=Schedule, example={"reason": "the printer is broken"}
+    ),
+    _CHANGES.post("/resume", resume_schedule, body=Reasoned, answer=Schedule, example={"reason": "it is mended"}),
+    _CHANGES.post("/trigger", trigger_schedule, body=TriggerRequest, answer=FireInfo, takes_key=True, example={}),
+    _CHANGES.post(
+        "/backfill",
+        backfill_schedule,
+        body=BackfillRequest,
+        answer=Schedule,
+        takes_key=True,
+        example={"start": "2026-03-01T00:00:00Z", "end": "2026-03-07T00:00:00Z"},
+    ),
+    _CHANGES.post("/stop-backfills", stop_backfills, answer=Schedule),
+    _SCHEDULES.get("/{schedule}/fires", list_fires, query=Paged, answer=Listing[FireInfo]),
+    _SCHEDULES.get("/{schedule}/times", list_times, query=TimesQuery, answer=ScheduleTimesAnswer),
+)

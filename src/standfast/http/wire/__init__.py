@@ -1,0 +1,1 @@
+"""Problems, options, paging, metrics, webhooks."""

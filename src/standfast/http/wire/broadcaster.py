@@ -1,0 +1,161 @@
+"""Who listens to what is written: one reader of the feed for all streams of a process, however many there are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import chain
+from typing import Final, TypeVar
+from uuid import UUID
+
+from standfast.app.engine import Engine
+from standfast.features.access.views import Written
+from standfast.http.wire.news import FLOOD, News
+from standfast.http.wire.options import HttpOptions
+
+_Place = TypeVar("_Place", str, UUID)
+
+_log = logging.getLogger("standfast.http")
+_PAGE: Final = 5000
+_PAUSE_SECONDS: Final = 1.0
+"""After the database was away."""
+
+
+class StreamSubscriber:
+    """One stream: what was written since it last looked, of one tenant, or of one run of it."""
+
+    def __init__(self, tenant: str, run: UUID | None, backlog: int) -> None:
+        self.tenant = tenant
+        self.run = run
+        self.is_behind = False
+        """Whether more was written than is kept for it."""
+        self._backlog = backlog
+        self._news: list[News] = []
+        self._bell = asyncio.Event()
+
+    def hear(self, news: News) -> None:
+        """Something was written. One piece of it is never too much, so that nobody is behind who keeps up."""
+        self._news.append(news)
+        if len(self._news) > 1 and sum(len(each.items) for each in self._news) > self._backlog:
+            self._news.clear()
+            self.is_behind = True
+        self._bell.set()
+
+    def ring(self) -> None:
+        """Have it look, although nothing was written."""
+        self._bell.set()
+
+    async def wait(self, seconds: float) -> bool:
+        """Whether something was written in this time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._bell.wait()
+        return self._bell.is_set()
+
+    def take(self) -> list[News]:
+        """What was written since, in order."""
+        self._bell.clear()
+        found, self._news = self._news, []
+        return found
+
+
+class EventBroadcaster:
+    """Reads the feed while somebody listens, and rings for those whom it concerns."""
+
+    def __init__(self, engine: Engine, options: HttpOptions) -> None:
+        self._engine = engine
+        self._options = options
+        self._lists: dict[str, set[StreamSubscriber]] = {}
+        """Those who listen to a tenant, so that an event is passed to those alone whom it concerns."""
+        self._runs: dict[UUID, set[StreamSubscriber]] = {}
+        """Those who listen to a run."""
+        self._task: asyncio.Task[None] | None = None
+        self.position = 0
+        """How far the feed was read."""
+        self.is_open = True
+        """Whether streams go on; they end when the server does."""
+        self._closing = asyncio.Event()
+
+    def watching(self, watcher: StreamSubscriber) -> AbstractContextManager[None]:
+        """Ring for a watcher as long as the block lasts."""
+        if watcher.run is None:
+            return _entered(self._lists, watcher.tenant, watcher)
+        return _entered(self._runs, watcher.run, watcher)
+
+    def close(self) -> None:
+        """End all streams, as soon as each has told what it was about to tell."""
+        self.is_open = False
+        self._closing.set()
+        for watcher in chain.from_iterable((*self._lists.values(), *self._runs.values())):
+            watcher.ring()
+
+    async def waited(self, wanted: Awaitable[object]) -> None:
+        """Wait for something, but no longer than streams go on: whoever waits is told how it stands then."""
+        asked, closing = asyncio.ensure_future(wanted), asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait((asked, closing), return_when=asyncio.FIRST_COMPLETED)
+            if asked.done():
+                asked.result()
+        finally:
+            asked.cancel()
+            closing.cancel()
+
+    async def begun(self) -> None:
+        """Have the feed read; from the position that there is when this returns, nothing is missed."""
+        if self._task is None or self._task.done():
+            position = (await self._engine.aio.admin.written()).next
+            # Whoever was faster has not heard of what lies between, and keeps the reader where it is.
+            if self._task is None or self._task.done():
+                self.position = position
+                self._task = asyncio.create_task(self._follow())
+
+    @property
+    def _is_watched(self) -> bool:
+        return bool(self._lists or self._runs)
+
+    async def _follow(self) -> None:
+        pause = self._options.stream_interval.total_seconds()
+        idle = 0.0
+        # Whoever has come during the last rest has not begun another reader.
+        while self.is_open and (self._is_watched or idle < self._options.heartbeat.total_seconds()):
+            idle = 0.0 if self._is_watched else idle + pause
+            try:
+                page = await self._engine.aio.admin.written(after=self.position, limit=_PAGE)
+            except Exception as error:  # noqa: BLE001 - whatever it is, those who listen wait for what comes after it
+                _log.warning("what was written cannot be read: %r", error)
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            self._tell(page.items)
+            self.position = page.next
+            if len(page.items) < _PAGE:
+                # In a flood all that is passed on costs those who write, and a little later it is not much more.
+                await asyncio.sleep(pause if len(page.items) <= FLOOD else 2 * pause)
+
+    def _tell(self, items: Sequence[Written]) -> None:
+        """Pass on what was written: to those who look at lists all of it at once, to those of a run that there is something."""
+        if self._runs:
+            for run in {each.instance for each in items}:
+                for watcher in self._runs.get(run, ()):
+                    watcher.ring()
+        by_tenant: dict[str, list[Written]] = {}
+        for each in items:
+            by_tenant.setdefault(each.tenant, []).append(each)
+        for tenant, theirs in by_tenant.items():
+            news = News(theirs)
+            for watcher in self._lists.get(tenant, ()):
+                watcher.hear(news)
+
+
+@contextmanager
+def _entered(
+    listening: dict[_Place, set[StreamSubscriber]], place: _Place, watcher: StreamSubscriber
+) -> Iterator[None]:
+    listening.setdefault(place, set()).add(watcher)
+    try:
+        yield
+    finally:
+        listening[place].discard(watcher)
+        if not listening[place]:
+            del listening[place]

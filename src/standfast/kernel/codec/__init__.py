@@ -1,0 +1,1 @@
+"""Bytes: message types, type checks, equality, defaults."""

@@ -1,0 +1,1 @@
+"""The declared rows: steps, tasks, documents, events, schedules."""

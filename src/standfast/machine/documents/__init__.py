@@ -1,0 +1,1 @@
+"""Documents: mutations, transitions, policies, rules, migration."""

@@ -1,0 +1,156 @@
+"""Whose eyes the content of a document is for: what is masked for whom, and what was a mask already when it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import msgspec
+
+from standfast.errors import ForbiddenError, PayloadError
+from standfast.graph.document_spec import DocumentField, DocumentSpec
+from standfast.graph.field_visibility import MASKED, Audience
+from standfast.kernel.actor import Actor
+from standfast.kernel.decision import NOT_ALLOWED
+from standfast.machine.model.queries.fields import holds_any, masked
+
+Data = dict[str, object]
+
+_CONTENT = {"document_created": "data", "document_changed": "changes"}
+"""The events that hold content, and under which name."""
+_SUPERSEDED = "document_superseded"
+_RELATED = "related"
+"""The name under which events hold what was read of other documents."""
+
+
+def is_for(audience: Audience, actor: Actor) -> bool:
+    """Whether somebody may see what is for an audience."""
+    return all(actor.is_one_of(frozenset(roles)) for roles in audience)
+
+
+def visible(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
+    """The content, with the values masked that are for others' eyes. It is the caller's own: lists and objects in it are new."""
+    fields = {} if spec is None else spec.fields
+    hides = hidden_from(actor)
+    shown = {
+        name: masked(fields[name], value, hides, MASKED) if name in fields else value for name, value in data.items()
+    }
+    return cast("Data", msgspec.to_builtins(shown))
+
+
+def listed(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
+    """The content in a list, by the newest workflow of its type. Of a field that this does not have any more nobody knows whose eyes it was for."""
+    if actor.kind == "system":
+        return dict(data)
+    known = {} if spec is None else spec.fields
+    return visible(spec, {name: value if name in known else MASKED for name, value in data.items()}, actor)
+
+
+def changes_shown(spec: DocumentSpec, changes: Mapping[str, object], actor: Actor) -> Data:
+    """What a mutation has changed, each field with its values before and after."""
+    hides = hidden_from(actor)
+    return {name: _pair_shown(spec.fields.get(name), value, hides) for name, value in changes.items()}
+
+
+def _pair_shown(field: DocumentField | None, value: object, hides: Callable[[DocumentField], bool]) -> object:
+    if field is None:
+        return value
+    if hides(field):
+        return MASKED
+    return [masked(field, each, hides, MASKED) for each in value] if isinstance(value, list) else value
+
+
+def compared(field: DocumentField | None, value: object, actor: Actor) -> tuple[object, bool]:
+    """A value as a comparison shows it, and whether it or a part of it is masked: sensitive, or for others' eyes."""
+    hides = _unshown_to(actor)
+    if field is None or not holds_any(field, hides):
+        return value, False
+    return masked(field, value, hides, MASKED), True
+
+
+def printed(fields: Mapping[str, DocumentField], data: Mapping[str, object], actor: Actor) -> Data:
+    """The content as a page shows it that may be handed on: what is sensitive is masked too, however deep it lies."""
+    hides = _unshown_to(actor)
+    return {
+        name: masked(fields[name], value, hides, MASKED) if name in fields else value for name, value in data.items()
+    }
+
+
+def unshown(spec: DocumentSpec, actor: Actor) -> set[str]:
+    """The fields that are not told of, because they or a part of them are sensitive, or for others' eyes."""
+    return {name for name, field in spec.fields.items() if holds_any(field, _unshown_to(actor))}
+
+
+def said(spec: DocumentSpec | None, event: str, data: Data, actor: Actor) -> Data:
+    """What an event says in a history: of its content nothing that is sensitive, or for others' eyes; nothing at all if nobody knows what is."""
+    if data.get(_RELATED) and actor.kind != "system":  # Values of other documents, whose contract is not at hand.
+        data = {**data, _RELATED: MASKED}
+    if event == _SUPERSEDED:
+        return _amendment_said(spec, data, actor)
+    name = _CONTENT.get(event, "")
+    content = data.get(name)
+    if not isinstance(content, dict):
+        return data
+    hides, fields = _unshown_to(actor), {} if spec is None else spec.fields
+    shown = {
+        each: masked(fields[each], value, hides, MASKED) if each in fields else MASKED
+        for each, value in content.items()
+    }
+    return {**data, name: shown}
+
+
+def _amendment_said(spec: DocumentSpec | None, data: Data, actor: Actor) -> Data:
+    """What an amendment has changed: pairs of values, masked like the content."""
+    changes = data.get("changes")
+    if not isinstance(changes, dict):
+        return data
+    hides, fields = _unshown_to(actor), {} if spec is None else spec.fields
+    shown = {
+        name: _pair_shown(fields[name], each, hides) if name in fields else MASKED for name, each in changes.items()
+    }
+    return {**data, "changes": shown}
+
+
+def refuse_masks(spec: DocumentSpec, given: Mapping[str, object], actor: Actor) -> None:
+    """PayloadError if somebody gives back what they were shown in the place of a value: it would be written over that."""
+    hides = hidden_from(actor)
+    for name, value in given.items():
+        field = spec.fields.get(name)
+        if field is not None and holds_any(field, hides) and _holds_mask(field, value, hides):
+            told_ = f"{name!r} holds {MASKED!r} where a value is that is not for the eyes of {actor.id!r}"
+            raise PayloadError(f"{told_}; leave the field out, and it stays as it is")
+
+
+def unseen(spec: DocumentSpec, data: Mapping[str, object], actor: Actor) -> list[str]:
+    """The fields of a content that are for others' eyes, or a part of them is."""
+    hides = hidden_from(actor)
+    return sorted(name for name in data if name in spec.fields and holds_any(spec.fields[name], hides))
+
+
+def check_all_seen(spec: DocumentSpec, data: Mapping[str, object], actor: Actor) -> None:
+    """ForbiddenError if a part of a content is for others' eyes: steps, or data, of somebody's own would tell them of it."""
+    hidden = unseen(spec, data, actor)
+    if hidden:
+        told_ = f"{', '.join(map(repr, hidden))} of it are not for the eyes of {actor.id!r}, and steps of a draft, or data that is compared with them, could tell of them"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=f"{told_}; try it out with data of your own alone")
+
+
+def _holds_mask(field: DocumentField, value: object, hides: Callable[[DocumentField], bool]) -> bool:
+    if hides(field):
+        return value == MASKED
+    if isinstance(value, list) and field.items is not None:
+        inner = field.items
+        return any(_holds_mask(inner, each, hides) for each in value)
+    if isinstance(value, dict):
+        return any(_holds_mask(field.fields[name], each, hides) for name, each in value.items() if name in field.fields)
+    return False
+
+
+def hidden_from(actor: Actor) -> Callable[[DocumentField], bool]:
+    """Tells which fields somebody may not see."""
+    return lambda field: bool(audience := field.audience) and not is_for(audience, actor)
+
+
+def _unshown_to(actor: Actor) -> Callable[[DocumentField], bool]:
+    hides = hidden_from(actor)
+    return lambda field: field.sensitive or hides(field)

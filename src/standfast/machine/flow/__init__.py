@@ -1,0 +1,1 @@
+"""Build decisions: routing, failures, rollback, slots."""

@@ -1,0 +1,1 @@
+"""The state of a run: rejections, messages, document and task state."""

@@ -1,0 +1,1 @@
+"""How events change the state of a run."""

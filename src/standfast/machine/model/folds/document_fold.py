@@ -1,0 +1,351 @@
+"""How events change a document, and what those of steps mean for its approvals. The state is changed in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from standfast.graph.index import GraphIndex
+from standfast.graph.model import TIMEOUT, WITHDRAWN, GateOp, HumanOp, ProxyOp
+from standfast.graph.model import StateOp as StateNode
+from standfast.machine.model import events as e
+from standfast.machine.model.document_state import ALL_FIELDS, Approval, Document, Intent, Refused
+from standfast.machine.model.folds.switched import switched
+from standfast.machine.model.queries.branches import entry_of
+from standfast.machine.model.queries.edit_windows import index_of
+from standfast.machine.model.state import RunState
+
+
+def _document(state: RunState) -> Document:
+    assert state.document is not None
+    return state.document
+
+
+def _created(_routes: GraphIndex, state: RunState, event: e.DocumentCreated) -> None:
+    state.document = Document(
+        type=event.entity_type,
+        id=event.id,
+        status=event.status,
+        version=event.version,
+        data=dict(event.data),
+        depth=event.depth,
+        amended_from=event.amended_from,
+        amended_at=event.amended_at,
+        org=event.org,
+        related=event.related,
+        updated_by=event.by,
+        hands=_with(event.hands, event),
+        wrote=_written(event.wrote, event.hands, event, event.data),
+        intent=_first_intent(event),
+    )
+
+
+def _first_intent(event: e.DocumentCreated) -> Intent | None:
+    """Until somebody asks for a transition, what happens by itself happens in the name of whoever created the document."""
+    if event.kind is None:
+        return None
+    return Intent(
+        transition="",
+        by=event.by,
+        kind=event.kind,
+        on_behalf_of=event.on_behalf_of,
+        roles=event.roles,
+        capabilities=event.capabilities,
+        asked=event.asked,
+        is_pending=False,
+    )
+
+
+def _with(hands: list[str], event: e.DocumentCreated | e.DocumentChanged) -> list[str]:
+    """Those who wrote a document, with whoever has written it just now."""
+    return list(dict.fromkeys([*hands, *(each for each in (event.by, event.on_behalf_of) if each)]))
+
+
+def _written(
+    wrote: dict[str, list[str]],
+    hands: Collection[str],
+    event: e.DocumentCreated | e.DocumentChanged,
+    fields: Iterable[str],
+) -> dict[str, list[str]]:
+    """The fields that each author wrote, with those of just now. An author of whom that is not known stays the author of all."""
+    found = dict(wrote)
+    for name in sorted({event.by, event.on_behalf_of} - {""}):
+        if not event.is_by_field:
+            found.pop(name, None)
+        elif name in found or name not in hands:
+            found[name] = sorted({*found.get(name, ()), *fields})
+    return found
+
+
+def _changed(_routes: GraphIndex, state: RunState, event: e.DocumentChanged) -> None:
+    document = _document(state)
+    laid = {**document.data, **event.changes}
+    document.data = {name: value for name, value in laid.items() if value is not None}
+    document.version, document.updated_by = event.version, event.by
+    if not event.run_as:  # A step acts for whoever asked for the transition, and they count anyway.
+        document.wrote = _written(document.wrote, document.hands, event, event.changes)
+        document.hands = _with(document.hands, event)
+    if event.related is not None:
+        document.related = event.related
+
+
+def _moved(routes: GraphIndex, state: RunState, event: e.DocumentMoved) -> None:
+    document = _document(state)
+    if event.how == "amended":
+        document.amended_at = document.amended_at or document.status
+    elif has_led_back(routes, document, event):
+        document.amended_at = ""
+    document.status, document.refused, document.approvals = event.status, None, {}
+    document.updated_by = event.by
+    document.is_back = event.how == "rejected" or _is_no_way_on(routes, event.transition)
+    if document.sealed and routes.documents is not None and routes.documents.spec.states[event.status] == "editable":
+        document.sealed = []
+
+
+def has_led_back(routes: GraphIndex, document: Document, event: e.DocumentMoved) -> bool:
+    """Whether a gate leads an amendment on to the status in which the document was amended, so that it is in force."""
+    is_on = event.how == "passed" and bool(event.transition) and not _is_no_way_on(routes, event.transition)
+    return is_on and event.status == document.amended_at
+
+
+def _is_no_way_on(routes: GraphIndex, transition: str) -> bool:
+    known = index_of(routes).transitions.get(transition)
+    return known is not None and bool(known.kind)
+
+
+def _requested(_routes: GraphIndex, state: RunState, event: e.TransitionRequested) -> None:
+    document = _document(state)
+    known = document.intent if event.again else None
+    document.intent = Intent(
+        transition=event.transition,
+        by=event.by,
+        kind=event.kind,
+        on_behalf_of=event.on_behalf_of,
+        roles=event.roles,
+        capabilities=event.capabilities,
+        asked=event.asked,
+        reason=event.reason,
+        is_pending=not event.again,
+        before=[] if known is None else _asked_before(known),
+    )
+    document.refused = None  # What was on its way to a gate does not come there any more.
+    if event.org is not None:
+        document.org = event.org
+    if event.related is not None:
+        document.related = event.related
+    state.chain = 0
+
+
+def _facts_read(_routes: GraphIndex, state: RunState, event: e.FactsRead) -> None:
+    document = _document(state)
+    if event.org is not None:
+        document.org, document.org_version = event.org, event.org_version
+    if event.sources:
+        document.related = {**document.related, **event.related}
+        document.sources = {**document.sources, **event.sources}
+
+
+def _asked_before(intent: Intent) -> list[str]:
+    return list(dict.fromkeys(each for each in (*intent.before, intent.by, intent.on_behalf_of) if each))
+
+
+_ASKED_AGAIN = frozenset({"edited", "repaired", "withdrawn"})
+"""Why an approval is void that the gate has asked for again."""
+
+
+def _voided(_routes: GraphIndex, state: RunState, event: e.ApprovalsVoided) -> None:
+    approvals = _document(state).approvals
+    for step in event.steps:
+        known = approvals[step]
+        # One that the way has not come to yet is asked for anew when it does: no gate has to send the document back for it.
+        if event.why in _ASKED_AGAIN and known.verdict == "approved" and not known.is_kept:
+            known.verdict = "void"
+        else:
+            del approvals[step]
+
+
+def _applied(routes: GraphIndex, state: RunState, event: e.ApprovalsApplied) -> None:
+    document = _document(state)
+    by = f"the end of {event.slot!r}" if event.slot else f"the gate of {event.transition!r}"
+    document.used |= dict.fromkeys(event.steps, by)
+    can_be_edited = event.slot and index_of(routes).spec.states[document.status] == "editable"
+    for step in event.steps:
+        op = routes.node(document.approvals.pop(step).node).op
+        assert isinstance(op, HumanOp)
+        if not can_be_edited:
+            document.sealed = sorted({*document.sealed, *(op.covers or (ALL_FIELDS,))})
+
+
+def _kept(_routes: GraphIndex, state: RunState, event: e.ApprovalsKept) -> None:
+    for step in event.steps:
+        _document(state).approvals[step].is_kept = True
+
+
+def _ruled(_routes: GraphIndex, _state: RunState, _event: e.RulesApplied) -> None:
+    """What they have changed is told by an event of its own."""
+
+
+def _rejected(_routes: GraphIndex, state: RunState, event: e.SlotRejected) -> None:
+    _document(state).refused = Refused(
+        slot=event.slot, step=event.step, node=event.node, by=event.by, reason=event.reason
+    )
+
+
+def _round_started(_routes: GraphIndex, state: RunState, event: e.RoundStarted) -> None:
+    document = _document(state)
+    document.round, document.is_resting, document.used = event.round, False, {}
+
+
+def _round_completed(routes: GraphIndex, state: RunState, event: e.RoundCompleted) -> None:
+    document = _document(state)
+    document.is_resting = True
+    if is_through(routes, document, event):
+        document.amended_at = ""
+
+
+def is_through(routes: GraphIndex, document: Document, event: e.RoundCompleted) -> bool:
+    """Whether a round has led an amendment on, so that it is in force: it was not sent back, taken back or closed."""
+    return not document.is_back and event.status not in index_of(routes).spec.terminal
+
+
+def _superseded(_routes: GraphIndex, state: RunState, event: e.DocumentSuperseded) -> None:
+    document = _document(state)
+    document.status, document.superseded_by, document.updated_by = event.status, event.superseded_by, event.by
+
+
+def _redacted(_routes: GraphIndex, _state: RunState, _event: e.DocumentRedacted) -> None:
+    """The events before it say already what is left."""
+
+
+TABLE: dict[type[e.Event], Callable[..., None]] = {
+    e.DocumentCreated: _created,
+    e.DocumentChanged: _changed,
+    e.DocumentMoved: _moved,
+    e.TransitionRequested: _requested,
+    e.FactsRead: _facts_read,
+    e.ApprovalsVoided: _voided,
+    e.ApprovalsApplied: _applied,
+    e.ApprovalsKept: _kept,
+    e.RulesApplied: _ruled,
+    e.SlotRejected: _rejected,
+    e.RoundStarted: _round_started,
+    e.RoundCompleted: _round_completed,
+    e.DocumentSuperseded: _superseded,
+    e.WorkflowSwitched: switched,
+    e.DocumentRedacted: _redacted,
+}
+
+
+# -- what steps mean for a document
+
+
+def notice(routes: GraphIndex, state: RunState, event: e.Event) -> None:
+    """A document takes note of an event about one of its steps, after that has changed the rest of the state."""
+    look = _NOTICED.get(type(event))
+    if look is not None:
+        look(routes, _document(state), state, event)
+    if type(event) in AUDITED:
+        _document(state).sequence += 1
+
+
+def _step_started(routes: GraphIndex, document: Document, state: RunState, event: e.StepStarted) -> None:
+    op = routes.node(event.node).op
+    if isinstance(op, HumanOp) and op.pins:
+        entry = entry_of(routes, state.tokens[event.token])
+        document.approvals[event.step] = Approval(
+            node=event.node, version=document.version, token=event.token, entry=entry
+        )
+
+
+def _decided(_routes: GraphIndex, document: Document, state: RunState, event: e.TaskDecided) -> None:
+    approval = document.approvals.get(event.step)
+    if approval is not None:
+        approval.given = [*approval.given, state.questions[event.step].decisions]
+
+
+def _withdrawn(_routes: GraphIndex, document: Document, state: RunState, event: e.DecisionWithdrawn) -> None:
+    approval = document.approvals.get(event.step)
+    if approval is not None:
+        approval.given = [given.sequence for given in state.questions[event.step].given]
+
+
+def _answered(routes: GraphIndex, document: Document, state: RunState, event: e.StepAnswered) -> None:
+    approval = document.approvals.get(event.step)
+    if approval is None:
+        return
+    op = routes.node(approval.node).op
+    assert isinstance(op, HumanOp)
+    approval.verdict = "approved" if event.outcome == op.approval else "declined"
+    if not event.decisions and event.outcome != WITHDRAWN:
+        question = state.questions.get(event.step)
+        approval.given = [1 if question is None else question.decisions + 1]
+
+
+def _step_completed(routes: GraphIndex, document: Document, state: RunState, event: e.StepCompleted) -> None:
+    node = event.node or _node_of(state, event)
+    op = routes.node(node).op if node else None
+    if isinstance(op, ProxyOp) and op.side == "in":
+        document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
+        document.refused = None
+    elif isinstance(op, StateNode):
+        document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
+        if document.intent is not None:
+            document.intent.is_pending = False
+    elif (kept := document.kept(node, event.token, entry_of(routes, state.tokens.get(event.token)))) is not None:
+        kept.is_kept = False
+    else:
+        _forget(document, event.step)
+
+
+def _transition_behind(routes: GraphIndex, node: str) -> str:
+    """The transition that is asked for when a document has waited in its state for too long."""
+    (way,) = routes.ways(node, TIMEOUT)
+    op = routes.node(way.target).op
+    if isinstance(op, ProxyOp) and routes.documents is not None:
+        op = routes.node(routes.documents.regions[op.slot].exit).op
+    assert isinstance(op, GateOp)
+    return op.transition
+
+
+def _node_of(state: RunState, event: e.StepCompleted) -> str:
+    """Where a step was that has just ended: it is the last one that was executed."""
+    executed = state.executed.get(event.step)
+    return "" if executed is None else executed.node
+
+
+def _step_ended(_routes: GraphIndex, document: Document, _state: RunState, event: e.StepFailed | e.StepPaused) -> None:
+    _forget(document, event.step)
+
+
+def _forget(document: Document, step: int) -> None:
+    """A question that ended without a decision approves nothing."""
+    approval = document.approvals.get(step)
+    if approval is not None and not approval.verdict:
+        del document.approvals[step]
+
+
+_NOTICED: dict[type[e.Event], Callable[..., None]] = {
+    e.StepStarted: _step_started,
+    e.TaskDecided: _decided,
+    e.DecisionWithdrawn: _withdrawn,
+    e.StepAnswered: _answered,
+    e.StepCompleted: _step_completed,
+    e.StepFailed: _step_ended,
+    e.StepPaused: _step_ended,
+    e.StepSkipped: _step_ended,
+}
+
+AUDITED: frozenset[type[e.Event]] = frozenset(
+    {
+        *(TABLE.keys() - {e.FactsRead}),
+        e.StepAnswered,
+        e.TaskDecided,
+        e.DecisionWithdrawn,
+        e.StepCompleted,
+        e.StepFailed,
+        e.StepPaused,
+        e.StepSkipped,
+        e.BranchCancelled,
+        e.ActNoted,
+    }
+)
+"""What the audit of a document tells of."""

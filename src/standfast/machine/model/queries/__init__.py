@@ -1,0 +1,1 @@
+"""Pure questions about the state of a run."""

@@ -1,0 +1,1 @@
+"""The rows that follow from the events of a run."""

@@ -1,0 +1,1 @@
+"""What operators and timers do: pause, repair, fork, cancel a branch, resume."""

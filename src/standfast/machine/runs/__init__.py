@@ -1,1 +1,0 @@
-"""One run of a graph: commands, events, state, and what each kind of node does."""

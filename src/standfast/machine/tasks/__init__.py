@@ -1,0 +1,1 @@
+"""Human tasks: assign, complete, remind, notify."""

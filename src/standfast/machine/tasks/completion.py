@@ -1,0 +1,67 @@
+"""How a question ends by an outcome, whoever brought it about."""
+
+from __future__ import annotations
+
+from standfast.graph.model import WITHDRAWN, HumanOp
+from standfast.kernel.actor import SYSTEM
+from standfast.machine.flow.cancellation import abort
+from standfast.machine.flow.decision_builder import DecisionBuilder
+from standfast.machine.flow.failures import give_up
+from standfast.machine.flow.routing import May, finish, way_out
+from standfast.machine.flow.slots import can_leave_slot, reject_slot
+from standfast.machine.model.events import DataAssigned, DecisionWithdrawn, StepCompleted
+from standfast.machine.model.queries.outputs import ANSWERS, judged
+from standfast.machine.model.state import Data, StepState, Token
+
+
+def keep_answers(turn: DecisionBuilder, step: StepState) -> None:
+    """Keep what approvers of a process have given, where their step ends otherwise than by what they say."""
+    op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
+    if not isinstance(op, HumanOp) or not op.lays_over or question is None or not question.answers:
+        return
+    kept = turn.state.tokens[step.token].data.get(ANSWERS)
+    answers = {**(kept if isinstance(kept, dict) else {}), step.node: question.answers}
+    turn.emit(DataAssigned(token=step.token, data={ANSWERS: answers}))
+
+
+def forget_answers(turn: DecisionBuilder, token: Token, node: str) -> None:
+    """A question of a process is asked anew: what approvers gave in a round before is read by no later step."""
+    kept = token.data.get(ANSWERS)
+    if turn.routes.graph.kind == "process" and isinstance(kept, dict) and node in kept:
+        rest = {name: given for name, given in kept.items() if name != node}
+        turn.emit(DataAssigned(token=token.id, data={ANSWERS: rest}))
+
+
+def void_answers(turn: DecisionBuilder, step: StepState, why: str) -> None:
+    """The answers to an open question of a process count no more; the trail tells that, and nothing is kept of them."""
+    op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
+    if not isinstance(op, HumanOp) or not op.lays_over or question is None:
+        return
+    for place, seat in enumerate(question.seats, 1):
+        if seat.given is not None:
+            turn.emit(DecisionWithdrawn(step=step.number, seat=place, actor=SYSTEM.id, reason=why))
+
+
+def conclude(turn: DecisionBuilder, step: StepState, outcome: str, answer: Data, *, may: May | None = None) -> None:
+    """Go on by an outcome. A rejection that no edge leads on from leaves the slot that it lies in, ends the run, or is a failure of the step.
+
+    A question that was taken back is rejected where no edge leads on from that. `may` says which guards may be passed, where that is not for the
+    actor of the moment to say.
+    """
+    op = turn.routes.node(step.node).op
+    assert isinstance(op, HumanOp)
+    token = turn.state.tokens[step.token]
+    data = judged(turn.routes, token.data, step.node, answer)
+    turn.cancel_step_timer(step)
+    told = f"{step.node!r} was {outcome}"
+    if outcome == WITHDRAWN and way_out(turn, token, step.node, WITHDRAWN, data=data, answer=answer) is None:
+        outcome = op.rejects
+    if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data, answer=answer, may=may) is not None:
+        finish(turn, step, outcome, answer, may=may)
+    elif can_leave_slot(turn, step.node):
+        reject_slot(turn, step, outcome, answer)
+    elif (op.on_reject or turn.routes.policies.on_reject) == "fail":
+        give_up(turn, step, told)
+    else:
+        turn.emit(StepCompleted(step=step.number, outcome=outcome, output=answer))
+        abort(turn, turn.moment.actor.id, told)

@@ -1,0 +1,32 @@
+"""The channel of the application itself: a row in the list of whoever is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from standfast.notifications.notification import Notice
+from standfast.store.ports.notifications import NewNotification
+
+
+class InApp:
+    """Writes notices into lists; each stands there once."""
+
+    def __init__(self, write: Callable[[NewNotification], bool]) -> None:
+        self._write = write
+
+    def send(self, notice: Notice) -> None:
+        """Write it."""
+        told = NewNotification(
+            tenant=notice.tenant,
+            key=notice.key,
+            kind=notice.kind,
+            recipient=notice.to,
+            instance=notice.instance,
+            step=notice.step,
+            subject=notice.subject,
+            body=notice.body,
+            partition=notice.partition,
+            occasion=notice.occasion,
+            kept_out=notice.kept_out,
+        )
+        self._write(told)

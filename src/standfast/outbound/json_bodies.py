@@ -1,0 +1,47 @@
+"""What an answer says, read as JSON: with the right type, in one piece, no deeper than data may be."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from standfast.engine.common.handlers import Fail
+from standfast.kernel.codec.depth import DEEPEST, is_deep, is_flat_json
+from standfast.outbound.http import HttpResponse
+
+_JSON: Final = re.compile(r"application/(?:[a-z0-9!#$&^_.+-]+\+)?json")
+
+
+def media_type(header: str) -> str:
+    """The type that a header names, without its parameters."""
+    return header.partition(";")[0].strip().lower()
+
+
+def is_json(media: str) -> bool:
+    """Whether it is JSON by its type."""
+    return _JSON.fullmatch(media_type(media)) is not None
+
+
+def json_of(answer: HttpResponse) -> object:
+    """The body of an answer as plain data, None if there is no body; `Fail` says what else it is."""
+    if not answer.body:
+        return None
+    media = answer.headers.get("content-type", "")
+    if not is_json(media):
+        told = f"{media_type(media)[:100]!r}" if media else "without a content type"
+        raise Fail(f"{answer.place.name} has answered {told}, and not JSON")
+    try:
+        found: object = msgspec.json.decode(answer.body)
+    except RecursionError:
+        raise _too_deep(answer) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Fail(f"{answer.place.name} has answered what is no JSON: {error}") from None
+    if not is_flat_json(answer.body) and is_deep(found):
+        raise _too_deep(answer)
+    return found
+
+
+def _too_deep(answer: HttpResponse) -> Fail:
+    return Fail(f"the answer of {answer.place.name} is nested deeper than {DEEPEST} levels")

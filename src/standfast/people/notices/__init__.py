@@ -1,1 +1,0 @@
-"""How notices reach people: a module for each channel."""

@@ -1,1 +1,0 @@
-"""How commands become commits: queues, batches, drafts, and what is remembered of instances."""

@@ -1,1 +1,0 @@
-"""What runs on and on: loops, and what they look after."""

@@ -1,1 +1,0 @@
-"""How effects are done: claims, calls of handlers, their ends and failures."""

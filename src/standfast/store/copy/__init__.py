@@ -1,0 +1,1 @@
+"""Copy a database and verify the copy."""

@@ -1,0 +1,1 @@
+"""The protocols of stores, by subject."""

@@ -1,0 +1,1 @@
+"""Postgres: maintenance and operator statements."""

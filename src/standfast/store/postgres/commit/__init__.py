@@ -1,0 +1,1 @@
+"""Postgres: write a commit, claim work."""

@@ -1,0 +1,1 @@
+"""Postgres: connections, sessions and records."""

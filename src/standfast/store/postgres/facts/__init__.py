@@ -1,0 +1,1 @@
+"""Postgres: what decisions read and a commit checks: access, people, settings."""

@@ -1,0 +1,1 @@
+"""Postgres: read instances, tasks and documents."""

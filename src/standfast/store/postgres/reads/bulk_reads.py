@@ -1,0 +1,63 @@
+"""Many instances of one tenant at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from standfast.kernel.history import StoredEvent
+from standfast.kernel.ids import InstanceId
+from standfast.kernel.rows import RowKind
+from standfast.store.postgres.connection import session as rows
+from standfast.store.postgres.connection.packing import Uuids
+from standfast.store.postgres.connection.records import S, reading, selecting_many
+from standfast.store.postgres.connection.session import Row
+from standfast.store.records.instances import Snapshot, StoredEffect, StoredTimer
+from standfast.store.sql.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    histories: str
+    snapshots: str
+    effects: str
+    timers: str
+
+
+_sql = read_statements(_Sql, "standfast.store.postgres", "surveying.sql")
+
+
+class PostgresBulkReads:
+    """Many instances of one tenant; whoever inherits it can ask the database."""
+
+    _tenant: str
+
+    def histories(self, instances: Sequence[InstanceId]) -> list[StoredEvent]:
+        """All events of these instances."""
+        return [rows.event(row) for row in self._of_all(_sql.histories, instances)]
+
+    def snapshots(self, instances: Sequence[InstanceId]) -> dict[InstanceId, Snapshot]:
+        """The snapshots that there are."""
+        found = self._of_all(_sql.snapshots, instances)
+        return {
+            InstanceId(row[0]): Snapshot(version=row[1], state_version=row[2], data=row[3], fingerprint=row[4])
+            for row in found
+        }
+
+    def rows_of(self, kind: RowKind[S], instances: Sequence[InstanceId]) -> list[S]:
+        """The rows of a kind that these instances have."""
+        return [*map(reading(kind), self._of_all(selecting_many(kind), instances))]
+
+    def effects_of(self, instances: Sequence[InstanceId]) -> list[StoredEffect]:
+        """Their live effects."""
+        return [rows.effect(row) for row in self._of_all(_sql.effects, instances)]
+
+    def timers_of(self, instances: Sequence[InstanceId]) -> list[StoredTimer]:
+        """Their timers."""
+        return [rows.timer(row) for row in self._of_all(_sql.timers, instances)]
+
+    def _of_all(self, statement: str, instances: Sequence[InstanceId]) -> list[Row]:
+        return self._all(statement, [self._tenant, Uuids(instances)])
+
+    def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
+        raise NotImplementedError

@@ -1,0 +1,77 @@
+"""Lists of processes, and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+from psycopg.types.numeric import Int8
+
+from standfast.kernel.ids import InstanceId
+from standfast.store.ports.matches import Match, counting
+from standfast.store.postgres.connection.packing import Texts
+from standfast.store.postgres.connection.session import Row
+from standfast.store.sql.statements import read_statements
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    of_status: str
+    of_definition: str
+    everywhere: str
+    of_starter: str
+    of_key: str
+    of_people: str
+
+
+_sql = read_statements(_Sql, "standfast.store.postgres", "matches.sql")
+_counts = {
+    each: f"select count(*) from ({each}) as f"  # noqa: S608 - both halves are ours
+    for each in msgspec.structs.asdict(_sql).values()
+}
+"""How many each of them finds, up to its limit."""
+
+_LAST = UUID(int=2**128 - 1)
+
+
+class PostgresProcessSearch:
+    """Processes of one tenant; whoever inherits it can ask the database."""
+
+    _tenant: str
+
+    def matching(self, match: Match) -> list[InstanceId]:
+        """A page of those that match, newest first."""
+        return [InstanceId(row[0]) for row in self._all(*_asked(self._tenant, match))]
+
+    def count_matching(self, match: Match) -> int:
+        """How many match, up to a limit."""
+        statement, values = _asked(self._tenant, counting(match))
+        ((count,),) = self._all(_counts[statement], values)
+        return int(count)
+
+    def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
+        raise NotImplementedError
+
+
+def _asked(tenant: str, match: Match) -> tuple[str, list[object]]:
+    """The statement whose index leaves the fewest, and its values."""
+    values: list[object] = [
+        tenant,
+        Texts(match.statuses),
+        match.partition,
+        match.definition,
+        match.key,
+        match.started_by,
+        match.before or _LAST,
+        Int8(match.limit),
+    ]
+    if match.people is not None:
+        people = [Texts([each[place] for each in match.people]) for place in range(3)]
+        return _sql.of_people, [*values, *people]
+    if match.key:
+        return _sql.of_key, values
+    if match.started_by:
+        return _sql.of_starter, values
+    if match.definition:
+        return _sql.of_definition, values
+    return (_sql.everywhere if match.partition is None else _sql.of_status), values

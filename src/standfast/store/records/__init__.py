@@ -1,0 +1,1 @@
+"""The records that cross the ports."""

@@ -1,0 +1,1 @@
+"""SQLite: maintenance and operator statements."""

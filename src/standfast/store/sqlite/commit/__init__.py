@@ -1,0 +1,1 @@
+"""SQLite: write a commit, claim work."""

@@ -1,0 +1,55 @@
+"""Emptying rows that are then written again from the history, and taking values out of a history."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from standfast.kernel.ids import InstanceId, id_text
+from standfast.kernel.rows import Record, RowKind
+from standfast.store.ports.rewriting import Rewritten
+from standfast.store.records.instances import InstanceHeader
+from standfast.store.sql.statements import read_statements
+from standfast.store.sqlite.connection.records import deleting
+
+
+class _Sql(msgspec.Struct, frozen=True):
+    allow: str
+    disallow: str
+    forget_snapshot: str
+    begin_redaction: str
+    end_redaction: str
+    rewrite_event: str
+    notices: str
+    rewrite_notice: str
+
+
+_sql = read_statements(_Sql, "standfast.store.sqlite", "rewriting.sql")
+
+
+@contextmanager
+def emptied(connection: sqlite3.Connection, header: InstanceHeader, kinds: Sequence[RowKind[Record]]) -> Iterator[str]:
+    """Empty the rows of an instance, of these kinds, and its snapshot; in the block the guards let it. The instance's name."""
+    name = str(header.id)
+    connection.execute(_sql.allow, (name,))
+    for kind in kinds:
+        connection.execute(deleting(kind), (name,))
+    connection.execute(_sql.forget_snapshot, (name,))
+    yield name
+    connection.execute(_sql.disallow, (name,))
+
+
+def redact(
+    connection: sqlite3.Connection, instance: InstanceId, events: Sequence[Rewritten], retold: Callable[[str], str]
+) -> None:
+    """Put other content into events, and other words into what people were told."""
+    name = id_text(instance)
+    connection.execute(_sql.begin_redaction, (name,))
+    connection.executemany(_sql.rewrite_event, [(each.data, each.comment, name, each.sequence) for each in events])
+    for number, *texts in connection.execute(_sql.notices, (name,)).fetchall():
+        if (told := [retold(each) for each in texts]) != texts:
+            connection.execute(_sql.rewrite_notice, (*told, number))
+    connection.execute(_sql.end_redaction, (name,))

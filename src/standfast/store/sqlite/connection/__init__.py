@@ -1,0 +1,1 @@
+"""SQLite: connections, sessions and records."""

@@ -1,0 +1,289 @@
+"""Rows to records and back: ids as text, instants as UTC text of fixed width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from standfast.kernel.history import StoredEvent
+from standfast.kernel.ids import InstanceId, WorkerId, uuid_of
+from standfast.kernel.instants import LAST
+from standfast.store.records.instances import (
+    Address,
+    DeadLetterRecord,
+    InstanceHeader,
+    ObservationRecord,
+    StoredDefinition,
+    StoredEffect,
+    StoredMessage,
+    StoredTimer,
+)
+from standfast.store.records.queries import (
+    ArchivedVersion,
+    FedEvent,
+    Headline,
+    ProjectionState,
+    PublishedDefinition,
+)
+
+Row = Sequence[Any]
+
+
+@lru_cache(64)  # All rows of a commit are written at the same instant.
+def text(at: datetime) -> str:
+    """An instant as it is stored."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def text_or_none(at: datetime | None) -> str | None:
+    """An instant, or none, as it is stored."""
+    return None if at is None else text(at)
+
+
+def instant(stored: str) -> datetime:
+    """A stored instant."""
+    return datetime.fromisoformat(stored)
+
+
+def instant_or_far(stored: str) -> datetime:
+    """A stored instant; what nobody can read, because something other than the engine wrote it, is as far away as the calendar goes."""
+    try:
+        return datetime.fromisoformat(stored)
+    except ValueError:
+        return LAST
+
+
+def instant_or_none(stored: str | None) -> datetime | None:
+    """A stored instant, or none."""
+    return None if stored is None else datetime.fromisoformat(stored)
+
+
+def instance_id(stored: str) -> InstanceId:
+    """A stored instance id."""
+    return uuid_of(int(stored.replace("-", ""), 16))  # type: ignore[return-value]
+
+
+def instance_or_none(stored: str | None) -> InstanceId | None:
+    """A stored instance id, or none."""
+    return None if stored is None else instance_id(stored)
+
+
+def header(row: Row) -> InstanceHeader:
+    """A row of `instances`."""
+    return InstanceHeader(
+        id=instance_id(row[0]),
+        tenant=row[1],
+        definition=row[2],
+        definition_version=row[3],
+        kind=row[4],
+        key=row[5] or "",
+        status=row[6],
+        reason=row[7],
+        begun=bool(row[8]),
+        version=row[9],
+        issued=row[10],
+        parent=instance_or_none(row[11]),
+        created_at=instant(row[12]),
+        updated_at=instant(row[13]),
+        ended_at=instant_or_none(row[14]),
+        partition=row[15] or "",
+        started_by=row[16],
+        paused_at=instant_or_none(row[17]),
+        deadline_at=instant_or_none(row[18]),
+        search=row[19] or "",
+        commits=row[20],
+        next_step=row[21] or "",
+    )
+
+
+def event(row: Row) -> StoredEvent:
+    """A row of `events`."""
+    return StoredEvent(
+        position=row[0],
+        instance=instance_id(row[1]),
+        sequence=row[2],
+        tenant=row[3],
+        type=row[4],
+        version=row[5],
+        data=row[6],
+        at=instant(row[7]),
+        actor=row[8],
+        comment=row[9],
+        cause=row[10],
+        on_behalf_of=row[11] or "",
+        trace=row[12] or "",
+    )
+
+
+def headline(row: Row) -> Headline:
+    """That there is an event."""
+    return Headline(row[0], row[1], instance_id(row[2]), row[3], row[4], row[5])
+
+
+def fed_event(row: Row) -> FedEvent:
+    """A row of `events` with what its instance's row says; nothing if that has just gone."""
+    return FedEvent(
+        position=row[0],
+        instance=instance_id(row[1]),
+        sequence=row[2],
+        tenant=row[3],
+        type=row[4],
+        version=row[5],
+        data=row[6],
+        at=instant(row[7]),
+        actor=row[8],
+        comment=row[9],
+        cause=row[10],
+        definition=row[11] or "",
+        definition_version=row[12] or "",
+        key=row[13] or "",
+        on_behalf_of=row[14] or "",
+        trace=row[15] or "",
+    )
+
+
+def effect(row: Row) -> StoredEffect:
+    """A row of `effects`."""
+    return StoredEffect(
+        instance=instance_id(row[0]),
+        number=row[1],
+        tenant=row[2],
+        definition=row[3],
+        language=row[4],
+        handler=row[5],
+        type=row[6],
+        version=row[7],
+        data=row[8],
+        options=row[9],
+        priority=row[10],
+        rank=row[11],
+        parked_until=instant_or_none(row[12]),
+        owner=None if row[13] is None else WorkerId(UUID(row[13])),
+        fence=row[14],
+        attempts=row[15],
+        error=row[16],
+        created_at=instant(row[17]),
+        claimed_at=instant_or_none(row[18]),
+        stop_requested=bool(row[19]),
+        context=row[20],
+    )
+
+
+def timer(row: Row) -> StoredTimer:
+    """A row of `timers`."""
+    return StoredTimer(
+        instance=instance_id(row[0]),
+        key=row[1],
+        number=row[2],
+        tenant=row[3],
+        definition=row[4],
+        language=row[5],
+        type=row[6],
+        version=row[7],
+        data=row[8],
+        due_at=instant(row[9]),
+        attempts=row[10],
+        error=row[11],
+        context=row[12],
+    )
+
+
+def message(row: Row) -> StoredMessage:
+    """A row of `inbox`."""
+    return StoredMessage(
+        id=row[0],
+        address=Address(
+            tenant=row[1], definition=row[2], key=row[3], instance=instance_or_none(row[4]), partition=row[17]
+        ),
+        language=row[5],
+        type=row[6],
+        version=row[7],
+        data=row[8],
+        command_id=row[9],
+        actor=row[10],
+        comment=row[11],
+        definition_version=row[12],
+        parent=instance_or_none(row[13]),
+        attempts=row[14],
+        error=row[15],
+        context=row[16],
+    )
+
+
+def dead_letter(row: Row) -> DeadLetterRecord:
+    """A row of `dead_letters`."""
+    return DeadLetterRecord(
+        id=row[0],
+        tenant=row[1],
+        source=row[2],
+        instance=instance_or_none(row[3]),
+        definition=row[4],
+        key=row[5],
+        number=row[6],
+        name=row[7],
+        language=row[8],
+        type=row[9],
+        version=row[10],
+        data=row[11],
+        options=row[12],
+        priority=row[13],
+        attempts=row[14],
+        fence=row[15],
+        reason=row[16],
+        error=row[17],
+        actor=row[18],
+        definition_version=row[19],
+        parent=instance_or_none(row[20]),
+        command_id=row[21],
+        comment=row[22],
+        created_at=instant(row[23]),
+        context=row[24],
+        partition=row[25],
+    )
+
+
+def definition(row: Row) -> StoredDefinition:
+    """A row of `definitions`."""
+    values = dict(zip(StoredDefinition.__struct_fields__, row, strict=True))
+    return StoredDefinition(**(values | {"published_at": instant(row[-1])}))
+
+
+def projection(row: Row) -> ProjectionState:
+    """A row of `projections`, with the number of events that it has not read."""
+    return ProjectionState(
+        name=row[0],
+        position=row[1],
+        lag=row[2],
+        updated_at=instant_or_none(row[3]),
+        error=row[4],
+        failed_at=instant_or_none(row[5]),
+    )
+
+
+def published(row: Row) -> PublishedDefinition:
+    """A row of `definitions`, for lists."""
+    values = dict(zip(PublishedDefinition.__struct_fields__, row, strict=True))
+    return PublishedDefinition(**(values | {"published_at": instant(row[-1])}))
+
+
+def archived(row: Row) -> ArchivedVersion:
+    """A row of `definitions` that is out of use."""
+    values = dict(zip(ArchivedVersion.__struct_fields__, row, strict=True))
+    return ArchivedVersion(**(values | {"archived_at": instant_or_none(values["archived_at"])}))
+
+
+def observation(row: Row) -> ObservationRecord:
+    """A row of `observations`."""
+    return ObservationRecord(
+        tenant=row[0],
+        instance=instance_id(row[1]),
+        definition=row[2],
+        input=row[3],
+        from_status=row[4],
+        to_status=row[5],
+        skipped=bool(row[6]),
+        at=instant(row[7]),
+    )

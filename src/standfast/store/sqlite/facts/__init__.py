@@ -1,0 +1,1 @@
+"""SQLite: what decisions read and a commit checks: access, people, settings."""

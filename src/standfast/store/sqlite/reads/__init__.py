@@ -1,0 +1,1 @@
+"""SQLite: read instances, tasks and documents."""
