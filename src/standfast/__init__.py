@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from standfast.features.rules import load_rules
     from standfast.features.runs.explain import Reason, RunExplanation
     from standfast.features.runs.fork import ForkPreview, RepeatedCall
-    from standfast.features.runs.past import PastState
+    from standfast.features.runs.history import PastState
     from standfast.features.runs.pauses.pause_points import PausePoint
     from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
     from standfast.features.runs.remedies import Remedy
@@ -379,7 +379,7 @@ _HOMES: Final = {
     "features.rules": "load_rules",
     "features.runs.explain": "Reason RunExplanation",
     "features.runs.fork": "ForkPreview RepeatedCall",
-    "features.runs.past": "PastState",
+    "features.runs.history": "PastState",
     "features.runs.pauses.pause_points": "PausePoint",
     "features.runs.pauses.views": "ResumeOption ResumeRequest",
     "features.runs.remedies": "Remedy",

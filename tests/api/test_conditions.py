@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from standfast.http.requests.conditions import Precondition, condition_of
+from standfast.http.requests.routing import Precondition, condition_of
 from standfast.http.wire.problems import EdgeError
 
 READ: dict[str, tuple[list[str], Precondition]] = {

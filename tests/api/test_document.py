@@ -23,8 +23,7 @@ from schemathesis.specs.openapi.checks import (
 
 from api.addresses import GHOSTS, thing
 from api.world import BASE, Client, World, furnished, registered
-from standfast.http.openapi import document_of
-from standfast.http.remarks import remarks_of
+from standfast.http.openapi import document_of, remarks_of
 from standfast.http.routes import ROUTES
 from standfast.testing import ManualEngine
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from standfast.features.access.views import Written
-from standfast.http.wire.broadcaster import StreamSubscriber
-from standfast.http.wire.news import FLOOD, News, changes
+from standfast.http.wire.broadcaster import FLOOD, News, StreamSubscriber, changes
 from standfast.kernel.ids import InstanceId, uuid_of
 
 RUNS = [InstanceId(uuid_of(number)) for number in range(1, 4)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from standfast import NotFoundError, Saga, Settings
-from standfast.features.runs.past import PastState
+from standfast.features.runs.history import PastState
 from standfast.kernel.program import Program
 from standfast.testing import ManualEngine
 from support.engines import Place

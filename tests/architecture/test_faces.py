@@ -16,7 +16,7 @@ import standfast
 from standfast.app.api import aio as awaitable
 from standfast.app.api import sync as blocking
 from standfast.app.api.namespaces import FutureEngineCalls
-from standfast.calls.handles import Handle
+from standfast.calls.references import Handle
 from standfast.engine.concurrency.replies import Reply
 from standfast.features.runs.run_calls import FutureRun
 from support.repository import ROOT

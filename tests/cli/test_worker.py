@@ -17,7 +17,7 @@ import pytest
 
 from cli.calling import Standfast
 from standfast import Engine, Saga
-from standfast.cli.admin.supervising import _Seat
+from standfast.cli.admin.worker import _Seat
 from standfast.cli.applications import equip
 from standfast.cli.exit_codes import Exit
 from standfast.cli.subprocesses import Subprocess

@@ -15,8 +15,8 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from standfast.errors import PayloadError
 from standfast.kernel.codec.codecs import Codec, JsonCodec, MessagePackCodec, convert
+from standfast.kernel.codec.defaults import complete, completion
 from standfast.kernel.codec.message_types import MessageTypeSet
-from standfast.kernel.codec.wholeness import complete, completion
 from support.untimed import untimed
 
 CODECS: list[Codec] = [JsonCodec(), MessagePackCodec()]

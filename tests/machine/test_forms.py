@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from standfast.graph.values.forms import MOST_FAULTS, Form, form_faults
-from standfast.graph.values.patterns import read_pattern
+from standfast.graph.values.forms import MOST_FAULTS, Form, form_faults, read_pattern
 
 FORM: dict[str, object] = {
     "type": "object",

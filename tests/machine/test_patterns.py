@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from standfast.graph.values.patterns import LONGEST_TEXT, MOST_INSTRUCTIONS, PatternError, read_pattern
+from standfast.graph.values.forms import LONGEST_TEXT, MOST_INSTRUCTIONS, PatternError, read_pattern
 from support.untimed import untimed
 
 USUAL = {
@@ -146,7 +146,7 @@ def test_half_of_a_character_is_matched_as_one() -> None:
 BOUNDED = """
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
-from standfast.graph.values.patterns import PatternError, read_pattern
+from standfast.graph.values.forms import PatternError, read_pattern
 for number in range(400):
     pattern = "(?:[ab]?[ab]?){4%02d}%s" % (number % 90, "c" * (number // 90))
     try:

@@ -12,7 +12,7 @@ from msgspec.structs import replace as changed
 
 from machine.documents import ANN, BOB, CARL, Case
 from machine.hosting import OLGA
-from standfast.features.documents.compiler.ways import brought
+from standfast.features.documents.compiler.graph import brought
 from standfast.graph import model as g
 from standfast.graph.document_spec import (
     DocumentAction,

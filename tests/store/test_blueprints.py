@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from standfast.errors import StandfastError, StoreError
-from standfast.store.ports.blueprints import InForce, PublishingRule, StoredBlueprint, Suspension
+from standfast.store.ports.documents import InForce, PublishingRule, StoredBlueprint, Suspension
 from standfast.store.ports.store import LostRaceError
 from standfast.store.records.instances import SHARED_TENANT
 from support.desks import Desk

@@ -28,10 +28,8 @@ from standfast.kernel.row_kinds.steps import (
 from standfast.kernel.row_kinds.tasks import DecisionGiven, PersonAsked
 from standfast.store.opening import open_store
 from standfast.store.ports.documents import DocumentQuery
-from standfast.store.ports.expiries import ExpiredQuery
-from standfast.store.ports.matches import AskedOf, Match
-from standfast.store.ports.reading import TenantReader
-from standfast.store.ports.resuming import PausedQuery
+from standfast.store.ports.maintenance import ExpiredQuery, PausedQuery
+from standfast.store.ports.reading import AskedOf, Match, TenantReader
 from standfast.store.ports.tasks import AssigneeRecord, TaskQuery
 from standfast.store.postgres.admin import workers as postgres_workers
 from standfast.store.postgres.commit import claims as postgres_claims

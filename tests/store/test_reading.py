@@ -33,11 +33,10 @@ from standfast.kernel.row_kinds.steps import (
 )
 from standfast.kernel.row_kinds.tasks import CommentMade, DecisionGiven, PersonAsked, PersonMoved
 from standfast.kernel.rows import kinds
-from standfast.store.ports.blueprints import InForce
-from standfast.store.ports.documents import DocumentQuery, Documents
+from standfast.store.ports.documents import DocumentQuery, Documents, InForce
 from standfast.store.ports.events import EventReads
+from standfast.store.ports.maintenance import PausedInstances, PausedQuery
 from standfast.store.ports.reading import DeadLetters, Instances, PendingWork, TenantReader
-from standfast.store.ports.resuming import PausedInstances, PausedQuery
 from standfast.store.ports.tasks import AssigneeRecord, ListedTask, TaskQuery, Tasks
 from standfast.store.records.instances import (
     Address,

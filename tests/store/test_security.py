@@ -19,7 +19,7 @@ from standfast.kernel.people import Absence, Delegation, Grant, Principal
 from standfast.kernel.row_kinds.changes import Change
 from standfast.kernel.row_kinds.steps import StepOpened, SubscriptionOpened, TaskOpened
 from standfast.store.opening import open_store
-from standfast.store.ports.blueprints import PublishingRule
+from standfast.store.ports.documents import PublishingRule
 from standfast.store.ports.pauses import PauseRecord, PauseScope
 from standfast.store.ports.versioned_settings import Edition
 from standfast.store.postgres.commit.transactions import PostgresUnit

@@ -13,7 +13,7 @@ from standfast import Engine
 from standfast.app.api.sync import Calls
 from standfast.calls.catalog.registry import Registry
 from standfast.calls.context import CallContext
-from standfast.engine.commit.queues import Lane
+from standfast.engine.commit.queue import Lane
 from standfast.engine.dispatcher import Dispatcher
 from standfast.engine.loops.due_work import DueWork
 from standfast.engine.loops.housekeeping import Housekeeping

@@ -12,7 +12,7 @@ import msgspec
 
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId, WorkerId, make_uuid7
-from standfast.store.ports.blueprints import StoredBlueprint
+from standfast.store.ports.documents import StoredBlueprint
 from standfast.store.records.claim_order import rank_of
 from standfast.store.records.instances import (
     DEFAULT_TENANT,

@@ -13,12 +13,10 @@ from typing import ParamSpec, Self, TypeVar, cast, overload
 
 from standfast.app.api.namespaces import FutureEngineCalls
 from standfast.app.api.sync import EngineCalls
-from standfast.app.builtin import register_builtin_deciders, serve_builtin_deciders, serve_webhooks
-from standfast.app.lifecycle import EngineLifecycle
-from standfast.app.notices import deliveries_of
+from standfast.app.builtin import deliveries_of, register_builtin_deciders, serve_builtin_deciders, serve_webhooks
+from standfast.app.lifecycle import Callbacks, Channels, EngineLifecycle
 from standfast.app.signals import GracefulShutdown
 from standfast.app.unit_of_work import UnitOfWork
-from standfast.app.watched import Callbacks, Channels
 from standfast.calls.catalog.organisation_settings import Organisation, Rules
 from standfast.calls.catalog.registry import Registry, shared_handler
 from standfast.calls.context import CallContext, checked_tenant
@@ -26,8 +24,7 @@ from standfast.calls.fact_source import EngineFacts
 from standfast.calls.handlers.builtin import BuiltinHandlers
 from standfast.calls.handlers.registration import Handling, NamedHandlers
 from standfast.calls.handlers.step_handlers import check_step_handler, takes_effects
-from standfast.calls.pools import answering
-from standfast.calls.readers import ReaderPool
+from standfast.calls.pools import ReaderPool, answering
 from standfast.calls.references import BRINGS_ITS_OWN, AnyTyped, unregistrable
 from standfast.calls.waiters import CompletionWaiters
 from standfast.engine.common.clock import Clock, DatabaseClock

@@ -2,6 +2,8 @@
 
 Starting and stopping exclude one another. A signal may interrupt the thread that is at either and ask for an end on that very thread;
 and what the engine itself calls may ask for it, on a thread that the end has to wait for.
+
+Parts of an engine that say how they are, and are nothing else: what callers have done with answers, and how people are told.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 
-from standfast.calls.readers import ReaderPool
+from standfast.calls.catalog.definitions import Library
+from standfast.calls.pools import ReaderPool
 from standfast.calls.waiters import CompletionWaiters
 from standfast.engine.concurrency.loop import IsolatedTasks
+from standfast.engine.concurrency.replies import callbacks
 from standfast.engine.dispatcher import Dispatcher
 from standfast.engine.worker_process import WorkerProcess
 from standfast.errors import StoppedError
+from standfast.notifications.delivery import Deliveries
 
 _log = logging.getLogger("standfast")
 
@@ -139,3 +144,31 @@ class EngineLifecycle:
 def _until(deadline: float) -> float:
     """Seconds that a part has to come to its end."""
     return max(0.0, deadline - time.monotonic()) + _LAST_WORDS_SECONDS
+
+
+class Callbacks:
+    """The threads for callbacks, which all engines of a process share, by the bound of one of them."""
+
+    name = callbacks.name
+
+    def __init__(self, *, limit: float) -> None:
+        self._limit = limit
+
+    def problem(self) -> str:
+        """What keeps the threads from their work, in words; empty if nothing does."""
+        return callbacks.problem(self._limit)
+
+
+class Channels:
+    """The channels that notices of the definitions here are sent by; every process that works needs all of them."""
+
+    name = "channels"
+    is_kept_waiting = True
+
+    def __init__(self, deliveries: Deliveries, library: Library) -> None:
+        self._deliveries = deliveries
+        self._library = library
+
+    def problem(self) -> str:
+        """Which of them is missing, in words; empty if none is."""
+        return self._deliveries.lacking(self._library.channels())

@@ -1,4 +1,7 @@
-"""Logs as JSON, a line for each record, in which every record from inside a handler says whose work it is: tenant, run, step, trace."""
+"""Logs as JSON, a line for each record, in which every record from inside a handler says whose work it is: tenant, run, step, trace.
+
+What companions are told of calls, in the words of workflows.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,32 @@ from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime
-from typing import Final, TextIO
+from typing import Final, NamedTuple, TextIO
 
 import msgspec
 
-from standfast.app.accompanying import step_call
 from standfast.app.engine import Engine
 from standfast.engine.common.interceptors import CallFacts, Interceptor
+from standfast.machine.model.commands.run_commands import RunStep
+
+
+class StepCall(NamedTuple):
+    """For what a handler is called."""
+
+    step: str
+    """Its name; empty if it is the effect of a decider, or cannot be read."""
+    attempt: int
+    """1 for the first call."""
+
+
+def step_call(facts: CallFacts) -> StepCall:
+    """The step of a call. A step that is tried again is another effect, so that its attempts are its own."""
+    try:
+        body = facts.body()
+    except Exception:  # noqa: BLE001 - the call itself fails by it, and tells why
+        return StepCall("", facts.attempt)
+    return StepCall(body.node, body.attempt) if isinstance(body, RunStep) else StepCall("", facts.attempt)
+
 
 __all__ = ["JsonFormatter", "log_json", "tell_whose"]
 

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from standfast.calls.catalog.registry import Registry
 from standfast.calls.fact_source import ReadFacts
-from standfast.calls.pools import ReaderPools
-from standfast.calls.readers import ReaderPool
+from standfast.calls.pools import ReaderPool, ReaderPools
 from standfast.calls.reply_chaining import and_then
 from standfast.calls.waiters import CompletionWaiters
 from standfast.engine.commit.cache import CachedInstance, folded

@@ -1,4 +1,7 @@
-"""What callers name things by: ids and names, and the objects that stand for them."""
+"""What callers name things by: ids and names, and the objects that stand for them.
+
+What stands for one run of a workflow in the hands of a caller.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.calls.handles import Handle
 from standfast.calls.operator_views import DeadLetter, InboxMessage, InstanceInfo, PauseInfo
 from standfast.engine.commit.limits import check_key
 from standfast.errors import NotFoundError, PayloadError, indefinite
@@ -18,6 +20,27 @@ from standfast.graph.definition import Definition, TypedDefinition
 from standfast.kernel.decider import Decider
 from standfast.kernel.decision import Attribute
 from standfast.kernel.ids import InstanceId
+
+
+class Handle:
+    """Names a run. It asks nothing of the database by itself, and two with the same id are equal, of whichever face they are."""
+
+    __slots__ = ("id",)
+
+    id: InstanceId
+
+    def __init__(self, id: InstanceId) -> None:  # noqa: A002 - the word that everybody uses for it
+        self.id = id
+
+    def __eq__(self, other: object) -> bool:
+        return self.id == other.id if isinstance(other, Handle) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}>"
+
 
 InstanceLike = InstanceId | UUID | str | Handle | WorkflowInstance | InstanceSummary | Instance[Any] | InstanceInfo
 """The id of an instance, as such or as text; or a run, or the instance as the engine shows it."""

@@ -159,7 +159,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
     "Documents": (
         Entry(
             "docs",
-            "documents.documents_elsewhere:docs",
+            "documents.documents:docs",
             "Documents: create, edit, submit and amend them, and see what they were.",
         ),
         Entry(
@@ -179,7 +179,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         ),
     ),
     "People": (
-        Entry("tasks", "workflows.deciding:tasks", "Questions that wait for people."),
+        Entry("tasks", "workflows.tasks:tasks", "Questions that wait for people."),
         Entry("decide", "workflows.tasks:decide", "Answer a question by one of its outcomes, as whoever --as names."),
         Entry("processes", "workflows.processes:processes", "Processes as those see them who lead them on."),
         Entry(
@@ -190,7 +190,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry(
             "directory", "admin.directory:directory", "People: who there is, what they may do, who stands in for whom."
         ),
-        Entry("chains", "admin.chains:chains", "Approval chains: stages that are asked one after the other."),
+        Entry("chains", "admin.directory:chains", "Approval chains: stages that are asked one after the other."),
         Entry("notifications", "admin.access:notifications", "What people were told in the application."),
     ),
     "The engine": (
@@ -202,7 +202,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry("server", "admin.serve:server", "Serve the HTTP API until the process is asked to end."),
         Entry(
             "keys",
-            "admin.keys:keys",
+            "admin.access:keys",
             "API keys of the tenant: who may come to a server, as whom, and what they may do.",
         ),
         Entry("sessions", "admin.access:sessions", "Sessions of browsers."),
@@ -216,7 +216,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         ),
         Entry(
             "migrate",
-            "admin.migrate:migrate",
+            "admin.database:migrate",
             "Bring the database at URL to the schema of this code; does nothing if it is there already.",
         ),
         Entry(
@@ -226,7 +226,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         ),
         Entry(
             "drop",
-            "admin.drop:drop",
+            "admin.database:drop",
             "Take away all tables of Standfast in the database at URL, with everything in them; other tables there are not touched.",
         ),
         Entry(
@@ -242,7 +242,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry(
             "verify", "admin.doctor:verify", "Fold the whole history of a run again and compare it with what is stored."
         ),
-        Entry("seals", "admin.seals:seals", "Seals: each says how far a history went, and what it was until then."),
+        Entry("seals", "admin.reports:seals", "Seals: each says how far a history went, and what it was until then."),
         Entry("dlq", "workflows.dead_letters:dlq", "Dead letters: what gave up and waits for an operator."),
         Entry("pauses", "workflows.pauses:pauses", "What is held back, by whom and why."),
         Entry("events", "workflows.events:events", "Events that are published to whoever waits for them."),
@@ -259,7 +259,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         ),
         Entry(
             "completion",
-            "admin.completing:completion",
+            "admin.config:completion",
             "Print what SHELL is to read, so that it completes commands and options; in ~/.bashrc or ~/.zshrc by `eval`.",
         ),
     ),

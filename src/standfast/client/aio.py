@@ -84,14 +84,14 @@ from standfast.features.documents.redaction import Redaction
 from standfast.features.documents.settings_calls import Charter
 from standfast.features.events.views import PublishedEvent
 from standfast.features.operations.dead_letter_groups import LetterGroups
-from standfast.features.operations.reporting import Report
+from standfast.features.operations.reports import Report
 from standfast.features.operations.restore import SentEffect
-from standfast.features.operations.sealing import SealCheck, SealedPage
+from standfast.features.operations.seals import SealCheck, SealedPage
 from standfast.features.processes.views import ExpiredProcess, ProcessDescriptor, ProcessEvent, ProcessInstance
 from standfast.features.runs.audit_entries import AuditEntry
 from standfast.features.runs.explain import RunExplanation
 from standfast.features.runs.fork import ForkPreview
-from standfast.features.runs.past import PastState
+from standfast.features.runs.history import PastState
 from standfast.features.runs.pauses.pause_points import PausePoint
 from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
 from standfast.features.runs.views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance

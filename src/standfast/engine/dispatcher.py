@@ -17,12 +17,11 @@ import msgspec
 from standfast.engine.commit.batch import CommandBatch
 from standfast.engine.commit.cache import InstanceCache
 from standfast.engine.commit.committer import Committer
-from standfast.engine.commit.context import EngineContext, ReadableTypes
+from standfast.engine.commit.context import DraftContext, EngineContext, ReadableTypes
 from standfast.engine.commit.draft import InstanceDraft
 from standfast.engine.commit.facts import Acting
 from standfast.engine.commit.inbox import InboxSubmission, InboxWriter
-from standfast.engine.commit.queue import CommitQueue
-from standfast.engine.commit.queues import CommitQueues, Lane
+from standfast.engine.commit.queue import CommitQueue, CommitQueues, Lane
 from standfast.engine.commit.readable_types import Vocabularies
 from standfast.engine.commit.submission import (
     Settled,
@@ -34,7 +33,6 @@ from standfast.engine.commit.submission import (
     receipted,
     unasked,
 )
-from standfast.engine.commit.surroundings import DraftContext
 from standfast.engine.commit.unit_of_work import JointCommits, outdate
 from standfast.engine.commit.work_rows import Lessee
 from standfast.engine.common.clock import Clock
@@ -46,9 +44,8 @@ from standfast.engine.common.settings import Settings
 from standfast.engine.concurrency.loop import IsolatedTasks, Loop, Step
 from standfast.engine.concurrency.process_forks import INHERITED, belongs_here
 from standfast.engine.concurrency.replies import Reply
-from standfast.engine.listeners import tell_lives
+from standfast.engine.listeners import NoWorkerListener, WorkerListener, tell_lives
 from standfast.engine.loops.pause_propagation import PausePropagator
-from standfast.engine.sides import NoWorkerListener, WorkerListener
 from standfast.engine.worker.call import key_of
 from standfast.errors import ConfigurationError, ConflictError, StoppedError, StoreUnavailableError
 from standfast.kernel.ids import InstanceId

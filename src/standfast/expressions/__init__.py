@@ -7,13 +7,12 @@ against a schema (`checking`), compiled to closures (`compiling`) and evaluated 
 
 from __future__ import annotations
 
-from standfast.expressions.expression import Expression, parse
+from standfast.expressions.expression import Expression, parse, point
 from standfast.expressions.field_mappings import FieldMapping, parse_fields
 from standfast.expressions.model.error_codes import ExpressionErrorCode
 from standfast.expressions.model.limits import ExpressionLimits
 from standfast.expressions.model.options import NAMESPACES, ExpressionOptions, Spelling
 from standfast.expressions.model.schema import Type, schema_type
-from standfast.expressions.pointing import point
 from standfast.expressions.tracing import EvaluationFailure, Explanation
 
 __all__ = [

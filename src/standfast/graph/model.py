@@ -36,15 +36,14 @@ from standfast.graph.nodes import (
     WaitEventsOp,
     WaitTimerOp,
 )
-from standfast.graph.nodes.condition import FALSE, TRUE
+from standfast.graph.nodes.compute import FALSE, TRUE
 from standfast.graph.nodes.event_wait import Awaited, Need
 from standfast.graph.nodes.gate import AGAIN, DENIED, PASS, REJECT
 from standfast.graph.nodes.human import ABSTAINED, CONFIRMED, REJECTED, WITHDRAWN, OnReject
 from standfast.graph.nodes.kind import ERROR, OK, TIMEOUT, Execution, Plain, Stored
 from standfast.graph.nodes.lifecycle import AMEND, AMENDED
-from standfast.graph.nodes.parallel import Losers
+from standfast.graph.nodes.parallel import BRANCH, Losers, OnEmpty
 from standfast.graph.nodes.rule import BLOCKED, DocumentRule
-from standfast.graph.nodes.split import BRANCH, OnEmpty
 from standfast.graph.values.handler_calls import HandlerCall, RetryRule
 from standfast.graph.values.task_times import Rung, TaskTimes
 from standfast.kernel.actor import Needed

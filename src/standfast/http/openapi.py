@@ -1,19 +1,190 @@
-"""The OpenAPI 3.1 document, made from the table of routes."""
+"""The OpenAPI 3.1 document, made from the table of routes.
+
+What the authors of types have written about their fields, for readers of the OpenAPI document: a text below a field is about it.
+
+Answers as they look, made from their schemas: what a reader of the OpenAPI document sees before anything is there.
+"""
 
 from __future__ import annotations
 
+import ast
+import functools
 import inspect
+import itertools
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final, cast, get_origin
 
 import msgspec
 
-from standfast.http import remarks
 from standfast.http.requests.routing import Route
-from standfast.http.samples import Samples
 from standfast.http.wire.problems import MEDIA_TYPE, Problem
+from standfast.kernel.codec.type_cache import settled
+
+_OpenSchema = dict[str, Any]
+
+
+@functools.cache
+def remarks_of(kind: type) -> Mapping[str, str]:
+    """What is said about the fields of a type, by their names in JSON; those of the types that it is made from included."""
+    told: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        told |= _written(base.__module__).get(base.__qualname__, {})
+    names = {each.name: each.encode_name for each in msgspec.structs.fields(kind)}
+    return {names[name]: text for name, text in told.items() if name in names}
+
+
+def annotate(components: Mapping[str, _OpenSchema], kinds: Iterable[object]) -> None:
+    """Put what is said about fields into the schemas of all types that these kinds are made of, and which of them are instants."""
+    for found in _structs(kinds):
+        kind = get_origin(found.cls) or found.cls  # A list of runs, and one of people, are of one class.
+        told = remarks_of(kind)
+        for schema, field in itertools.product(_schemas_of(components, kind), found.fields):
+            shown: _OpenSchema = schema["properties"].get(field.encode_name, {})
+            shown |= timed(shown, field.type)
+            if field.encode_name in told:
+                shown.setdefault("description", told[field.encode_name])
+
+
+def timed(schema: _OpenSchema, kind: object) -> _OpenSchema:
+    """The schema of a field that says so if it is an instant."""
+    if isinstance(kind, msgspec.inspect.DateTimeType):
+        return {**schema, "format": "date-time"}
+    if isinstance(kind, msgspec.inspect.UnionType) and "anyOf" in schema:
+        is_time = any(isinstance(each, msgspec.inspect.DateTimeType) for each in kind.types)
+        ways = [
+            {**each, "format": "date-time"} if is_time and each == {"type": "string"} else each
+            for each in schema["anyOf"]
+        ]
+        return {**schema, "anyOf": ways}
+    return schema
+
+
+def _structs(kinds: Iterable[object]) -> Iterator[msgspec.inspect.StructType]:
+    """All structs that these kinds are made of, each once."""
+    known: set[type] = set()
+    waiting: list[object] = list(msgspec.inspect.multi_type_info([settled(each) for each in kinds]))
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, msgspec.inspect.StructType):
+            if found.cls in known:
+                continue
+            known.add(found.cls)
+            waiting += [each.type for each in found.fields]
+            yield found
+        elif isinstance(found, msgspec.inspect.Type):
+            for name in found.__struct_fields__:
+                value = getattr(found, name)
+                waiting += value if isinstance(value, tuple) else [value]
+
+
+def _schemas_of(components: Mapping[str, _OpenSchema], kind: type) -> Iterator[_OpenSchema]:
+    """The schemas of a struct: one for each type that it is of, if it is of several; those that are called alike have their modules before them."""
+    names, of_others = {kind.__name__, f"{kind.__module__}.{kind.__qualname__}"}, f"{kind.__name__}_"
+    is_general = bool(getattr(kind, "__parameters__", ()))
+    for name, schema in components.items():
+        if "properties" in schema and (name in names or (is_general and name.startswith(of_others))):
+            yield schema
+
+
+@functools.cache
+def _written(module: str) -> Mapping[str, Mapping[str, str]]:
+    """What a module says about the fields of its classes; nothing where only its compiled form is there."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (KeyError, OSError, TypeError):
+        return {}
+    return {each.name: dict(_told(each)) for each in tree.body if isinstance(each, ast.ClassDef)}
+
+
+def _told(written: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in zip(written.body, written.body[1:], strict=False):
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str):
+            yield field.target.id, " ".join(text.value.value.split())
+
+
+_SchemaView = Mapping[str, object]
+
+_DEEPEST: Final = 6
+_OF_FORMAT: Final[Mapping[str, str]] = {
+    "date-time": "2026-03-31T12:00:00Z",
+    "date": "2026-03-31",
+    "duration": "PT1H",
+    "uuid": "0193a2b4-0000-7000-8000-000000000001",
+}
+
+
+_OF_PATTERN: Final = (
+    "invoice", "invoice.post", "slot:submitted_to_approved", "sys:state:submitted", "sys:gate:approve", "0" * 64, "1.0.0",
+)  # fmt: skip
+"""Words of which one fits wherever only some do."""
+_OF_TIME: Final = ("_at", "since", "until", "_after", "_before")
+
+
+class Samples:
+    """Makes values of schemas: words are those that addresses are shown with, or the names of their fields."""
+
+    def __init__(self, components: Mapping[str, _SchemaView], words: Mapping[str, object]) -> None:
+        self._components = components
+        self._words = words
+
+    def of(self, schema: _SchemaView, name: str = "", depth: int = 0) -> object:
+        """A value that a schema allows."""
+        if "$ref" in schema:
+            return self.of(self._components[str(schema["$ref"]).rpartition("/")[2]], name, depth + 1)
+        if "enum" in schema:
+            return cast("list[object]", schema["enum"])[0]
+        if "const" in schema:
+            return schema["const"]
+        if "anyOf" in schema:
+            ways = cast("list[Schema]", schema["anyOf"])
+            nothing = [each for each in ways if each.get("type") == "null"]
+            return self.of(nothing[0] if nothing and depth > _DEEPEST else ways[0], name, depth)
+        return self._of_type(schema, name, depth)
+
+    def _of_type(self, schema: _SchemaView, name: str, depth: int) -> object:
+        match schema.get("type"):
+            case "object":
+                return self._object(schema, depth)
+            case "array":
+                return self._array(schema, name, depth)
+            case "string":
+                return _OF_FORMAT.get(str(schema.get("format", ""))) or self._word(schema, name)
+            case "integer" | "number":
+                return schema.get("minimum", 1)
+            case other:
+                return {"boolean": False, "null": None}.get(str(other), {})
+
+    def _object(self, schema: _SchemaView, depth: int) -> dict[str, object]:
+        fields = cast("Mapping[str, Schema]", schema.get("properties", {}))
+        shown = cast("list[str]", schema.get("required", [])) if depth > _DEEPEST else fields
+        made = {each: self.of(fields[each], each, depth + 1) for each in shown}
+        others = schema.get("additionalProperties")
+        if not made and isinstance(others, Mapping) and ("minProperties" in schema or "propertyNames" not in schema):
+            return {"name": self.of(others, "value", depth + 1)}
+        return made
+
+    def _array(self, schema: _SchemaView, name: str, depth: int) -> list[object]:
+        parts = cast("list[Schema]", schema.get("prefixItems", []))
+        items = cast("Schema", schema.get("items") or {})
+        if items and not parts and (depth <= _DEEPEST or "minItems" in schema):
+            parts = [items]
+        return [self.of(each, name, depth + 1) for each in parts]
+
+    def _word(self, schema: _SchemaView, name: str) -> str:
+        if "contentEncoding" in schema:
+            return ""
+        if name.endswith(_OF_TIME):  # Schemas do not tell times from other texts.
+            return _OF_FORMAT["date-time"]
+        known = self._words.get(name)
+        told = known if isinstance(known, str) else name or "text"
+        pattern = str(schema.get("pattern", ""))
+        return next((each for each in (told, *_OF_PATTERN) if re.search(pattern, each)), told)
+
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _REFERENCE: Final = "#/components/schemas/{name}"
@@ -50,7 +221,7 @@ def document_of(routes: Sequence[Route], place: str = "/") -> bytes:
     """The document as JSON, for who finds these routes below `place`."""
     kinds = _kinds(routes)
     shown, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=_REFERENCE)
-    remarks.annotate(components, kinds)
+    annotate(components, kinds)
     schemas = dict(zip(map(_mark, kinds), shown, strict=True))
     samples = Samples(components, _EXAMPLES)
     paths: dict[str, dict[str, object]] = {}
@@ -143,10 +314,10 @@ def _parameters(route: Route, schemas: Mapping[str, Schema]) -> Iterator[dict[st
             "example": example,
         }
     for field in msgspec.structs.fields(route.query):
-        schema = remarks.timed(dict(schemas[_mark(field.type)]), msgspec.inspect.type_info(field.type))
+        schema = timed(dict(schemas[_mark(field.type)]), msgspec.inspect.type_info(field.type))
         if field.default is not msgspec.NODEFAULT:
             schema["default"] = field.default
-        told = remarks.remarks_of(route.query).get(field.encode_name)
+        told = remarks_of(route.query).get(field.encode_name)
         said = {"description": told} if told else {}
         yield {"name": field.encode_name, "in": "query", "required": field.required, **said, "schema": schema}
     if not route.is_public and route.reach != "platform":

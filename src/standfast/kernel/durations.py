@@ -1,9 +1,12 @@
-"""Durations as people write them in files and in the environment: `24h`, `5m`, `1h30m`, `90s`, `500ms`, `7d`."""
+"""Durations as people write them in files and in the environment: `24h`, `5m`, `1h30m`, `90s`, `500ms`, `7d`.
+
+Instants at the end of the calendar: data names them for "never", and moving one any further must not fail.
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _UNITS: Final = {
@@ -46,3 +49,15 @@ def duration_text(found: timedelta) -> str:
         count, left = divmod(left, round(length / timedelta(milliseconds=1)))
         parts += [f"{count}{unit}"] if count else []
     return "".join(parts) or "0s"
+
+
+LAST: Final = datetime.max.replace(tzinfo=UTC)
+"""There is no later one."""
+
+
+def later(at: datetime, by: timedelta) -> datetime:
+    """The instant so much later, or the last one that there is."""
+    try:
+        return at + by
+    except OverflowError:
+        return LAST

@@ -21,10 +21,9 @@ from standfast.machine.documents.migration import switch
 from standfast.machine.documents.mutations import mutate
 from standfast.machine.documents.transitions import create, request, supersede
 from standfast.machine.flow.cancellation import abort
-from standfast.machine.flow.deadline import pass_deadline
 from standfast.machine.flow.deadline_checks import late_refusal
 from standfast.machine.flow.decision_builder import DecisionBuilder
-from standfast.machine.flow.failures import give_up, take_answer
+from standfast.machine.flow.failures import give_up, pass_deadline, take_answer
 from standfast.machine.flow.rollback import (
     NOT_UNDONE,
     cancel,
@@ -70,7 +69,7 @@ from standfast.machine.model.queries.branches import needs_undoing
 from standfast.machine.model.queries.eligibility import acting_names
 from standfast.machine.model.queries.outputs import is_within, too_large
 from standfast.machine.model.queries.starter_rights import lack_of
-from standfast.machine.model.queries.votes import answer_in_words, outcome_of
+from standfast.machine.model.queries.voting import answer_in_words, outcome_of
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import ROOT, Executed, RunState, StepState
 from standfast.machine.nodes import kind_of

@@ -17,7 +17,7 @@ from standfast.machine.model.commands.document_commands import CreateDocument, D
 from standfast.machine.model.commands.repair_commands import ForkWorkflow, Repair
 from standfast.machine.model.queries.authorization import READ, start_refusal
 from standfast.machine.model.queries.eligibility import may_all, person, was_asked
-from standfast.machine.model.queries.votes import repeated_outcome
+from standfast.machine.model.queries.voting import repeated_outcome
 from standfast.machine.model.rejections import Refusal, already_terminal, refused
 from standfast.machine.model.state import Data, RunState
 from standfast.machine.nodes import kind_of

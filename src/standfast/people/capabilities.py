@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from standfast.errors import ConfigurationError, StandfastError, brief, indefinite
 from standfast.expressions.model.suggestions import suggestion
 from standfast.kernel.actor import Actor, RequestContext
-from standfast.people.yaml_files import loaded
+from standfast.people.directory_files import loaded
 
 _EVERYTHING: Final = "*"
 _TOP: Final = ("roles", "tenants")

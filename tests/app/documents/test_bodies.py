@@ -26,8 +26,7 @@ from app.documents.blueprints import (
 from standfast import Actor
 from standfast.errors import DefinitionError, ForbiddenError, NotFoundError, PayloadError, RejectedError
 from standfast.features.documents.body.checks import read_body
-from standfast.features.documents.body.exchange import export_yaml
-from standfast.features.documents.body.format import Body
+from standfast.features.documents.body.format import Body, export_yaml
 from standfast.features.documents.compiler.artifact import Effective
 from standfast.features.documents.compiler.compatibility import COMPILER_VERSION
 from standfast.features.documents.compiler.compiler import compile_effective

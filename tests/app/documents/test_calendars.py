@@ -10,7 +10,7 @@ from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, register
 from standfast import Actor, PayloadError, RequestContext
 from standfast.features.documents.body.checks import read_body
-from standfast.features.documents.compiler.validator import check_body
+from standfast.features.documents.compiler.compiler import check_body
 from standfast.features.documents.contract.envelope import generate_envelope
 from standfast.features.documents.contract.library import ready_contract
 from standfast.testing import ManualEngine

@@ -10,9 +10,8 @@ from app.documents.orders import GIVEN, SELLER, body, keep_stock, register
 from app.documents.walls import CONTRACT, PUBLISHER, acting, patch
 from standfast import Actor, DefinitionError, RequestContext
 from standfast.features.documents.body.checks import read_body
-from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.compiler import check_body, compile_effective
 from standfast.features.documents.compiler.graph import graph_of
-from standfast.features.documents.compiler.validator import check_body
 from standfast.features.documents.contract.envelope import generate_envelope
 from standfast.features.documents.contract.library import ready_contract
 from standfast.graph.definition import Definition

@@ -15,7 +15,7 @@ from app.documents.orders import GIVEN, SELLER, body, register
 from people.test_webhook import KEY, LOCAL, SECRET, Receiver, receiver
 from standfast import ConfigurationError, Engine, RequestContext, Settings, StepContext
 from standfast.features.documents.body.checks import read_body
-from standfast.features.documents.compiler.validator import check_body
+from standfast.features.documents.compiler.compiler import check_body
 from standfast.features.documents.contract.envelope import generate_envelope
 from standfast.features.documents.contract.library import ready_contract
 from standfast.testing import ManualEngine

@@ -13,7 +13,7 @@ import pytest
 
 from app.documents.acting import ANN, BOB, CARL, FINANCE, GIVEN, active, approve, asking, opened, submitted
 from standfast import Actor, ConflictError, ForbiddenError, NotFoundError, PayloadError, StandfastError
-from standfast.features.documents.veils import Redactor
+from standfast.features.documents.redaction import Redactor
 from standfast.testing import ManualEngine
 from support.engines import Place
 from support.ruining import Ruin

@@ -12,7 +12,7 @@ import pytest
 
 from app.documents.acting import ANN, BOB, CARL, GIVEN, asking, opened
 from standfast import ForbiddenError, NotFoundError, PayloadError
-from standfast.features.operations.reporting import Report, spread
+from standfast.features.operations.reports import Report, spread
 from standfast.testing import ManualEngine
 from support.engines import Place
 

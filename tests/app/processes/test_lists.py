@@ -6,7 +6,7 @@ import pytest
 
 from app.processes.acting import ends, person, process, registered, system
 from standfast import PayloadError
-from standfast.store.ports.matches import MOST_COUNTED
+from standfast.store.ports.reading import MOST_COUNTED
 from standfast.testing import ManualEngine
 from support.engines import Place
 

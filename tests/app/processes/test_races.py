@@ -21,7 +21,7 @@ from standfast import (
     StandfastError,
     StoreUnavailableError,
 )
-from standfast.calls.rests import IdleWait
+from standfast.calls.waiters import IdleWait
 from standfast.engine.common.clock import ManualClock
 from standfast.engine.concurrency.replies import Reply
 from standfast.features.processes.advance import landed

@@ -21,9 +21,8 @@ from standfast.errors import Diagnostic
 from standfast.features.documents.body.checks import read_body
 from standfast.features.documents.body.format import Body
 from standfast.features.documents.compiler.artifact import Effective
-from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.compiler import check_body, compile_effective
 from standfast.features.documents.compiler.graph import graph_of
-from standfast.features.documents.compiler.validator import check_body
 from standfast.features.documents.contract.envelope import Envelope, generate_envelope
 from standfast.features.documents.contract.loading import read_contract
 

@@ -29,9 +29,8 @@ from authoring.document.examples import (
 from standfast import DefinitionError
 from standfast.features.documents.body.checks import MOST_PROBLEMS, read_body
 from standfast.features.documents.body.format import MOST_EDGES, MOST_NODES, Body
-from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.compiler import check_body, compile_effective, rebased
 from standfast.features.documents.compiler.graph import graph_of
-from standfast.features.documents.compiler.validator import check_body, rebased
 from standfast.features.documents.contract.envelope import generate_envelope
 from standfast.features.documents.contract.library import ready_contract
 from standfast.graph.model import HumanOp, SplitOp

@@ -23,8 +23,7 @@ from standfast import DefinitionError
 from standfast.features.documents.body.templates import instantiate, read_template, template_names
 from standfast.features.documents.compiler.compatibility import COMPILER_VERSION
 from standfast.features.documents.compiler.compiler import compile_effective
-from standfast.features.documents.compiler.graph import graph_of
-from standfast.features.documents.compiler.ways import machine_edges
+from standfast.features.documents.compiler.graph import graph_of, machine_edges
 from standfast.features.documents.contract.envelope import generate_envelope
 from standfast.features.documents.contract.library import contract_names, ready_contract
 from standfast.graph import model as g

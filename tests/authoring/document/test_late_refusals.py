@@ -26,9 +26,8 @@ from authoring.document.examples import (
 )
 from standfast import DefinitionError
 from standfast.features.documents.body.checks import read_body
-from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.compiler import check_body, compile_effective
 from standfast.features.documents.compiler.graph import graph_of
-from standfast.features.documents.compiler.validator import check_body
 from standfast.features.documents.contract.checks import MOST_STATES
 from standfast.features.documents.contract.envelope import generate_envelope
 from standfast.graph.model import HumanOp

@@ -8,9 +8,8 @@ from standfast.errors import DefinitionError
 from standfast.features.documents.body.checks import read_body
 from standfast.features.documents.body.format import Body
 from standfast.features.documents.body.templates import instantiate
-from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.compiler.compiler import check_body, compile_effective
 from standfast.features.documents.compiler.graph import graph_of
-from standfast.features.documents.compiler.validator import check_body
 from standfast.features.documents.contract.envelope import generate_envelope
 from standfast.features.documents.contract.library import ready_contract
 from standfast.features.documents.scenarios.dry_run import dry_run

@@ -11,7 +11,7 @@ from authoring.document.examples import APPROVE, SUBMIT, ask, body, contract, pa
 from standfast import DefinitionError
 from standfast.errors import NotFoundError
 from standfast.features.documents.body.checks import read_body
-from standfast.features.documents.body.exchange import export_yaml
+from standfast.features.documents.body.format import export_yaml
 from standfast.features.documents.body.templates import instantiate, read_template, template_names
 from standfast.features.documents.compiler.artifact import Effective
 from standfast.features.documents.compiler.compiler import compile_effective

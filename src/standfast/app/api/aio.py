@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from standfast.app.api.namespaces import FutureCalls, FutureEngineCalls
 from standfast.app.api.subjects import subject
-from standfast.calls.handles import Handle
 from standfast.calls.operator_views import (
     ArchivedDefinition,
     Backlog,
@@ -29,9 +28,9 @@ from standfast.calls.operator_views import (
     Transition,
     WorkerInfo,
 )
-from standfast.calls.patience import awaited
 from standfast.calls.references import (
     DefinitionLike,
+    Handle,
     InstanceLike,
     LetterLike,
     MessageLike,
@@ -39,6 +38,7 @@ from standfast.calls.references import (
     StepLike,
     Untyped,
 )
+from standfast.calls.waiters import awaited
 from standfast.features.access.denied_requests import KEPT, FutureRefusals
 from standfast.features.access.idempotency import FutureRepeats, RepeatedRequest
 from standfast.features.access.keys import FutureKeys
@@ -95,11 +95,9 @@ from standfast.features.operations.audit import FutureAudit
 from standfast.features.operations.dead_letter_groups import LetterGroups
 from standfast.features.operations.dead_letters import FutureDeadLetters
 from standfast.features.operations.instances import FutureInstances
-from standfast.features.operations.reporting import Report
-from standfast.features.operations.reports import FutureReports
+from standfast.features.operations.reports import FutureReports, Report
 from standfast.features.operations.restore import SentEffect
-from standfast.features.operations.sealing import SealCheck, SealedPage
-from standfast.features.operations.seals import FutureSeals, Seal
+from standfast.features.operations.seals import FutureSeals, Seal, SealCheck, SealedPage
 from standfast.features.processes.calls import PATIENCE, FutureProcesses
 from standfast.features.processes.views import (
     ExpiredProcess,
@@ -114,7 +112,7 @@ from standfast.features.runs.calls import FutureRuns
 from standfast.features.runs.diagrams import Format
 from standfast.features.runs.explain import RunExplanation
 from standfast.features.runs.fork import ForkPreview
-from standfast.features.runs.past import PastState
+from standfast.features.runs.history import PastState
 from standfast.features.runs.pause_calls import FuturePauses
 from standfast.features.runs.pauses.pause_points import PausePoint, PauseTrigger
 from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest

@@ -23,10 +23,10 @@ from standfast.engine.common.handlers import EffectContext, Fail, Function, Hand
 from standfast.errors import ConfigurationError, PayloadError, brief, indefinite
 from standfast.kernel.actor import Actor
 from standfast.kernel.codec.codecs import Codec, JsonCodec, convert
+from standfast.kernel.codec.defaults import complete
 from standfast.kernel.codec.depth import TOO_DEEP, is_deep, is_flat_json
 from standfast.kernel.codec.message_types import stored_name
 from standfast.kernel.codec.plain_data import refuse_equal_keys, review, told_whole
-from standfast.kernel.codec.wholeness import complete
 from standfast.kernel.ids import InstanceId
 from standfast.machine.model.commands.run_commands import CompleteStep, RunStep
 

@@ -1,15 +1,25 @@
-"""`standfast sessions`, `refusals`, `audit` and `notifications`: who came in with a browser, who was turned away, and what people were told."""
+"""`standfast sessions`, `refusals`, `audit` and `notifications`: who came in with a browser, who was turned away, and what people were told.
+
+`standfast keys`: what programs come to a server with.
+"""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import click
 
 from standfast.cli.framework import verb, verbs
-from standfast.cli.options import listed, number_after, page_of
-from standfast.cli.output import Columns, acted_by, print_list
+from standfast.cli.options import Duration, Instant, listed, number_after, page_of
+from standfast.cli.output import Columns, acted_by, json_option, print_fields, print_json, print_list
 from standfast.cli.target import Target, acted, tenant_scope
-from standfast.errors import ConfigurationError
-from standfast.features.access.views import RefusedRequest, Session
+from standfast.errors import ConfigurationError, RejectedError
+from standfast.expressions.model.characters import visible
+from standfast.expressions.model.suggestions import nearest
+from standfast.features.access.views import ApiKey, NewApiKey, RefusedRequest, Session
 from standfast.features.runs.audit_entries import AuditEntry
 from standfast.features.runs.views import Notification
 from standfast.kernel.row_kinds.changes import Change
@@ -177,3 +187,169 @@ def mark_read(place: Target, *, number: int | None, is_all: bool) -> None:
             return
         calls.notifications.mark_read(number)
     click.echo(f"{number} is read")
+
+
+LISTING: Columns[ApiKey] = {
+    "ID": lambda each: each.id,
+    "NAME": lambda each: each.name,
+    "ACTOR": lambda each: each.actor,
+    "MAY": lambda each: ", ".join([*each.capabilities, *(f"role:{role}" for role in each.roles)]),
+    "PARTITION": lambda each: each.partition,
+    "MADE": lambda each: each.created_at,
+    "USED": lambda each: each.last_used_at,
+    "EXPIRES": lambda each: each.expires_at,
+    "REVOKED": lambda each: each.revoked_at,
+}
+
+key_argument = click.argument("key", metavar="KEY")
+expires_option = click.option("--expires", type=Instant(), help="When it ends by itself.")
+lasts_option = click.option("--for", "lasts", type=Duration(), help="After how long it ends by itself.")
+
+
+@verbs("keys")
+def keys() -> None:
+    """API keys of the tenant: who may come to a server, as whom, and what they may do."""
+
+
+@keys.command(
+    "create",
+    examples=[
+        "standfast keys create 'the shop' --actor shop --scope execution:start --scope execution:read",
+        "standfast keys create 'ann on duty' --actor ann --with-role operator --for 12h",
+    ],
+)
+@click.argument("name")
+@click.option("--actor", "bearer", metavar="ID", required=True, help="As whom its bearer acts.")
+@click.option("--scope", "scopes", multiple=True, metavar="NAME", help="What its bearer may do; repeatable.")
+@click.option("--with-role", "standing", multiple=True, metavar="ROLE", help="A role of its bearer; repeatable.")
+@click.option("--person", is_flag=True, help="Its bearer is a person, and no program.")
+@click.option("--bound-to", default="", metavar="PARTITION", help="The part of the tenant that it is bound to.")
+@expires_option
+@lasts_option
+@json_option
+@acted
+def create(  # noqa: PLR0913 - what can be said of a key
+    place: Target,
+    *,
+    name: str,
+    bearer: str,
+    scopes: tuple[str, ...],
+    standing: tuple[str, ...],
+    person: bool,
+    bound_to: str,
+    expires: datetime | None,
+    lasts: timedelta | None,
+    as_json: bool,
+) -> None:
+    """Make a key. Its secret is printed once, and cannot be shown again: only a hash of it is kept."""
+    kind: Literal["user", "service"] = "user" if person else "service"
+    with place.calls() as calls:
+        made = calls.keys.create(
+            name,
+            actor=bearer,
+            kind=kind,
+            roles=standing,
+            capabilities=scopes,
+            partition=bound_to,
+            expires_at=_end(expires, lasts),
+        )
+    _print_new(made, as_json=as_json)
+    for told in _doubts(scopes):
+        click.echo(told, err=True)
+
+
+def _doubts(scopes: Sequence[str]) -> Iterator[str]:
+    """What is probably misspelt of what a key may do; definitions ask for words of their own, so that none is refused."""
+    try:
+        from standfast.http.routes import ROUTES
+    except ImportError:  # Without the server nobody knows what its routes ask for.
+        return
+    known = sorted({each.permission for each in ROUTES})
+    for scope in scopes:
+        meant = "" if scope in known or scope.endswith("*") else nearest(scope, known)
+        if meant:
+            yield f"no address of a server asks for {visible(scope)!r}; if that is no word of yours, did you mean {meant!r}?"
+
+
+@keys.command("list", examples=["standfast keys list", "standfast keys list --json"])
+@listed
+@tenant_scope
+def list_keys(place: Target, *, as_json: bool, limit: int, after: str) -> None:
+    """The keys of the tenant, oldest first, revoked ones included; of none its secret."""
+    with place.calls() as calls:
+        found = calls.keys.list(after=after, limit=limit + 1)
+    shown, more = page_of(found, limit, lambda each: each.id)
+    print_list(shown, LISTING, as_json=as_json, after=more)
+
+
+@keys.command("show", examples=["standfast keys show 0193a2b4000070008000000000000003"])
+@key_argument
+@json_option
+@tenant_scope
+def show_key(place: Target, *, key: str, as_json: bool) -> None:
+    """One key, without its secret."""
+    with place.calls() as calls:
+        found = calls.keys.get(key)
+    if as_json:
+        print_json(found)
+    else:
+        print_fields({name.lower(): value(found) for name, value in LISTING.items()})
+
+
+@keys.command("revoke", examples=["standfast keys revoke 0193a2b4000070008000000000000003"])
+@key_argument
+@acted
+def revoke(place: Target, *, key: str) -> None:
+    """End a key, for good. Other servers believe it for a few seconds more."""
+    with place.calls() as calls:
+        calls.keys.revoke(key)
+    click.echo(f"key {key} is revoked")
+
+
+@keys.command("rotate", examples=["standfast keys rotate 0193a2b4000070008000000000000003 --keep --for 90d"])
+@key_argument
+@click.option("--keep", is_flag=True, help="Leave the old one as it is, to be revoked once nobody uses it.")
+@expires_option
+@lasts_option
+@json_option
+@acted
+def rotate(
+    place: Target,
+    *,
+    key: str,
+    keep: bool,
+    expires: datetime | None,
+    lasts: timedelta | None,
+    as_json: bool,
+) -> None:
+    """Make a key that may do the same as another one, and revoke that. The secret of the new one is printed once."""
+    with place.calls() as calls:
+        old = calls.keys.get(key)
+        if old.revoked_at is not None:
+            raise RejectedError(reason="revoked", message=f"key {key} is revoked; make a new one instead")
+        made = calls.keys.create(
+            old.name,
+            actor=old.actor,
+            kind=old.kind,
+            roles=old.roles,
+            capabilities=old.capabilities,
+            partition=old.partition,
+            expires_at=_end(expires, lasts) or old.expires_at,
+        )
+        if not keep:
+            calls.keys.revoke(key)
+    _print_new(made, as_json=as_json)
+
+
+def _end(expires: datetime | None, lasts: timedelta | None) -> datetime | None:
+    if expires is not None and lasts is not None:
+        raise ConfigurationError("--expires and --for say the same in two ways; give one of them")
+    return expires if lasts is None else datetime.fromtimestamp(time.time(), UTC) + lasts
+
+
+def _print_new(made: NewApiKey, *, as_json: bool) -> None:
+    if as_json:
+        print_json(made)
+        return
+    click.echo(made.secret)
+    click.echo(f"this is key {made.key.id}; its secret is shown here and never again", err=True)

@@ -1,4 +1,9 @@
-"""`standfast copy`: everything of a database into another one, to go on there."""
+"""`standfast copy`: everything of a database into another one, to go on there.
+
+`standfast drop`: take everything away that Standfast has made in a database.
+
+`standfast migrate`: bring a database to the schema of this code.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +17,14 @@ import click
 from standfast.app.copy import Copied, CopyProgress, copy_database
 from standfast.cli.framework import complain, verb
 from standfast.cli.output import cell, json_option, print_json
+from standfast.cli.target import Target, database_scope
+from standfast.errors import ConfigurationError, NotFoundError
+from standfast.kernel.codec.codecs import JsonCodec
+from standfast.store.opening import is_there, migration_script, open_store, remove_schema
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
+
 
 _STAGES: Final = {"copy": "copied", "compare": "compared", "verify": "verified"}
 _WIDTH, _WIDEST = 24, 30
@@ -99,3 +109,65 @@ class _Bar:
 def _line(progress: CopyProgress) -> None:
     if progress.done == progress.total and progress.total:
         complain(f"{_STAGES[progress.stage]} {progress.done} {progress.table or 'instances'}")
+
+
+@verb(
+    "drop",
+    "standfast drop sqlite:///orders.db --yes",
+    "standfast drop --database postgresql://user@host/db --yes --with-unfinished",
+)
+@click.argument("url", default="")
+@click.option("--yes", is_flag=True, help="Confirms that all of it is to be lost; without it nothing is done.")
+@click.option("--with-unfinished", is_flag=True, help="Also if instances have not ended.")
+@database_scope
+def drop(place: Target, *, url: str, yes: bool, with_unfinished: bool) -> None:
+    """Take away all tables of Standfast in the database at URL, with everything in them; other tables there are not touched.
+
+    It is done whole or not at all, and refused while workers are alive, while instances have not ended, and while views or keys of somebody
+    else build on these tables. `standfast migrate` makes empty ones again.
+    """
+    where = url or place.url
+    if not is_there(where):
+        raise NotFoundError("database", where, hint="so that nothing is dropped")
+    if not yes:
+        raise ConfigurationError(
+            "this drops all tables of Standfast in the database, with everything in them; say --yes"
+        )
+    removed = remove_schema(where, with_unfinished=with_unfinished)
+    if removed.tables:
+        click.echo(f"dropped {removed.tables} tables with {removed.instances} instances from {removed.url}")
+    else:
+        click.echo(f"{removed.url} has no tables of Standfast")
+
+
+@verb(
+    "migrate",
+    "standfast migrate",
+    "standfast migrate sqlite:///orders.db",
+    "standfast migrate --database postgresql://user@host/db",
+    "standfast migrate --export postgres > standfast.sql",
+)
+@click.argument("url", default="")
+@click.option("--codec", default=JsonCodec.name, show_default=True, help="Name of the codec that the database is for.")
+@click.option(
+    "--export",
+    "driver",
+    type=click.Choice(["sqlite", "postgres"]),
+    help="Change nothing, and print the SQL that would do it, for a tool of your own.",
+)
+@click.option(
+    "--after", type=click.IntRange(min=0), default=0, help="With --export: only what comes after this number."
+)
+@database_scope
+def migrate(place: Target, *, url: str, codec: str, driver: str | None, after: int) -> None:
+    """Bring the database at URL to the schema of this code; does nothing if it is there already.
+
+    URL is sqlite:///file.db or postgresql://user@host/database; without it, the database that --database, STANDFAST_DATABASE or standfast.toml
+    names. Several processes may do this at once: one works, the others wait.
+    """
+    if driver is not None:
+        click.echo(migration_script(driver, after=after), nl=False)
+        return
+    store = open_store(url or place.url, codec=codec, may_migrate=True)
+    click.echo(f"{store.url} has the schema of this code")
+    store.close()

@@ -1,9 +1,15 @@
-"""`standfast doctor` and `standfast verify`: whether all is well with a database and what it holds."""
+"""`standfast doctor` and `standfast verify`: whether all is well with a database and what it holds.
+
+`standfast doctor --invariants`: the rules that every document keeps, looked at stretch by stretch.
+
+`standfast doctor --after-restore`: what receivers have seen, held against what a restored database knows.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import click
@@ -12,8 +18,6 @@ import msgspec
 from standfast.app.api.sync import Calls
 from standfast.app.copy import copies_of
 from standfast.app.engine import Engine
-from standfast.cli.admin.invariants import look
-from standfast.cli.admin.restoring import compare
 from standfast.cli.exit_codes import Exit
 from standfast.cli.framework import complain, end, is_terminal, verb
 from standfast.cli.hints import in_commands
@@ -21,9 +25,101 @@ from standfast.cli.options import FileName, listed
 from standfast.cli.output import cell, json_option, print_json
 from standfast.cli.target import Target, tenant_scope
 from standfast.engine.common.clock import DatabaseClock
-from standfast.errors import ConfigurationError, ForbiddenError, NotFoundError
+from standfast.errors import ConfigurationError, ConflictError, ForbiddenError, NotFoundError
 from standfast.features.access.views import ApiKey
 from standfast.features.deciders.verification import Verification
+from standfast.features.documents.invariants.views import InvariantPage, Mended, Violation
+from standfast.features.operations.restore import MOST_KEYS, SentEffect
+
+_STRETCH = 1000
+"""Documents between two words about how far it is; where it was stopped, it goes on behind the last stretch that was finished."""
+_REASON = "standfast doctor --invariants --repair"
+
+
+def look(calls: Calls, *, rules: Sequence[str], repairs: bool, anew: bool, as_json: bool) -> None:
+    """Look at all workflows and documents of a tenant, tell what breaks a rule, and set right what can be if that is wanted."""
+    found = calls.invariants.workflows(rules=rules)
+    for each in () if as_json else found:
+        _print_violation(each)
+    mended: list[Mended] = []
+    checked = 0
+    for page in _stretches(calls, rules, anew=anew):
+        checked += page.checked
+        found += page.items
+        for each in () if as_json else page.items:
+            _print_violation(each)
+        if repairs:
+            mended += _repaired(calls, page)
+        complain(f"{checked} documents looked at, {len(found)} findings")
+    left = _left(found, mended)
+    if as_json:
+        print_json({"is_well": not left, "checked": checked, "findings": found, "repaired": mended})
+    else:
+        for done in mended:
+            click.echo(f"repaired {done.instance}: {_done(done)}")
+        click.echo(f"{checked} documents keep all rules" if not found else f"{len(left)} findings are left")
+    end(Exit.NO if left else Exit.DONE)
+
+
+def _stretches(calls: Calls, rules: Sequence[str], *, anew: bool) -> Iterator[InvariantPage]:
+    """All that is left of a patrol, or a whole one."""
+    page = calls.invariants.patrol(limit=_STRETCH, rules=rules, anew=anew)
+    yield page
+    while page.next is not None:
+        page = calls.invariants.patrol(limit=_STRETCH, rules=rules)
+        yield page
+
+
+def _repaired(calls: Calls, page: InvariantPage) -> Iterator[Mended]:
+    """What was set right of the documents of a stretch."""
+    for instance in dict.fromkeys(each.instance for each in page.items if each.is_repairable):
+        if instance is None:
+            continue
+        try:
+            yield calls.invariants.repair(instance, reason=_REASON)
+        except ConflictError as error:
+            complain(str(error), code=error.code)
+
+
+def _left(found: Sequence[Violation], mended: Sequence[Mended]) -> list[Violation]:
+    """What still breaks a rule."""
+    settled = {done.instance for done in mended}
+    return [*(each for each in found if each.instance not in settled), *(each for done in mended for each in done.left)]
+
+
+def _done(mended: Mended) -> str:
+    rows = f"rows of {', '.join(mended.tables)}" if mended.tables else ""
+    calls = f"{len(mended.withdrawn)} calls withdrawn" if mended.withdrawn else ""
+    again = f"steps {', '.join(map(str, mended.called))} called again" if mended.called else ""
+    return "; ".join(filter(None, (rows, calls, again))) or "its status"
+
+
+def _print_violation(found: Violation) -> None:
+    where = f"{found.document} ({found.instance})" if found.document else found.definition
+    click.echo(f"✗ {found.rule} {cell(where)}: {cell(found.told)}\n    → {found.remedy}")
+
+
+def compare(calls: Calls, received: str, *, as_json: bool) -> None:
+    """Tell what was sent after the restore point, by the keys in a file; exit code 1 if anything was."""
+    try:
+        with click.open_file(received, encoding="utf-8") as lines:
+            keys = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{received} cannot be read: {error}") from None
+    found: list[SentEffect] = []
+    for start in range(0, len(keys), MOST_KEYS):
+        found += calls.instances.sent(keys[start : start + MOST_KEYS])
+    later = [each for each in found if each.state in {"again", "lost"}]
+    if as_json:
+        print_json({"is_well": not later, "counts": Counter(each.state for each in found), "findings": later})
+    else:
+        for each in later:
+            where = " ".join(filter(None, (each.definition, each.business_key, each.step)))
+            click.echo(f"✗ {cell(each.key)} {each.state} {cell(where)}\n    → {each.told}")
+        counts = Counter(each.state for each in found)
+        click.echo(", ".join(f"{counts[state]} {state}" for state in ("known", "again", "lost", "unknown")))
+    end(Exit.NO if later else Exit.DONE)
+
 
 _MOST_TOLD = 5
 _MARKS = {"well": "✓", "note": "·", "problem": "✗"}

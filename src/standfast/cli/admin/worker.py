@@ -1,23 +1,113 @@
-"""`standfast worker`: a process, or several, that do what runs ask for."""
+"""`standfast worker`: a process, or several, that do what runs ask for.
+
+Keeps several worker processes alive: one that dies is started again, and all of them are drained when it is asked to end.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import click
 
 from standfast.app.configuration import FILE_VARIABLE
-from standfast.cli.admin.supervising import supervise
+from standfast.app.signals import GracefulShutdown
 from standfast.cli.applications import equip
 from standfast.cli.exit_codes import Exit
 from standfast.cli.framework import end, verb
 from standfast.cli.logs import begin_logs, log_option, tell_calls
-from standfast.cli.subprocesses import start_worker
+from standfast.cli.subprocesses import Subprocess, start_worker
 from standfast.cli.target import Target, database_scope
 from standfast.engine.common.environment import text_of, variable_of
+
+_LOOK_SECONDS: Final = 0.2
+_HOPELESS: Final = frozenset({Exit.WRONG, Exit.NOT_FOUND, Exit.UNFIT})
+"""Ends that another start cannot change: the call, the configuration or the database is wrong."""
+_SHORT_LIFE_SECONDS: Final = 10.0
+_LONGEST_REST_SECONDS: Final = 30.0
+
+
+class _Seat:
+    """The place of one worker process, whoever has it."""
+
+    def __init__(self, start: Callable[[], Subprocess]) -> None:
+        self._start = start
+        self._rest = 1.0
+        self._starts_at = 0.0
+        """When the next process is started, if there is none."""
+        self._began_at = 0.0
+        self.process: Subprocess | None = None
+
+    def look(self) -> int | None:
+        """See to it that somebody sits here; the exit code of a process that must not be started again."""
+        if self.process is None:
+            if time.monotonic() >= self._starts_at:
+                self._sit_down()
+            return None
+        code = self.process.ended()
+        if code is None:
+            return None
+        told = f"worker {self.process.pid} ended ({code})"
+        self.process.close()
+        self.process = None
+        if code in _HOPELESS:
+            click.echo(told, err=True)
+            return code
+        self._take_rest(told)
+        return None
+
+    def _sit_down(self) -> None:
+        self._began_at = time.monotonic()
+        try:
+            self.process = self._start()
+        except OSError as error:  # The machine has no room for a process now; the others go on.
+            self._take_rest(f"a worker cannot be started: {error.strerror}")
+        else:
+            click.echo(f"worker {self.process.pid} started", err=True)
+
+    def _take_rest(self, told: str) -> None:
+        """Wait longer each time if processes end soon after they began."""
+        is_short = time.monotonic() - self._began_at < _SHORT_LIFE_SECONDS
+        self._rest = min(2 * self._rest, _LONGEST_REST_SECONDS) if is_short else 1.0
+        pause = self._rest / 2 if is_short else 0.0
+        self._starts_at = time.monotonic() + pause
+        click.echo(f"{told}; the next one begins {f'in {pause:g} s' if pause else 'at once'}", err=True)
+
+
+def supervise(start: Callable[[], Subprocess], count: int, *, patience: float) -> int:
+    """Keep so many processes alive until this one is asked to end; the exit code.
+
+    `patience` is how many seconds they have to come to their end before they are killed.
+    """
+    asked = threading.Event()
+    seats = [_Seat(start) for _ in range(count)]
+    code: int | None = None
+    with GracefulShutdown(asked.set) as departure:
+        try:
+            while code is None and not asked.is_set():
+                codes = [seat.look() for seat in seats]
+                code = next((each for each in codes if each is not None), None)
+                asked.wait(_LOOK_SECONDS)
+        finally:
+            departure.begin()
+            is_clean = _end_all([seat.process for seat in seats if seat.process is not None], patience)
+    return code if code is not None else Exit.DONE if is_clean else Exit.BROKEN
+
+
+def _end_all(processes: list[Subprocess], patience: float) -> bool:
+    """Ask all of them to end, and kill those that do not in time; whether all ended by themselves."""
+    for each in processes:
+        each.ask()
+    deadline = time.monotonic() + patience
+    ended = [
+        each.end(max(0.0, deadline - time.monotonic())) for each in processes
+    ]  # Each of them, whatever the others do.
+    return all(ended)
+
 
 _MARGIN_SECONDS = 10.0
 """What a worker may take beyond the time that its handlers have when it stops."""

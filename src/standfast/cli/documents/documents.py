@@ -1,4 +1,9 @@
-"""`standfast docs`: documents, from the first draft to what became of them."""
+"""`standfast docs`: documents, from the first draft to what became of them.
+
+`standfast docs rounds`, `links` and `choices`: what a document went through, with whom it has to do, and why it went where it went.
+
+`standfast docs check-edit`, `notify-mutation`, `adopt` and `cancel-branch`: documents that another system keeps, or that were there before.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +15,19 @@ import click
 from standfast.app.api.sync import Calls
 from standfast.app.configuration import FLAG
 from standfast.cli.applications import equip
-from standfast.cli.framework import verbs
+from standfast.cli.exit_codes import Exit
+from standfast.cli.framework import end, verbs
 from standfast.cli.options import JsonObject, listed, needed_reason_option, page_behind, reason_option
 from standfast.cli.output import Columns, acted_by, cell, coloured, json_option, print_fields, print_json, print_list
 from standfast.cli.target import Target, tenant_scope
 from standfast.errors import ConfigurationError
 from standfast.features.documents.content.views import (
+    AskedCondition,
     AuditLine,
+    DocumentChoice,
+    DocumentLink,
     DocumentMutation,
+    DocumentRound,
     DocumentSummary,
     DocumentVersion,
     DocumentView,
@@ -418,3 +428,195 @@ def _print_choices(found: DocumentView) -> None:
         told = "" if each.is_allowed else f": not now, {cell(each.why_not)}"
         mark = "▸" if each.is_allowed else "▹"
         click.echo(f"  {mark} {cell(each.name)} → {coloured(cell(each.target))}{told}")
+
+
+__all__ = ["docs"]
+
+ROUNDS: Columns[DocumentRound] = {
+    "ROUND": lambda each: each.round,
+    "STATUS": lambda each: each.status,
+    "FROM": lambda each: each.started_at,
+    "UNTIL": lambda each: each.completed_at,
+}
+LINKS: Columns[DocumentLink] = {
+    "HOW": lambda each: each.how,
+    "TYPE": lambda each: each.type,
+    "ID": lambda each: each.id,
+    "FIELD": lambda each: each.field,
+    "STEP": lambda each: each.step or None,
+    "AT": lambda each: each.at,
+}
+CHOICES: Columns[DocumentChoice] = {
+    "STEP": lambda each: each.step,
+    "NODE": lambda each: each.node,
+    "OUTCOME": lambda each: each.outcome,
+    "TO": lambda each: each.to,
+    "ASKED": lambda each: "; ".join(map(_answered, each.asked)),
+    "AT": lambda each: each.at,
+}
+
+
+def _answered(asked: AskedCondition) -> str:
+    """What was asked, and what came out."""
+    return f"{asked.expression} → {asked.error or cell(asked.result)}"
+
+
+@docs.command("rounds", examples=["standfast docs rounds invoice I-1"])
+@type_argument
+@id_argument
+@listed
+@tenant_scope
+def list_rounds(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+    """The rounds of a document: its ways from a status to its rest, the first one first."""
+    with place.calls() as calls:
+        found = calls.documents.rounds(kind, document)
+    page, following = page_behind(found, limit, after, lambda each: each.round)
+    print_list(page, ROUNDS, as_json=as_json, after=following)
+
+
+@docs.command("links", examples=["standfast docs links invoice I-1"])
+@type_argument
+@id_argument
+@listed
+@tenant_scope
+def list_links(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+    """Other documents and runs that a document has to do with: which it refers to, has made, changed or started, or was made by."""
+    with place.calls() as calls:
+        found = list(enumerate(calls.documents.links(kind, document), start=1))
+    page, following = page_behind(found, limit, after, lambda each: each[0])
+    print_list([link for _, link in page], LINKS, as_json=as_json, after=following)
+
+
+@docs.command("choices", examples=["standfast docs choices invoice I-1 --json"])
+@type_argument
+@id_argument
+@listed
+@tenant_scope
+def list_choices(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
+    """Why a document went the way it did: every step that asked something, and what came out; --json has what it read, too."""
+    with place.calls() as calls:
+        found = calls.documents.choices(kind, document)
+    page, following = page_behind(found, limit, after, lambda each: each.step)
+    print_list(page, CHOICES, as_json=as_json, after=following)
+
+
+changes_argument = click.argument("changes", type=JsonObject())
+action_option = click.option("--action", default="update", help="The action of the contract that it is.")
+
+
+@docs.command("check-edit", examples=["standfast docs check-edit invoice I-1 '{\"grand_total\": 700}' --as erp"])
+@type_argument
+@id_argument
+@changes_argument
+@action_option
+@app_option
+@json_option
+@tenant_scope
+def check_edit(
+    place: Target, *, kind: str, document: str, changes: dict[str, object], action: str, as_json: bool
+) -> None:
+    """Whether the system that keeps the data of a document may make these CHANGES now; nothing is written.
+
+    Exit code 0: it may. 1: it may not.
+    """
+    with equipped(place) as calls:
+        found = calls.documents.check_edit(kind, document, changes, action=action)
+    if as_json:
+        print_json(found)
+    else:
+        print_fields(
+            {
+                "allowed": found.is_allowed,
+                "version": found.version,
+                "window": found.window,
+                "code": found.code,
+                "why": found.why,
+            }
+        )
+    end(Exit.DONE if found.is_allowed else Exit.NO)
+
+
+@docs.command(
+    "notify-mutation",
+    examples=[
+        "standfast docs notify-mutation invoice I-1 '{\"grand_total\": 700}' --as erp --idempotency-key change-88"
+    ],
+)
+@type_argument
+@id_argument
+@changes_argument
+@action_option
+@reason_option
+@key_option
+@app_option
+@json_option
+@tenant_scope
+def notify_mutation(
+    place: Target,
+    *,
+    kind: str,
+    document: str,
+    changes: dict[str, object],
+    action: str,
+    reason: str,
+    idempotency_key: str,
+    as_json: bool,
+) -> None:
+    """Tell of CHANGES that the system has made which keeps the data of a document: they become a version here.
+
+    Of those that would have been refused nothing is taken, and the run is paused until an operator has looked.
+    """
+    with equipped(place) as calls:
+        made = calls.documents.notify_mutation(
+            kind, document, changes, action=action, reason=reason, idempotency_key=idempotency_key
+        )
+    print_document(made, as_json=as_json)
+
+
+@docs.command(
+    "adopt", examples=["standfast docs adopt invoice OLD-1 @old.json --status active --version 3 --reason 'moved here'"]
+)
+@type_argument
+@id_argument
+@click.argument("data", type=JsonObject())
+@click.option("--status", required=True, help="The status that it has; there it waits.")
+@click.option("--version", type=click.IntRange(1), default=1, show_default=True, help="The version that it has.")
+@reason_option
+@app_option
+@json_option
+@tenant_scope
+def adopt_document(
+    place: Target,
+    *,
+    kind: str,
+    document: str,
+    data: dict[str, object],
+    status: str,
+    version: int,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Have a document managed that was there before. DATA are its fields, as JSON, @file or -.
+
+    It takes the capability `execution:repair`, because no gate has seen it come to its status.
+    """
+    with equipped(place) as calls:
+        made = calls.documents.adopt(kind, document, data, status=status, version=version, reason=reason)
+    print_document(made, as_json=as_json)
+
+
+@docs.command("cancel-branch", examples=["standfast docs cancel-branch invoice I-1 0/2.1 --reason 'nobody needs it'"])
+@type_argument
+@id_argument
+@click.argument("token")
+@needed_reason_option
+@tenant_scope
+def cancel_branch(place: Target, *, kind: str, document: str, token: str, reason: str) -> None:
+    """The same as `standfast cancel-branch` for the run of a document: end one of several branches; the others go on without it.
+
+    Its TOKEN is named by `standfast show RUN --json`; which run that is, `standfast docs show` tells. Never one with a gate or an approval ahead.
+    """
+    with place.calls() as calls:
+        run = str(calls.documents.get(kind, document).instance)
+        calls.run(run).cancel_branch(token, reason=reason)
+    click.echo(f"branch {token} of {kind} {document} has ended")

@@ -54,7 +54,7 @@ from standfast.features.operations.dead_letter_groups import LetterGroups
 from standfast.features.runs import views
 from standfast.features.runs.explain import RunExplanation
 from standfast.features.runs.fork import ForkPreview
-from standfast.features.runs.past import PastState
+from standfast.features.runs.history import PastState
 from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
 from standfast.kernel.actor import Actor, RequestContext
 from standfast.kernel.row_kinds.steps import DeadLetterSource, PauseClock

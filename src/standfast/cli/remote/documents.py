@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from standfast.cli.remote.lists import Missing, cursor_of, in_json, paged, place_in, whole
-from standfast.features.documents.body.exchange import export_yaml
+from standfast.features.documents.body.format import export_yaml
 from standfast.features.documents.compiler.contract_changes import ContractChange
 from standfast.features.documents.compiler.workflow_diff import Difference
 from standfast.features.documents.content.views import (

@@ -12,9 +12,8 @@ from uuid import UUID
 from standfast.cli.remote.lists import Missing, whole
 from standfast.features.documents.content.views import DocumentMoves
 from standfast.features.documents.publishing.views import WorkflowSuspension
-from standfast.features.operations.reporting import Report
-from standfast.features.operations.sealing import SealCheck, SealedPage
-from standfast.features.operations.seals import Seal
+from standfast.features.operations.reports import Report
+from standfast.features.operations.seals import Seal, SealCheck, SealedPage
 from standfast.kernel.ids import InstanceId
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, Trac
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import AttributeValue
 
-from standfast.app.accompanying import step_call
+from standfast.app.logs import step_call
 from standfast.engine.common.interceptors import CallFacts, CommandFacts, Interceptor, RequestFacts
 from standfast.errors import RejectedError
 

@@ -11,7 +11,7 @@ from sentry_sdk.integrations.logging import ignore_logger
 from sentry_sdk.scope import Scope, ScopeType, use_isolation_scope, use_scope
 from sentry_sdk.types import Event, Hint
 
-from standfast.app.accompanying import step_call
+from standfast.app.logs import step_call
 from standfast.engine.common.handlers import Retry
 from standfast.engine.common.interceptors import CallFacts, Interceptor
 from standfast.engine.common.telemetry import Happening, LoopFailed

@@ -9,11 +9,11 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from standfast.engine.commit.cache import CachedInstance
+from standfast.engine.commit.context import DraftContext
 from standfast.engine.commit.draft import InstanceDraft
 from standfast.engine.commit.facts import Asking, DraftFacts, FactBook, Place
 from standfast.engine.commit.instance_row import new_header
 from standfast.engine.commit.submission import CommandOutcome, Submission, is_same
-from standfast.engine.commit.surroundings import DraftContext
 from standfast.engine.common.work_errors import is_interrupt
 from standfast.errors import (
     CommandError,

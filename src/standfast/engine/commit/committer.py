@@ -14,10 +14,10 @@ from operator import attrgetter
 
 from standfast.engine.commit.batch import CommandBatch, Found, asking_of
 from standfast.engine.commit.cache import CachedInstance, InstanceCache, folded
+from standfast.engine.commit.context import DraftContext
 from standfast.engine.commit.draft import InstanceDraft
 from standfast.engine.commit.facts import FactBook, gates_of
 from standfast.engine.commit.submission import CommandOutcome, Submission, accompany, is_same
-from standfast.engine.commit.surroundings import DraftContext
 from standfast.engine.common.clock import Clock
 from standfast.engine.common.interceptors import ended
 from standfast.engine.common.randomness import Randomness

@@ -1,16 +1,26 @@
-"""What the parts of one engine share."""
+"""What the parts of one engine share.
+
+What drafts need to know besides their instance.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from standfast.engine.commit.facts import FactSource, NoSource
+from standfast.engine.commit.fairness import TenantFairness
 from standfast.engine.commit.submission import Submission
+from standfast.engine.commit.work_rows import Lessee
 from standfast.engine.common.clock import Clock
 from standfast.engine.common.handlers import Handlers
+from standfast.engine.common.interceptors import Interceptors
+from standfast.engine.common.pauses import ActivePauses
 from standfast.engine.common.randomness import Randomness
 from standfast.engine.common.settings import Settings
 from standfast.engine.common.telemetry import Telemetry
+from standfast.errors import PayloadError
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program, Programs
 from standfast.store.records.instances import Word
@@ -58,3 +68,72 @@ class EngineContext:
         """The business key of a tenant's instance; empty if it has none."""
         self.telemetry = Telemetry()
         self.handlers = Handlers()
+
+
+_log = logging.getLogger("standfast")
+
+
+class DraftContext:
+    """The same for all drafts of a committer."""
+
+    def __init__(
+        self,
+        programs: Programs,
+        standing: ActivePauses,
+        companions: Interceptors,
+        *,
+        shares: TenantFairness | None,
+        ageing: float,
+        snapshot_events: int,
+        observe: bool,
+    ) -> None:
+        self.programs = programs
+        self.standing = standing
+        """The pauses that this process knows of."""
+        self.companions = companions
+        self.shares = shares
+        """Whose turn it is; None if all tenants stand in one line."""
+        self.ageing = ageing
+        self.snapshot_events = snapshot_events
+        self.observe = observe
+        self.lessee: Lessee | None = None
+        """The worker of this process, while it takes work."""
+        self.facts: FactSource = NoSource()
+        """Where facts come from that decisions are based on."""
+        self._warned: set[str] = set()
+
+    @classmethod
+    def of(
+        cls, programs: Programs, settings: Settings, standing: ActivePauses, companions: Interceptors
+    ) -> DraftContext:
+        """What the settings say."""
+        return cls(
+            programs,
+            standing,
+            companions,
+            shares=None if settings.tenant_rate is None else TenantFairness(settings.tenant_rate),
+            ageing=settings.ageing_rate,
+            snapshot_events=settings.snapshot_events,
+            observe=settings.observe_inputs,
+        )
+
+    def without_lessee(self) -> DraftContext:
+        """The same for commits that hand nothing over, because nobody learns for certain what became of them."""
+        other = DraftContext(
+            self.programs,
+            self.standing,
+            self.companions,
+            shares=self.shares,
+            ageing=self.ageing,
+            snapshot_events=self.snapshot_events,
+            observe=self.observe,
+        )
+        other.facts = self.facts
+        other._warned = self._warned
+        return other
+
+    def warn_of_snapshots(self, decider: str, reason: PayloadError) -> None:
+        """A state cannot be kept as a snapshot. That is said once for each decider: all is well, but long histories are slow."""
+        if decider not in self._warned:
+            self._warned.add(decider)
+            _log.warning("an instance of %r gets no snapshots, so each load replays its history: %s", decider, reason)

@@ -13,12 +13,12 @@ import msgspec
 from msgspec.structs import replace
 
 from standfast.engine.commit.cache import NO_SNAPSHOTS, CachedInstance
+from standfast.engine.commit.context import DraftContext
 from standfast.engine.commit.facts import DraftFacts, Vouched, VouchedFacts
 from standfast.engine.commit.fairness import AT_ONCE
 from standfast.engine.commit.instance_row import are_marked_otherwise, merged_search, moved_header
 from standfast.engine.commit.limits import UNNAMED, check_decision, check_text
 from standfast.engine.commit.submission import CommandOutcome, Submission
-from standfast.engine.commit.surroundings import DraftContext
 from standfast.engine.commit.work_rows import ExtraWork, effect_row, rest_of, restored_timer, timer_row
 from standfast.engine.common.pauses import holds_call, holds_timers
 from standfast.errors import ForbiddenError, PayloadError, RejectedError

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from standfast.engine.commit.context import ReadableTypes
 from standfast.engine.common.clock import Clock
-from standfast.store.ports.surveying import Notes
+from standfast.store.ports.reading import Notes
 from standfast.store.records.instances import Word
 
 Kind = Literal["command", "effect", "event"]

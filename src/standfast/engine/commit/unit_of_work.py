@@ -11,7 +11,7 @@ from standfast.engine.commit.batch import CommandBatch
 from standfast.engine.commit.cache import CachedInstance
 from standfast.engine.commit.committer import Committer
 from standfast.engine.commit.facts import Acting
-from standfast.engine.commit.queues import CommitQueues
+from standfast.engine.commit.queue import CommitQueues
 from standfast.engine.commit.submission import (
     CommandOutcome,
     Submission,

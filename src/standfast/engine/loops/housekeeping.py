@@ -1,4 +1,7 @@
-"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do, what is to go on, what cannot."""
+"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do, what is to go on, what cannot.
+
+Packs what steps of long ago were given and gave. It looks at some of them in each round, and begins anew every day.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,48 @@ from functools import partial
 from standfast.engine.commit.context import EngineContext
 from standfast.engine.commit.readable_types import Vocabularies
 from standfast.engine.concurrency.loop import IsolatedTasks
-from standfast.engine.loops.fading import CompressionPass
 from standfast.engine.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
 from standfast.engine.loops.resume import Resuming, Resumption
 from standfast.engine.loops.stuck_instances import IncidentLook
 from standfast.engine.worker.unreadable_work import Throttle, UnreadWork
-from standfast.kernel.ids import WorkerId
+from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.kernel.row_kinds.events import EVENT_KIND
 from standfast.store.ports.store import StoreParts
 from standfast.store.records.instances import Address
 from standfast.store.records.queries import NeededError, PartError
+
+_FIRST = timedelta(hours=1)
+"""After the start of a process, which has other things to do."""
+_EVERY = timedelta(minutes=1)
+"""Between two rounds."""
+_REST = timedelta(days=1)
+"""Once all were looked at."""
+_MOST_COMPRESSED = 500
+"""Steps that a round looks at."""
+
+
+class CompressionPass:
+    """Looks for them, once in an interval. One thread steps it."""
+
+    def __init__(self, parts: StoreParts, shared: EngineContext) -> None:
+        self._keeper = parts.keeper()
+        self._shared = shared
+        self._last: tuple[InstanceId, int] | None = None
+        self._due_at: datetime | None = None
+        """When to look next; None before it is known when the process began."""
+
+    def look(self) -> int:
+        """Look at the next steps, if it is time to; how many of them were packed."""
+        compress_after, now = self._shared.settings.compress_after, self._shared.clock.now()
+        if self._due_at is None:
+            self._due_at = now + _FIRST
+        if compress_after is None or self._due_at - _REST <= now < self._due_at:
+            return 0
+        found = self._keeper.fade(before=now - compress_after, after=self._last, limit=_MOST_COMPRESSED)
+        self._last = found.last
+        self._due_at = now + (_REST if found.last is None else _EVERY)
+        return found.packed
+
 
 _log = logging.getLogger("standfast.housekeeping")
 

@@ -18,7 +18,7 @@ from standfast.engine.commit.submission import CommandOutcome, Settled, Submissi
 from standfast.engine.common.work_errors import describe
 from standfast.kernel.actor import RequestContext
 from standfast.kernel.ids import InstanceId
-from standfast.store.ports.resuming import LatePause, ResumeRequestRecord
+from standfast.store.ports.maintenance import LatePause, ResumeRequestRecord
 from standfast.store.ports.store import StoreParts
 from standfast.store.records.instances import Address
 

@@ -22,8 +22,8 @@ from standfast.engine.worker.failures import dead_effect, dead_message, dead_tim
 from standfast.errors import DefinitionError, UnknownEventError
 from standfast.expressions.model.suggestions import suggestion
 from standfast.kernel.ids import WorkerId, effect_key
+from standfast.store.ports.reading import Notes
 from standfast.store.ports.store import StoreParts
-from standfast.store.ports.surveying import Notes
 from standfast.store.records.instances import (
     DeadLetterRecord,
     StoredEffect,

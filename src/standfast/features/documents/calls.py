@@ -26,9 +26,9 @@ from standfast.engine.commit.submission import CommandOutcome, receipt_key
 from standfast.engine.concurrency.replies import Reply
 from standfast.errors import NotFoundError, PayloadError, RejectedError, StandfastError
 from standfast.features.documents.content import reads as d
-from standfast.features.documents.content.document_links import links_of
 from standfast.features.documents.content.html import page_of
 from standfast.features.documents.content.path_decisions import choices_of
+from standfast.features.documents.content.reads import links_of
 from standfast.features.documents.content.views import (
     AuditLine,
     DocumentChoice,

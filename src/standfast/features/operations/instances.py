@@ -16,7 +16,7 @@ from standfast.engine.concurrency.replies import Reply
 from standfast.errors import ConflictError, NotFoundError, PayloadError
 from standfast.features.deciders.verification import Verification
 from standfast.features.operations.restore import SentEffect, sent
-from standfast.features.operations.sealing import proved
+from standfast.features.operations.seals import proved
 from standfast.features.runs.reads import KINDS
 from standfast.kernel.codec.type_cache import settled
 from standfast.kernel.decider import Decider

@@ -1,6 +1,8 @@
 """The format of process files, declared once: these structs are what a file is read into, and what its JSON Schema is made of.
 
 Names are those of the file. What a value means is said in its description, which editors show.
+
+The JSON Schema of process files.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
+from standfast.graph.source_files.json_schema import schema_of
 from standfast.graph.source_files.values import (
     Capability,
     Condition,
@@ -327,3 +330,11 @@ class Domain(_Part, frozen=True, kw_only=True):
     workflows: Annotated[list[Workflow], Meta(min_length=1, description="The processes.")]
     title: Annotated[Text, Meta(description="What people read.")] = ""
     description: Annotated[Text, Meta(description="What it is for.")] = ""
+
+
+TITLE: Final = "Standfast process file"
+
+
+def process_schema() -> dict[str, object]:
+    """The schema, as plain data."""
+    return schema_of(Domain, TITLE)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from standfast.calls.context import CallContext
 from standfast.calls.reply_chaining import and_then
-from standfast.calls.rests import is_at_rest
+from standfast.calls.waiters import is_at_rest
 from standfast.engine.commit.submission import CommandOutcome
 from standfast.engine.concurrency.replies import Reply
 from standfast.errors import ForbiddenError, RejectedError

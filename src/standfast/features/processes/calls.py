@@ -1,8 +1,12 @@
-"""Calls of processes, as their specification has them: start, advance, get, cancel, list, and what is over."""
+"""Calls of processes, as their specification has them: start, advance, get, cancel, list, and what is over.
+
+A look at all timers that are due, for those who have no worker, or do not want to wait for one.
+"""
 
 from __future__ import annotations
 
 import builtins
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,9 +20,11 @@ from standfast.calls.handlers.step_handlers import plain_data
 from standfast.calls.nonblocking import aside
 from standfast.calls.references import InstanceLike, checked_definition, checked_instance
 from standfast.calls.reply_chaining import and_then
-from standfast.calls.rests import IdleWait, is_at_rest
+from standfast.calls.waiters import IdleWait, is_at_rest
 from standfast.engine.commit.submission import CommandOutcome
 from standfast.engine.concurrency.replies import Reply
+from standfast.engine.dispatcher import Dispatcher
+from standfast.engine.loops.due_work import MOST, DueWork
 from standfast.errors import CommandError, NotFoundError, PayloadError, RejectedError, StandfastError
 from standfast.features.processes import reads as p
 from standfast.features.processes.advance import Landing, advanced, carried_out, landed
@@ -29,8 +35,7 @@ from standfast.features.processes.error_details import (
     neutral_trail,
     tells_of_error,
 )
-from standfast.features.processes.expiries import expired
-from standfast.features.processes.sweeps import fire_due_timers
+from standfast.features.processes.reads import expired
 from standfast.features.processes.views import (
     ExpiredProcess,
     ProcessDescriptor,
@@ -47,8 +52,41 @@ from standfast.graph.status_words.by_kind import words_of
 from standfast.kernel.ids import InstanceId
 from standfast.machine.model.commands import run_commands as c
 from standfast.people.authority import Authority
-from standfast.store.ports.matches import MOST_COUNTED, AskedOf, Match
-from standfast.store.ports.reading import TenantReader
+from standfast.store.ports.reading import MOST_COUNTED, AskedOf, Match, TenantReader
+from standfast.store.ports.store import StoreParts
+
+
+def fire_due_timers(service: Dispatcher) -> int:
+    """Hand in all that is due, and wait until each of it is settled; how many there were."""
+    settled = threading.Semaphore(0)
+    begun: list[DueWork] = []
+
+    def sweep(parts: StoreParts) -> int:
+        due = DueWork(
+            parts,
+            service.shared,
+            standing=service.standing,
+            vocabularies=service.vocabularies,
+            effects_ready=service.hint,
+        )
+        begun.append(due)
+        count = 0
+        while True:
+            fired, _ = due.fire(settled.release)
+            count += fired
+            if fired < MOST:
+                return count
+
+    count = service.operate(sweep)
+    if service.has_threads:
+        patience = service.shared.settings.patience.total_seconds()
+        for _ in range(count):
+            if not settled.acquire(timeout=patience):
+                break  # The database is away; what is in hand comes due again.
+    for due in begun:
+        service.operate(lambda _parts, due=due: due.chores.run())  # type: ignore[misc]
+    return count
+
 
 Keep: TypeAlias = Callable[[Sequence[InstanceId]], list[InstanceId]]
 """Leaves out what does not count."""

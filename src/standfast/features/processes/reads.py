@@ -1,20 +1,34 @@
-"""How processes are read: an instance with its state, and what its caller can do with it."""
+"""How processes are read: an instance with its state, and what its caller can do with it.
+
+Active processes whose time is over, for operators: of their own tenant, and of all tenants for the engine itself.
+
+The events by which somebody can leave the step that a process is at, and why not by others: judged as an advance would be.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, cast
 
 import msgspec
 
-from standfast.calls.context import CallContext
+from standfast.calls.authorization import check_reader
+from standfast.calls.context import (
+    CallContext,
+    checked_instant,
+    checked_last,
+    checked_limit,
+    checked_tenant,
+)
 from standfast.engine.commit.facts import VouchedFacts
-from standfast.errors import ForbiddenError, NotFoundError, PayloadError, RejectedError, ReusedIdError
+from standfast.errors import ExpressionError, ForbiddenError, NotFoundError, PayloadError, RejectedError, ReusedIdError
 from standfast.features.processes.error_details import STEP_FAILED
 from standfast.features.processes.history import ProcessHistory
-from standfast.features.processes.process_choices import choices_of
 from standfast.features.processes.views import (
+    ExpiredProcess,
+    ProcessChoice,
     ProcessDescriptor,
     ProcessEvent,
     ProcessInstance,
@@ -22,12 +36,13 @@ from standfast.features.processes.views import (
     ProcessSummary,
     StepType,
 )
-from standfast.features.runs.reads import folded_workflow
+from standfast.features.runs.reads import LARGEST_PAGE, folded_workflow
 from standfast.features.tasks.authorization import DeciderOf
 from standfast.graph.index import GraphIndex
-from standfast.graph.model import EndOp, Graph, HumanOp, Node, TaskOp
+from standfast.graph.model import Edge, EndOp, Graph, HumanOp, Node, TaskOp
 from standfast.graph.status_words.by_kind import words_of
 from standfast.kernel.actor import Actor
+from standfast.kernel.decision import NOT_ALLOWED
 from standfast.kernel.facts import PersonFact
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId
@@ -38,6 +53,8 @@ from standfast.kernel.row_kinds.tasks import TASK_PEOPLE
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.machine import GraphMachine
 from standfast.machine.model.queries.authorization import resume_refusal, stop_refusal
+from standfast.machine.model.queries.eligibility import decision_by, question_of
+from standfast.machine.model.queries.expression_scope import ScopeQuery, namespaces_of
 from standfast.machine.model.rejections import Refusal
 from standfast.machine.model.rows.process_rows import (
     CHAIN_LIMIT,
@@ -46,13 +63,109 @@ from standfast.machine.model.rows.process_rows import (
     shown,
     step_named,
 )
-from standfast.machine.model.state import RunState, StepState
+from standfast.machine.model.state import ROOT, RunState, StepState
 from standfast.machine.model.task_state import Question
 from standfast.machine.nodes import kind_of
 from standfast.machine.process_advance import is_undecided
-from standfast.machine.tasks.entitlement import brought_roles, decider_refusal, relied_on
+from standfast.machine.tasks.entitlement import (
+    apart_refusal,
+    brought_roles,
+    decider_refusal,
+    relied_on,
+    unclaimed_refusal,
+)
+from standfast.store.ports.maintenance import ExpiredQuery
+from standfast.store.ports.pauses import ALL_TENANTS
 from standfast.store.ports.reading import TenantReader
 from standfast.store.records.instances import InstanceHeader
+
+
+def expired(
+    desk: CallContext, *, before: datetime | None, tenant: str, after: ExpiredProcess | None, limit: int
+) -> list[ExpiredProcess]:
+    """A page of them, those whose time was over first first."""
+    check_reader(desk, what="look for processes whose time is over")
+    last = checked_last(after, ExpiredProcess, "`after`")
+    is_own = desk.request.actor.kind != "system" or bool(desk.request.partition)
+    query = ExpiredQuery(
+        before=checked_instant(before, "before") or desk.service.shared.clock.now(),
+        tenant=_whose(desk, tenant),
+        partition=desk.request.partition if is_own else None,
+        after=None if last is None else (last.expires_at, last.id),
+        limit=min(checked_limit(limit), LARGEST_PAGE),
+    )
+    return [_shown(each) for each in desk.service.survey(lambda parts: parts.expiries().expired(query))]
+
+
+def _whose(desk: CallContext, tenant: str) -> str | None:
+    """The tenant whose processes are wanted; None for those of all."""
+    if tenant in {"", desk.tenant}:
+        return desk.tenant
+    if desk.request.actor.kind != "system" or desk.request.partition:
+        told = f"{desk.request.actor.id!r} may look for processes of tenant {desk.tenant!r} and no other; leave `tenant` out"
+        raise ForbiddenError(reason=NOT_ALLOWED, message=told)
+    return None if tenant == ALL_TENANTS else checked_tenant(tenant)
+
+
+def _shown(header: InstanceHeader) -> ExpiredProcess:
+    return ExpiredProcess(
+        id=header.id,
+        tenant_id=header.tenant,
+        partition_id=header.partition,
+        workflow_id=header.definition,
+        workflow_version=header.definition_version,
+        subject_id=header.started_by,
+        business_key=header.key,
+        expires_at=cast("datetime", header.deadline_at),
+    )
+
+
+def choices_of(turn: DecisionBuilder, step: StepState) -> list[ProcessChoice]:
+    """The events of an open step, for the actor of a moment, who is one of those who are asked."""
+    routes, state, moment = turn.routes, turn.state, turn.moment
+    node, actor = routes.node(step.node), moment.actor
+    assert isinstance(node.op, HumanOp)
+    labels = node.metadata.get("labels")
+    names = labels if isinstance(labels, dict) else {}
+    asked = namespaces_of(routes.graph.kind).values(ScopeQuery(moment, state, node.id, state.tokens[ROOT].data))
+    kept_out = _kept_out(turn, step)
+    choices = []
+    for event in node.op.outcomes:
+        why = kept_out or _why_closed(routes, routes.ways(node.id, event), actor, asked)
+        label = names.get(event)
+        told = label if isinstance(label, str) and label else event
+        choices.append(ProcessChoice(event=event, label=told, is_allowed=not why, why_not=why))
+    return choices
+
+
+def _kept_out(turn: DecisionBuilder, step: StepState) -> str:
+    """Why an actor who is asked cannot decide, whatever the event: they have done so, somebody else has claimed it, or it takes another person."""
+    given = decision_by(question_of(turn.routes, turn.state, step), turn.moment.actor)
+    if given is not None:
+        return f"{given.actor!r} has decided it by {given.outcome!r}; withdraw that decision first"
+    barred = unclaimed_refusal(turn, step) or apart_refusal(turn, step)
+    return "" if barred is None else barred.message
+
+
+def _why_closed(routes: GraphIndex, ways: tuple[Edge, ...], actor: Actor, asked: dict[str, object]) -> str:
+    """Why none of these ways is open; empty if one is, or may be with the right input."""
+    open_ways = [each for each in ways if _may_hold(routes, each, asked)]
+    if not open_ways:
+        return "its conditions do not hold"
+    if any(actor.may(each.capability) for each in open_ways):
+        return ""
+    return f"it needs the capability {open_ways[0].capability!r}"
+
+
+def _may_hold(routes: GraphIndex, way: Edge, asked: dict[str, object]) -> bool:
+    guard = routes.guard(way)
+    if guard is None or any(name.split(".")[0] == "input" for name in guard.variables):
+        return True
+    try:
+        return guard.holds(asked)
+    except ExpressionError:
+        return False
+
 
 KIND: Final = "process"
 

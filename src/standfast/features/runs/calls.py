@@ -25,7 +25,7 @@ from standfast.calls.references import DefinitionLike, InstanceLike, checked_def
 from standfast.engine.concurrency.replies import Reply
 from standfast.errors import PayloadError, StandfastError
 from standfast.features.runs import views
-from standfast.features.runs.past import PastState, state_at
+from standfast.features.runs.history import PastState, state_at
 from standfast.features.runs.reads import (
     KINDS,
     LARGEST_PAGE,
@@ -38,8 +38,8 @@ from standfast.features.runs.reads import (
 from standfast.features.runs.resume import RESUMPTION
 from standfast.graph.status_words.by_kind import spoken, words_of
 from standfast.graph.status_words.protocol import StatusWords
+from standfast.store.ports.maintenance import PausedQuery
 from standfast.store.ports.reading import TenantReader
-from standfast.store.ports.resuming import PausedQuery
 from standfast.store.records.instances import InstanceHeader, InstanceQuery
 from standfast.store.sql.paging import page_of
 

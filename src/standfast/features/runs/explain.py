@@ -1,4 +1,9 @@
-"""Why a run does not move: everything that can wake it, in words and as data. A run that nothing can wake is an incident."""
+"""Why a run does not move: everything that can wake it, in words and as data. A run that nothing can wake is an incident.
+
+Events and signals that came, and that are none of those a step waits for: without a word about them nobody finds a condition that never holds, or a name that was misspelt.
+
+What people were to be told and were not: the run goes on without it, so somebody who asks about the run should hear of it.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +19,25 @@ from standfast.calls.status_text import trouble
 from standfast.engine.commit.work_rows import options_of
 from standfast.engine.common.settings import Settings
 from standfast.engine.common.work_errors import RECALLED
+from standfast.errors import ExpressionError
+from standfast.expressions import Expression
 from standfast.features.runs.remedies import Remedy, RemedyText, remedies
-from standfast.features.runs.unmatched import unawaited, unmatched
-from standfast.features.runs.untold import untold
 from standfast.features.runs.views import calls_of
+from standfast.graph.index import DATA, EVENT
 from standfast.graph.model import Graph, Node, RestOp, WaitEventOp, WaitEventsOp
 from standfast.graph.model import StateOp as StateNode
 from standfast.kernel.actor import SYSTEM
 from standfast.kernel.codec.type_cache import settled
 from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.kernel.program import Program
-from standfast.kernel.row_kinds.steps import STEPS, SUBSCRIPTIONS, TASKS, StoredStep, StoredTask
+from standfast.kernel.row_kinds.steps import STEPS, SUBSCRIPTIONS, TASKS, StoredStep, StoredSubscription, StoredTask
 from standfast.kernel.row_kinds.tasks import TASK_DECISIONS, TASK_PEOPLE
 from standfast.machine import remedies as m
 from standfast.machine.model.commands.timers import step_timer
 from standfast.machine.model.engine_tasks import NOTICE_HANDLER
-from standfast.machine.model.state import RunState, StepState
+from standfast.machine.model.events import NotificationFailed
+from standfast.machine.model.messages import PublishedMessage
+from standfast.machine.model.state import Data, RunState, StepState
 from standfast.machine.nodes import kind_of
 from standfast.machine.recovery.fork import paused_problem
 from standfast.machine.recovery.pause import REQUESTED
@@ -47,6 +55,58 @@ from standfast.store.records.instances import (
     Word,
     WorkerRecord,
 )
+
+_MOST_UNMATCHED = 100
+"""How many events are looked at for each condition; older ones come first."""
+
+_decode = msgspec.json.Decoder(PublishedMessage).decode
+
+
+def unmatched(
+    reader: TenantReader, op: WaitEventsOp, waits: Sequence[StoredSubscription], *, data: Data, now: datetime
+) -> list[str]:
+    """How many of the events that are kept do not fulfil a condition, in words, with what its last look failed on."""
+    found = []
+    for wait in waits:
+        stored = op.events[wait.place].match
+        if stored is None:
+            continue
+        condition, count, error = Expression.from_data(stored), 0, ""
+        for each in reader.kept_for(wait.signal, wait.correlation or "", now=now, after=None, limit=_MOST_UNMATCHED):
+            holds, why = _asked(condition, data, _decode(each.data).payload)
+            count, error = count + (not holds), why or error
+        if count:
+            what = "1 event that is kept does" if count == 1 else f"{count} events that are kept do"
+            found.append(f"{what} not match {condition.source}" + (f": {error}" if error else ""))
+    return found
+
+
+def unawaited(graph: Graph, signals: Collection[str]) -> str:
+    """The signals that are kept for a run although no step of its workflow ever waits for them, in words."""
+    awaited = {node.op.signal for node in graph.nodes.values() if isinstance(node.op, WaitEventOp)}
+    names = ", ".join(repr(each) for each in signals if each not in awaited)
+    return f"; it was told {names}, for which no step of it waits" if names else ""
+
+
+def _asked(condition: Expression, data: Data, payload: object) -> tuple[bool, str]:
+    try:
+        return condition.holds({DATA: data, EVENT: payload}), ""
+    except ExpressionError as error:
+        return False, str(error)
+
+
+_TYPE = "notification_failed"
+_MOST_UNTOLD = 10
+"""How many are told, the last ones; the history has them all."""
+
+
+def untold(reader: TenantReader, program: Program, run: InstanceId) -> Iterator[str]:
+    """The last notices that could not be delivered, in words."""
+    for stored in [each for each in reader.events(run) if each.type == _TYPE][-_MOST_UNTOLD:]:
+        event = program.decode(stored)
+        assert isinstance(event, NotificationFailed)
+        yield f"{event.to!r} could not be told by {event.channel!r} at {stored.at}: {event.error}"
+
 
 ReasonKind = Literal[
     "ended",

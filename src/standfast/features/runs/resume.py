@@ -30,7 +30,7 @@ from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import RunState
 from standfast.machine.nodes import kind_of
 from standfast.machine.recovery.pause import waited_for
-from standfast.store.ports import resuming
+from standfast.store.ports import maintenance as resuming
 from standfast.store.ports.reading import TenantReader
 
 _MILLISECOND = timedelta(milliseconds=1)

@@ -22,8 +22,7 @@ from standfast.calls.context import (
     nothing,
 )
 from standfast.calls.handlers.step_handlers import plain, plain_data
-from standfast.calls.handles import Handle
-from standfast.calls.references import StepLike, checked_step_of
+from standfast.calls.references import Handle, StepLike, checked_step_of
 from standfast.calls.status_text import trouble
 from standfast.calls.waiters import Bring, Completion, CompletionReply
 from standfast.engine.commit.submission import CommandOutcome, receipt_key

@@ -20,8 +20,8 @@ from standfast.kernel.row_kinds.steps import StoredStep
 from standfast.machine.model.commands.run_commands import RunStep
 from standfast.machine.model.queries.resume_points import resume_point
 from standfast.machine.model.state import ROOT, RunState
+from standfast.store.ports.maintenance import ResumeRequestRecord
 from standfast.store.ports.notifications import StoredNotification
-from standfast.store.ports.resuming import ResumeRequestRecord
 from standfast.store.records.instances import InstanceHeader, StoredEffect
 
 Called: TypeAlias = Mapping[int, datetime | None]

@@ -32,16 +32,19 @@ from standfast.features.tasks.authorization import (
 )
 from standfast.features.tasks.reads import (
     FoundTask,
+    check_list,
+    check_question,
     checked_part,
     decision_place,
     detailed,
     found_task,
+    may_see_all,
     mine_of,
+    onlooker,
     rows_of,
     told_for_whom,
 )
 from standfast.features.tasks.separation import DirectoryAnswers, counted, looked, open_to
-from standfast.features.tasks.task_rights import check_list, check_question, may_see_all, onlooker
 from standfast.features.tasks.views import (
     DecidedTask,
     HumanTask,

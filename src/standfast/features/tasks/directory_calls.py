@@ -30,10 +30,10 @@ from standfast.kernel.people import Absence, Delegation, DirectoryChange, Grant,
 from standfast.kernel.row_kinds.changes import Change
 from standfast.kernel.row_kinds.steps import StoredTask, TaskPlace
 from standfast.notifications.templates import is_language
+from standfast.people.approvers import Stranded, stranded
 from standfast.people.directory import Look
 from standfast.people.directory_changes import DirectoryChanges
 from standfast.people.directory_tables import TableDirectory
-from standfast.people.stranded import Stranded, stranded
 from standfast.store.ports.changes import ChangeQuery
 from standfast.store.ports.reading import TenantReader
 from standfast.store.ports.store import StoreParts

@@ -25,9 +25,9 @@ from standfast.errors import StandfastError, StoppedError
 from standfast.graph.values.approver_rules import USER
 from standfast.kernel.actor import SYSTEM, RequestContext
 from standfast.kernel.decision import Decision
+from standfast.kernel.durations import later
 from standfast.kernel.facts import Facts
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.instants import later
 from standfast.kernel.moment import Moment
 from standfast.kernel.program import Program
 from standfast.kernel.row_kinds.steps import TaskPlace

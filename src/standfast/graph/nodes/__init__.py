@@ -6,19 +6,16 @@ from typing import TypeAlias
 
 from standfast.graph.nodes.action import ActionOp
 from standfast.graph.nodes.call import CallOp
-from standfast.graph.nodes.compute import ScriptOp
-from standfast.graph.nodes.condition import ConditionOp
+from standfast.graph.nodes.compute import ConditionOp, ScriptOp
 from standfast.graph.nodes.end import EndOp
 from standfast.graph.nodes.event_wait import WaitEventsOp
 from standfast.graph.nodes.gate import GateOp, PolicyGateOp
 from standfast.graph.nodes.human import HumanOp
-from standfast.graph.nodes.lifecycle import RestOp, StartOp, StateOp
+from standfast.graph.nodes.lifecycle import ProxyOp, RestOp, StartOp, StateOp
 from standfast.graph.nodes.marker import NoReturnOp, SavePointOp
 from standfast.graph.nodes.notification import NotificationOp
-from standfast.graph.nodes.parallel import JoinOp
-from standfast.graph.nodes.proxy import ProxyOp
+from standfast.graph.nodes.parallel import JoinOp, SplitOp
 from standfast.graph.nodes.rule import RuleOp
-from standfast.graph.nodes.split import SplitOp
 from standfast.graph.nodes.task import TaskOp
 from standfast.graph.nodes.wait import WaitEventOp, WaitTimerOp
 

@@ -1,4 +1,7 @@
-"""A script computes a value."""
+"""A script computes a value.
+
+A condition asks a question about the data.
+"""
 
 from __future__ import annotations
 
@@ -54,3 +57,37 @@ class ScriptOp(NodeOp, frozen=True, kw_only=True, tag="script"):
         """What is wrong with the name."""
         if self.into:
             yield from name_findings(node, "script_name", f"the name that {node!r} keeps its value under", self.into)
+
+
+TRUE, FALSE = "true", "false"
+
+
+class ConditionOp(NodeOp, frozen=True, kw_only=True, tag="condition"):
+    """Asks a question: left by `true` or `false`."""
+
+    expression: Stored
+    """The stored form of the expression."""
+
+    word: ClassVar[str] = "condition"
+    shape: ClassVar[NodeShape] = NodeShape(('{"', '"}'), "shape=diamond, style=filled")
+    is_answering: ClassVar[bool] = False
+    is_named: ClassVar[bool] = False
+
+    @property
+    def execution(self) -> Execution:
+        """Inside the decision."""
+        return "pure"
+
+    @property
+    def exits(self) -> frozenset[str]:
+        """It holds, it does not, or it cannot be answered."""
+        return frozenset({TRUE, FALSE, ERROR})
+
+    @property
+    def detail(self) -> str:
+        """The question."""
+        return source(self.expression)
+
+    def formulas(self, node: str) -> Iterator[NodeExpression]:
+        """The question."""
+        yield NodeExpression("expression", f"the condition of {node!r}", self.expression)

@@ -13,8 +13,7 @@ from typing import Final
 import yaml
 
 from standfast.errors import Diagnostic
-from standfast.graph.source_files.scalars import value_of
-from standfast.graph.source_files.tree import Fields, FileField, FileItems, Mark, Scalar, Tree
+from standfast.graph.source_files.tree import Fields, FileField, FileItems, Mark, Scalar, Tree, value_of
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of a file."""

@@ -1,11 +1,14 @@
 """A file as its author wrote it: values, and where each of them stands.
 
 A tree has no circles, so the garbage collector need not look at its parts: large files have hundreds of thousands.
+
+Which scalars are what: the rule of JSON, for YAML too.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import re
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -65,3 +68,17 @@ def plain(tree: Tree) -> object:
             return [plain(each) for each in items]
         case Fields(fields=fields):
             return {name: plain(field.tree) for name, field in fields.items()}
+
+
+_WORDS: Final[dict[str, Value]] = {"null": None, "~": None, "": None, "true": True, "false": False}
+_WHOLE: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+_BROKEN: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?(?:[eE][+-]?[0-9]{1,2})?")
+
+
+def value_of(text: str) -> Value:
+    """What a scalar without quotes stands for."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _BROKEN.fullmatch(text) else text

@@ -28,7 +28,7 @@ from standfast.http.auth.tokens import Claims, InvalidTokenError, Tokens
 from standfast.http.wire.options import HttpOptions
 from standfast.http.wire.problems import EdgeCode, EdgeError
 from standfast.kernel.actor import Actor, RequestContext
-from standfast.kernel.instants import later
+from standfast.kernel.durations import later
 
 _log = logging.getLogger("standfast.http.access")
 _MOST_REMEMBERED: Final = 10_000

@@ -1,11 +1,14 @@
 """What a route is: an address with its permission, what it takes and what it answers.
 
 Everything else follows from the table of them: dispatch, checks, the OpenAPI document, the reference page, the matrix of tests.
+
+What must be so for a request to count: `If-Match`, as RFC 9110 has it, where a version can be made sure of.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
@@ -19,9 +22,42 @@ from starlette.types import Scope
 from standfast.app.api.aio import AsyncCalls, AsyncEngineCalls, AsyncRun
 from standfast.errors import NotFoundError, PayloadError
 from standfast.http.auth.authenticator import Identity
-from standfast.http.requests.conditions import condition_of
 from standfast.http.requests.server import Server
 from standfast.http.wire.problems import EdgeCode, EdgeError
+
+_TAG: Final = r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
+_TAGS: Final = re.compile(rf"[ \t,]*{_TAG}(?:[ \t]*,(?:[ \t]*{_TAG})?)*[ \t,]*")
+_EACH: Final = re.compile(_TAG)
+_VERSION: Final = re.compile(r'"v?([0-9]{1,9})(?:\.[^"]*)?"')
+"""A tag of a version, with or without what it tells besides. A weak one, `W/"v3"`, matches nothing here."""
+_LONGEST: Final = 2000
+
+
+class Precondition(NamedTuple):
+    """What `If-Match` demands."""
+
+    version: int | None = None
+    """That this is the version; None for any."""
+    is_any: bool = False
+    """That there is one (`*`)."""
+
+
+def condition_of(given: Sequence[str]) -> Precondition:
+    """What the lines of `If-Match` demand, which may be none."""
+    if not given:
+        return Precondition()
+    text = ",".join(given).strip()
+    if text == "*":
+        return Precondition(is_any=True)
+    if len(text) > _LONGEST or not _TAGS.fullmatch(text):
+        raise EdgeError(EdgeCode.BAD_HEADER, 'If-Match is the tag of what was seen, in quotes, such as "v3", or *')
+    versions = {int(found[1]) for each in _EACH.findall(text) if (found := _VERSION.fullmatch(each))}
+    if not versions:
+        raise EdgeError(EdgeCode.CHANGED_MEANWHILE, "If-Match names a version that there is not")
+    if len(versions) > 1:
+        raise EdgeError(EdgeCode.BAD_HEADER, "If-Match names several versions; name the one that you have seen")
+    return Precondition(version=versions.pop())
+
 
 Q = TypeVar("Q")
 B = TypeVar("B")

@@ -13,8 +13,7 @@ import msgspec
 from standfast.errors import NotFoundError, StandfastError
 from standfast.features.access.views import Written
 from standfast.http.requests.routing import AnyCall, Stream
-from standfast.http.wire.broadcaster import StreamSubscriber
-from standfast.http.wire.news import News, changes, event
+from standfast.http.wire.broadcaster import News, StreamSubscriber, changes, event
 from standfast.http.wire.problems import EdgeCode, EdgeError
 
 _log = logging.getLogger("standfast.http")

@@ -16,10 +16,10 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from standfast.errors import PayloadError, indefinite
+from standfast.kernel.codec.defaults import Completion, completion
 from standfast.kernel.codec.depth import TOO_DEEP
 from standfast.kernel.codec.type_cache import TURN, settled
 from standfast.kernel.codec.type_checks import Flaw, flaws
-from standfast.kernel.codec.wholeness import Completion, completion
 
 T = TypeVar("T")
 

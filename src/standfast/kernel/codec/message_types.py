@@ -25,10 +25,10 @@ from standfast.kernel.codec.codecs import (
     lowered,
     misfit,
 )
+from standfast.kernel.codec.defaults import completion
 from standfast.kernel.codec.depth import TOO_DEEP, Depth
 from standfast.kernel.codec.equality import difference
 from standfast.kernel.codec.type_checks import compares_all, has_untyped_parts, is_exact, omitting
-from standfast.kernel.codec.wholeness import completion
 
 T = TypeVar("T")
 

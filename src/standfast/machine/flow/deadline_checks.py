@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from standfast.graph.index import GraphIndex
 from standfast.graph.model import HumanOp
 from standfast.kernel.decision import Rejection
-from standfast.kernel.instants import later
+from standfast.kernel.durations import later
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.model.commands.timers import DEADLINE, escalation_timer, step_timer, stood_still
 from standfast.machine.model.rejections import Refusal, refused

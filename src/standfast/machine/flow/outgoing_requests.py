@@ -6,7 +6,7 @@ from typing import Final
 
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.model.engine_tasks import Post
-from standfast.machine.model.plain import plain
+from standfast.machine.model.json_values import plain
 from standfast.machine.model.state import Data
 
 PAYLOAD: Final = "payload."

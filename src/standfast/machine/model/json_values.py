@@ -1,9 +1,13 @@
-"""A JSON merge patch: an object is laid over another name by name, null takes a name away, and anything else takes the place of what was there."""
+"""A JSON merge patch: an object is laid over another name by name, null takes a name away, and anything else takes the place of what was there.
+
+Values of expressions as they can be kept: instants are texts.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from datetime import date, datetime
 
 import msgspec
 
@@ -29,3 +33,16 @@ def patched(data: Data, patch: Mapping[str, object]) -> Data:
 def fingerprint(data: Data) -> str:
     """What tells whether two sets of data are the same: the SHA-256 of the JSON with sorted names."""
     return hashlib.sha256(_encode(data)).hexdigest()
+
+
+def plain(value: object) -> object:
+    """The same value in plain data."""
+    match value:
+        case datetime() | date():
+            return value.isoformat()
+        case dict():
+            return {str(name): plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [plain(each) for each in value]
+        case _:
+            return value

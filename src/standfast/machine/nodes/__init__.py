@@ -31,18 +31,15 @@ from standfast.graph.model import (
 from standfast.machine.flow.decision_builder import NodeKind
 from standfast.machine.nodes.action import ActionKind
 from standfast.machine.nodes.call import CallKind
-from standfast.machine.nodes.compute import ScriptKind
-from standfast.machine.nodes.condition import ConditionKind
+from standfast.machine.nodes.compute import ConditionKind, ScriptKind
 from standfast.machine.nodes.end import EndKind
 from standfast.machine.nodes.event_wait import WaitEventsKind
 from standfast.machine.nodes.gate import GateKind, PolicyGateKind
 from standfast.machine.nodes.human import HumanKind
-from standfast.machine.nodes.join import JoinKind
-from standfast.machine.nodes.lifecycle import RestKind, StartKind, StateKind
+from standfast.machine.nodes.lifecycle import ProxyKind, RestKind, StartKind, StateKind
 from standfast.machine.nodes.marker import MarkerKind
 from standfast.machine.nodes.notification import NoticeKind
-from standfast.machine.nodes.parallel import SplitKind
-from standfast.machine.nodes.proxy import ProxyKind
+from standfast.machine.nodes.parallel import JoinKind, SplitKind
 from standfast.machine.nodes.rule import RuleKind
 from standfast.machine.nodes.task import TaskKind
 from standfast.machine.nodes.wait import WaitEventKind, WaitTimerKind

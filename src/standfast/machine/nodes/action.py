@@ -13,14 +13,13 @@ from standfast.kernel.decision import Rejection
 from standfast.machine.documents.mutations import Author, MutationDraft, change, drafted, invalid, ruled
 from standfast.machine.documents.policies import allowed_both
 from standfast.machine.documents.rules import follow, rules_for
-from standfast.machine.flow.acting import acting, present
-from standfast.machine.flow.action_inputs import target_of
+from standfast.machine.flow.action_inputs import acting, present, target_of
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import take_answer
 from standfast.machine.flow.rollback import undone
 from standfast.machine.flow.routing import pass_through
 from standfast.machine.model.document_state import ALL_FIELDS
-from standfast.machine.model.plain import plain
+from standfast.machine.model.json_values import plain
 from standfast.machine.model.queries.edit_windows import document_of, index_of, is_behind_gate, window_of
 from standfast.machine.model.queries.fields import not_given
 from standfast.machine.model.rejections import Refusal, refused

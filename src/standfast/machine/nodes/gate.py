@@ -29,7 +29,7 @@ from standfast.graph.values.approver_rules import USER, Ask
 from standfast.kernel.actor import Actor
 from standfast.machine.documents.policies import allowed_both, policy_refusal
 from standfast.machine.documents.rules import follow, judge, rules_for
-from standfast.machine.flow.acting import Present, acting, present
+from standfast.machine.flow.action_inputs import Present, acting, present
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up
 from standfast.machine.flow.node_kind import Kind

@@ -52,9 +52,8 @@ from standfast.machine.model.rows.step_rows import RowProjection
 from standfast.machine.model.state import ROOT, Data, StepState, Token
 from standfast.machine.model.task_state import Question, TaskVote
 from standfast.machine.tasks.assignment import ask, leave_out, look_up
-from standfast.machine.tasks.completion import conclude, forget_answers, keep_answers
+from standfast.machine.tasks.completion import conclude, filled_in, forget_answers, keep_answers
 from standfast.machine.tasks.entitlement import apart_refusal, seat_for, unclaimed_refusal
-from standfast.machine.tasks.forms import filled_in
 from standfast.machine.tasks.reminders import asked_at, begin, due_at, put_to_others
 
 _encode = msgspec.json.Encoder().encode

@@ -3,17 +3,20 @@
 Entered when: a token arrives; at a state also when a transition was asked for while something else was under way. May do: tell that the document
 has the status, or that a round is over. Left when: a start at once; a state by the transition that somebody asks for or that begins by
 itself, at once if it leads on by `ok`, by `timeout` if nobody asks in time; a rest when the next round begins. On compensation: nothing to undo.
+
+A proxy is the way into a slot, or the way out of it.
 """
 
 from __future__ import annotations
 
-from standfast.graph.model import AMENDED, OK, Node, RestOp, StartOp
+from standfast.graph.model import AGAIN, AMENDED, OK, GateOp, Node, ProxyOp, RestOp, StartOp
 from standfast.graph.model import StateOp as StateNode
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.node_kind import Kind
 from standfast.machine.flow.routing import complete_at_once, end, pass_through
+from standfast.machine.flow.slots import has_void, hold, in_force, standing, use_up, void
 from standfast.machine.flow.unneeded_branches import give_back
-from standfast.machine.model.events import DocumentMoved, RoundCompleted
+from standfast.machine.model.events import ApprovalsKept, DocumentMoved, RoundCompleted
 from standfast.machine.model.queries.edit_windows import document_of, index_of
 from standfast.machine.model.state import Token
 
@@ -80,3 +83,39 @@ class RestKind(Kind):
             end(turn, token, document.status)
         else:
             turn.open_step(token, node)
+
+
+class ProxyKind(Kind):
+    """Lets a token in or out."""
+
+    wait_kind = "branches"
+
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
+        """Pass; whoever comes in begins anew, but for what stays in force."""
+        assert isinstance(node.op, ProxyOp)
+        if node.op.side == "in":
+            kept = in_force(turn, node.op.slot) if _is_sent_back(turn, token, node.op.slot) else []
+            void(turn, [step for step in standing(turn) if step not in kept], "entered_again")
+            if kept:
+                turn.emit(ApprovalsKept(steps=kept, slot=node.op.slot))
+        elif document_of(turn.state).refused is None and hold(turn, token, node):
+            return
+        elif not _is_before_gate(turn, node.op.slot):
+            if has_void(turn, index_of(turn.routes).regions[node.op.slot].exit):
+                complete_at_once(turn, token, node, AGAIN)
+                turn.move(token.id, index_of(turn.routes).way_in(node.op.slot))
+                return
+            use_up(turn, in_force(turn, node.op.slot), slot=node.op.slot)
+        pass_through(turn, token, node)
+
+
+def _is_sent_back(turn: DecisionBuilder, token: Token, slot: str) -> bool:
+    """Whether the end of the slot was reached with void approvals, which are asked for anew: a gate has found them, or the way out where none follows."""
+    approvals = document_of(turn.state).approvals.values()
+    is_void = any(each.verdict == "void" and turn.routes.node(each.node).region == slot for each in approvals)
+    return is_void and isinstance(turn.routes.node(token.node).op, GateOp | ProxyOp)
+
+
+def _is_before_gate(turn: DecisionBuilder, slot: str) -> bool:
+    """Whether a gate follows a slot: it sees to void approvals itself, and uses up the others."""
+    return isinstance(turn.routes.node(index_of(turn.routes).regions[slot].exit).op, GateOp)

@@ -3,16 +3,19 @@
 Entered when: a token arrives; it then waits for the branches. May do: begin branches, at most `limit` at a time. Left when: the branches
 meet at the join, or have ended; by `error` if no condition holds or one cannot be answered, and if there are no items where some are needed.
 On compensation: nothing to undo itself.
+
+A join waits for the branches of its split.
 """
 
 from __future__ import annotations
 
 from standfast.errors import ExpressionError, indefinite
 from standfast.graph.model import BRANCH, OK, Edge, Node, SplitOp
+from standfast.graph.nodes.parallel import ABORT, ACCEPT
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.node_kind import Kind
-from standfast.machine.flow.routing import complete_at_once, look_at_branches
-from standfast.machine.model.events import BranchesOpened
+from standfast.machine.flow.routing import abort_branches, complete_at_once, end, look_at_branches, pass_through
+from standfast.machine.model.events import BranchesOpened, JoinArrived, TokenEnded
 from standfast.machine.model.state import Token
 
 
@@ -87,3 +90,36 @@ class SplitKind(Kind):
                 told = f"the condition of the branch to {edge.target!r} cannot be answered: {error}"
                 raise ExpressionError(told, reason=error.reason) from error
         return found
+
+
+class JoinKind(Kind):
+    """Waits for branches."""
+
+    def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
+        """A branch is there; one that the others have not waited for has come to its end."""
+        if token.retry_of is not None:  # Its branches have met, and there was no room for their answers.
+            pass_through(turn, token, node)
+            return
+        assert token.scope is not None, "the compiler lets only branches of its split reach a join"
+        if token.scope not in turn.state.scopes:
+            turn.emit(TokenEnded(token=token.id))
+            return
+        try:
+            is_accepted = self._says(turn, token, node, ACCEPT, otherwise=True)
+            is_last = self._says(turn, token, node, ABORT, otherwise=False)
+        except ExpressionError as error:
+            self.fail(turn, token, node, f"{node.id!r} cannot judge a branch: {error}")
+            return
+        if not is_accepted and not is_last:
+            end(turn, token)
+            return
+        turn.emit(JoinArrived(token=token.id))
+        if is_last:
+            abort_branches(turn, token.scope)
+        else:
+            look_at_branches(turn, token.scope)
+
+    def _says(self, turn: DecisionBuilder, token: Token, node: Node, name: str, *, otherwise: bool) -> bool:
+        """What the join says of a branch; ExpressionError if it cannot tell."""
+        asked = turn.routes.arrival(node.id, name)
+        return otherwise if asked is None else asked.holds(turn.data_for(token, node.id))

@@ -11,7 +11,7 @@ from standfast.errors import ExpressionError
 from standfast.graph.model import BLOCKED, OK, Node, RuleOp
 from standfast.machine.documents.mutations import Author, MutationDraft, change, drafted
 from standfast.machine.documents.rules import follow, judge
-from standfast.machine.flow.acting import acting
+from standfast.machine.flow.action_inputs import acting
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.node_kind import Kind
 from standfast.machine.flow.routing import pass_through

@@ -14,7 +14,7 @@ import msgspec
 from standfast.graph.model import OK, HumanOp, Kind
 from standfast.kernel.actor import SYSTEM
 from standfast.kernel.decision import Answer, Ignored, Rejection
-from standfast.kernel.instants import later
+from standfast.kernel.durations import later
 from standfast.kernel.row_kinds.steps import PauseClock
 from standfast.machine.documents.mutations import action_for, may_do
 from standfast.machine.flow.decision_builder import DecisionBuilder

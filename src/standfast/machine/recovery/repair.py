@@ -21,7 +21,7 @@ from standfast.graph.model import (
     SplitOp,
 )
 from standfast.kernel.decision import Rejection
-from standfast.machine.flow.acting import take_over
+from standfast.machine.flow.action_inputs import take_over
 from standfast.machine.flow.cancellation import stop_step
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.list_branches import enter_changed, lists_of_document

@@ -1,9 +1,15 @@
-"""How a question ends by an outcome, whoever brought it about."""
+"""How a question ends by an outcome, whoever brought it about.
+
+Answers to questions that have a form: defaults are filled in, and what does not fit is refused.
+"""
 
 from __future__ import annotations
 
+from standfast.graph.index import GraphIndex
 from standfast.graph.model import WITHDRAWN, HumanOp
+from standfast.graph.values.forms import faults_told
 from standfast.kernel.actor import SYSTEM
+from standfast.kernel.decision import Rejection
 from standfast.machine.flow.cancellation import abort
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up
@@ -11,6 +17,7 @@ from standfast.machine.flow.routing import May, finish, way_out
 from standfast.machine.flow.slots import can_leave_slot, reject_slot
 from standfast.machine.model.events import DataAssigned, DecisionWithdrawn, StepCompleted
 from standfast.machine.model.queries.outputs import ANSWERS, judged
+from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import Data, StepState, Token
 
 
@@ -65,3 +72,14 @@ def conclude(turn: DecisionBuilder, step: StepState, outcome: str, answer: Data,
     else:
         turn.emit(StepCompleted(step=step.number, outcome=outcome, output=answer))
         abort(turn, turn.moment.actor.id, told)
+
+
+def filled_in(routes: GraphIndex, node: str, outcome: str, given: object) -> tuple[object, Rejection | None]:
+    """What comes with an answer, with the defaults of the form; and why it cannot be taken, with all faults at once."""
+    op, form = routes.node(node).op, routes.form(node)
+    assert isinstance(op, HumanOp)
+    if form is None or not op.needs_form(outcome):
+        return given, None
+    whole = form.filled(given)
+    faults = form.faults(whole)
+    return whole, refused(Refusal.INVALID_FORM, faults_told(node, faults)) if faults else None

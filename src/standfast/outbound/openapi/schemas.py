@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
-from standfast.graph.values.patterns import PatternError, read_pattern
+from standfast.graph.values.forms import PatternError, read_pattern
 from standfast.outbound.openapi.documents import OpenApiDocument
 
 if TYPE_CHECKING:

@@ -1,10 +1,15 @@
-"""People as the database keeps them, by tenant. A driver reads and writes; which change is sound is the business of the layers above."""
+"""People as the database keeps them, by tenant. A driver reads and writes; which change is sound is the business of the layers above.
+
+Rows about people as the statements of both drivers give them, their instants already read.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from standfast.kernel.people import Absence, Delegation, DirectoryLook, Grant, Principal
 from standfast.kernel.row_kinds.changes import Change
@@ -56,3 +61,43 @@ class People(Protocol):
     def changing(self, tenant: str) -> AbstractContextManager[DirectoryUnit]:
         """A transaction on them: committed at the end of the block, rolled back when it raises."""
         ...
+
+
+Row = Sequence[Any]
+
+
+def principal(row: Row) -> Principal:
+    """Somebody, as the directory keeps him."""
+    return Principal(
+        id=row[0],
+        kind=row[1],
+        name=row[2],
+        email=row[3],
+        is_active=bool(row[4]),
+        manager=row[5],
+        attributes=json.loads(row[6]),
+    )
+
+
+def grant(row: Row) -> Grant:
+    """A role that somebody has."""
+    return Grant(id=row[0], begins_at=row[1], ends_at=row[2], principal=row[3], role=row[4])
+
+
+def delegation(row: Row) -> Delegation:
+    """Who stands in for whom."""
+    return Delegation(
+        id=row[0],
+        begins_at=row[1],
+        ends_at=row[2],
+        giver=row[3],
+        receiver=row[4],
+        role=row[5],
+        definition=row[6],
+        reason=row[7],
+    )
+
+
+def absence(row: Row) -> Absence:
+    """Who is away."""
+    return Absence(id=row[0], begins_at=row[1], ends_at=row[2], principal=row[3], reason=row[4])

@@ -1,11 +1,18 @@
-"""What is asked of a database by those who only look: callers of one tenant, and projections."""
+"""What is asked of a database by those who only look: callers of one tenant, and projections.
+
+Finding processes by what their callers know of them.
+
+What is asked of a database by who looks at many instances at once: the same questions as of one, in a statement for all of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId
@@ -13,9 +20,7 @@ from standfast.kernel.row_kinds.steps import DeadLetterSource
 from standfast.kernel.rows import Record, RowKind
 from standfast.store.ports.documents import Documents
 from standfast.store.ports.events import EventReads
-from standfast.store.ports.matches import Matches
-from standfast.store.ports.resuming import PausedInstances
-from standfast.store.ports.surveying import Surveying
+from standfast.store.ports.maintenance import PausedInstances
 from standfast.store.ports.tasks import Tasks
 from standfast.store.records.instances import (
     Address,
@@ -24,11 +29,104 @@ from standfast.store.records.instances import (
     InstanceQuery,
     Loaded,
     ObservationRecord,
+    Receipt,
+    Snapshot,
     StoredEffect,
     StoredMessage,
     StoredTimer,
 )
 from standfast.store.records.queries import FedEvent, Headline, ProjectionState, StepName, TransitionRecord
+
+MOST_COUNTED = 1_000
+"""Of more than so many it is not counted how many there are, unless somebody asks for it."""
+ALL = 2**31 - 1
+"""More than there are."""
+
+
+class AskedOf(NamedTuple):
+    """Somebody whom a process asks."""
+
+    kind: str
+    name: str
+    definition: str = ""
+    """Where only one definition is meant."""
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """Which processes are meant; all that is given has to be so."""
+
+    statuses: tuple[str, ...]
+    """One of these."""
+    definition: str = ""
+    key: str = ""
+    partition: str | None = None
+    """None means whatever it is."""
+    started_by: str = ""
+    people: tuple[AskedOf, ...] | None = None
+    """At a step that asks one of these; None means whoever is asked."""
+    before: InstanceId | None = None
+    """Only instances born before this one: the last of the page before. What is counted does not depend on it."""
+    limit: int = 100
+    most: int | None = MOST_COUNTED
+    """Of more than so many it is not counted how many there are; None means that all are counted."""
+
+
+def counting(match: Match) -> Match:
+    """The same, to be counted: all pages, and one more than is counted."""
+    return msgspec.structs.replace(match, before=None, limit=ALL if match.most is None else match.most + 1)
+
+
+class Matches(Protocol):
+    """Processes by what is known of them."""
+
+    def matching(self, match: Match) -> list[InstanceId]:
+        """A page of them, newest first."""
+        ...
+
+    def count_matching(self, match: Match) -> int:
+        """How many there are on all pages; one more than `match.most` where there are more than that."""
+        ...
+
+
+class Surveying(Protocol):
+    """Many instances of one tenant at once. Every answer is in the order of the instances' ids, and within one in its own order."""
+
+    def histories(self, instances: Sequence[InstanceId]) -> list[StoredEvent]:
+        """All events of these instances, also those that their rows do not count."""
+        ...
+
+    def snapshots(self, instances: Sequence[InstanceId]) -> dict[InstanceId, Snapshot]:
+        """The snapshots that there are."""
+        ...
+
+    def rows_of(self, kind: RowKind[S], instances: Sequence[InstanceId]) -> list[S]:
+        """The rows of a declared kind that these instances have."""
+        ...
+
+    def effects_of(self, instances: Sequence[InstanceId]) -> list[StoredEffect]:
+        """Their live effects."""
+        ...
+
+    def timers_of(self, instances: Sequence[InstanceId]) -> list[StoredTimer]:
+        """Their timers."""
+        ...
+
+
+class Notes(Protocol):
+    """What who looks at all of them keeps for himself, and what only the engine may see."""
+
+    def note(self, name: str, value: str) -> None:
+        """Keep a word of the engine's own under a name, in the place of the one before; an empty one forgets it."""
+        ...
+
+    def noted(self, name: str) -> str:
+        """The word that is kept under a name; empty if there is none."""
+        ...
+
+    def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
+        """The receipts of these scopes."""
+        ...
+
 
 S = TypeVar("S", bound=Record)
 

@@ -2,6 +2,14 @@
 
 A driver claims, appends and reads. It never decides: whatever a row means is the business of the layers above. An instant is always
 an argument; None stands for the database's own clock, which is what judges leases and due times.
+
+What is asked of a database about work that waits or gave up, of all tenants.
+
+What organisations have published for themselves: approval chains, rules and settings of their documents, contracts and bodies; and the seals of their histories.
+
+What is put in the place of what events said.
+
+Hints between the processes on one database.
 """
 
 from __future__ import annotations
@@ -9,27 +17,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.kernel.rows import Record, RowKind
 from standfast.store.ports.access import AccessPort
-from standfast.store.ports.backlogs import Backlogs
 from standfast.store.ports.changes import ChangingParts
 from standfast.store.ports.definitions import Definitions
-from standfast.store.ports.expiries import ExpiryParts
+from standfast.store.ports.documents import Blueprints
 from standfast.store.ports.facts import FactLook, Gate
-from standfast.store.ports.fading import CompressionPort
-from standfast.store.ports.maintenance import IncidentParts
+from standfast.store.ports.maintenance import CompressionPort, ExpiryParts, IncidentParts, ResumingParts
 from standfast.store.ports.notifications import Notifying
-from standfast.store.ports.organisations import OrganisationParts
 from standfast.store.ports.pauses import Pauses
 from standfast.store.ports.people import People
-from standfast.store.ports.reading import Feed, TenantReader
-from standfast.store.ports.resuming import ResumingParts
-from standfast.store.ports.rewriting import Rewritten
-from standfast.store.ports.surveying import Notes
-from standfast.store.ports.wakeups import Wakeups
+from standfast.store.ports.reading import Feed, Notes, TenantReader
+from standfast.store.ports.seals import Seals
+from standfast.store.ports.versioned_settings import Editions
 from standfast.store.records.claim_order import DEFAULT_AGEING
 from standfast.store.records.instances import (
     Address,
@@ -52,7 +55,80 @@ from standfast.store.records.instances import (
     Word,
     WorkerRecord,
 )
-from standfast.store.records.queries import Beat, DueWorkRecord
+from standfast.store.records.queries import BacklogRecord, Beat, DueWorkRecord, GivenUpRecord, Unhandled, WaitingWord
+
+
+class Backlogs(Protocol):
+    """How much there is of it, and whom it waits for."""
+
+    def backlog(self, now: datetime | None = None) -> list[BacklogRecord]:
+        """How much work waits, by handler and definition; judged by the store's own clock if no instant is given."""
+        ...
+
+    def given_up(self) -> list[GivenUpRecord]:
+        """How many dead letters there are, by tenant; of those that have some."""
+        ...
+
+    def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
+        """Handlers that no live worker has and for which effects have waited this long, by name.
+
+        The cost does not grow with the work that somebody can do.
+        """
+        ...
+
+    def waiting_words(self, handlers: Sequence[str], *, waited: timedelta, now: datetime | None) -> list[WaitingWord]:
+        """The words of timers and messages, and of effects for these handlers, that have waited this long, whoever can read them.
+
+        The cost grows with the number of different words, and not with the work.
+        """
+        ...
+
+
+class OrganisationParts(Protocol):
+    """The sides of a store that know it."""
+
+    def chains(self) -> Editions:
+        """For whoever resolves approval chains."""
+        ...
+
+    def charters(self) -> Editions:
+        """For what organisations say of their documents."""
+        ...
+
+    def seals(self) -> Seals:
+        """For whoever seals histories."""
+        ...
+
+    def blueprints(self) -> Blueprints:
+        """For whoever publishes contracts and bodies."""
+        ...
+
+
+class Rewritten(NamedTuple):
+    """An event as it is after a redaction."""
+
+    sequence: int
+    data: bytes
+    comment: str
+
+
+class Wakeups(Protocol):
+    """Hints between processes. They may get lost: polling is what guarantees progress."""
+
+    must_send: bool
+    """Whether others hear of work only when they are told."""
+
+    def send(self, hint: str) -> None:
+        """Tell the other processes."""
+        ...
+
+    def listen(self, timeout: float) -> None:
+        """Wait for hints, at most this long, and pass them on."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
 
 
 class LostRaceError(Exception):

@@ -15,8 +15,8 @@ from uuid import UUID
 import msgspec
 
 from standfast.kernel.codec.type_cache import settled
+from standfast.kernel.durations import later
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.instants import later
 from standfast.store.ports.pauses import (
     LAG,
     OF_INSTANTS,

@@ -1,6 +1,8 @@
 """The format of an organisation's body, declared once: a patch for each slot that it fills, made of nodes and edges.
 
 A body never says anything about the envelope. What it could say about it, the format has no word for.
+
+Contracts and bodies as files to be kept in git and taken elsewhere: YAML that reads back as what it was, with a hash over what it says.
 """
 
 from __future__ import annotations
@@ -8,10 +10,13 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
+import yaml
 from msgspec import UNSET, Meta, UnsetType, field
 
 from standfast.features.documents.body.scenario_format import MOST_SCENARIOS, NodeId, Scenario
-from standfast.features.documents.contract.format import OnReject, Window
+from standfast.features.documents.contract.format import Contract, OnReject, Window
+from standfast.features.documents.contract.loading import content_hash
+from standfast.graph.source_files.tree import value_of
 from standfast.graph.source_files.values import (
     SLOT,
     WORD,
@@ -442,3 +447,38 @@ class Body(_Part, frozen=True, kw_only=True):
     hash: Annotated[
         Name | None, Meta(description="Written by an export; what was changed since is refused until it is removed.")
     ] = None
+
+
+_WIDTH: Final = 120
+_BREAKS: Final = frozenset("\x85\u2028\u2029")
+"""What YAML takes for the end of a line where it is not quoted."""
+
+
+def export_yaml(part: Contract | Body) -> str:
+    """A contract or a body as YAML, with its hash: what is changed afterwards is refused until the hash is removed."""
+    plain = msgspec.to_builtins(part)
+    plain["hash"] = content_hash(part)
+    return plain_yaml(plain)
+
+
+def plain_yaml(plain: object) -> str:
+    """Plain data as YAML, as the reader of files reads it back."""
+    text: str = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what the reader of files reads back: a text that would be taken for something else is quoted."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - whatever it is
+        """Write everything out, so that every place can be changed by itself."""
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.Node:
+    is_plain = value_of(text) == text and not isinstance(value_of(text), int | float) and _BREAKS.isdisjoint(text)
+    style = None if is_plain else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)

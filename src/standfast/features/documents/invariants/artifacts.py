@@ -17,7 +17,7 @@ from standfast.features.documents.contract.envelope import generate_envelope
 from standfast.features.documents.invariants.rules import InvariantBreach
 from standfast.features.documents.publishing.catalog import Catalog, body_of, contract_of
 from standfast.graph.compiler import graph_bytes
-from standfast.store.ports.blueprints import StoredBlueprint
+from standfast.store.ports.documents import StoredBlueprint
 from standfast.store.records.instances import StoredDefinition
 
 

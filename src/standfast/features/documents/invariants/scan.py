@@ -12,7 +12,7 @@ from standfast.features.documents.invariants.definitions import workflow_finding
 from standfast.features.documents.invariants.evidence import Evidence, gathered, scopes_of
 from standfast.features.documents.invariants.rules import RULES, InvariantBreach
 from standfast.features.documents.invariants.views import InvariantPage, Violation
-from standfast.features.operations.sealing import flaws, seals_of
+from standfast.features.operations.seals import flaws, seals_of
 from standfast.graph.document_checks import ENVELOPE
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program

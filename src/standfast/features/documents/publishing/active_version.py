@@ -8,7 +8,7 @@ from standfast.features.documents.compiler.compatibility import start_problem
 from standfast.features.documents.publishing.rejections import BlueprintRefusal, refused
 from standfast.machine.machine import GraphMachine
 from standfast.machine.model.rejections import Refusal
-from standfast.store.ports.blueprints import InForce
+from standfast.store.ports.documents import InForce
 
 
 def workflow_of(desk: CallContext, type_: str) -> tuple[str, str]:

@@ -12,13 +12,11 @@ from standfast.calls.authorization import check_unbound
 from standfast.calls.context import CallContext, checked_flag, checked_key, checked_text
 from standfast.engine.concurrency.replies import Reply
 from standfast.errors import NotFoundError, PayloadError
-from standfast.features.documents.body.exchange import export_yaml
-from standfast.features.documents.body.format import Body
+from standfast.features.documents.body.format import Body, export_yaml
 from standfast.features.documents.body.templates import instantiate, read_template, template_names
-from standfast.features.documents.compiler.validator import rebased
+from standfast.features.documents.compiler.compiler import rebased
 from standfast.features.documents.compiler.workflow_diff import Difference, diff
 from standfast.features.documents.contract.envelope import generate_envelope
-from standfast.features.documents.publishing.bodies import rehearsed, tried_out, written_body
 from standfast.features.documents.publishing.catalog import (
     Catalog,
     WrittenBody,
@@ -29,7 +27,7 @@ from standfast.features.documents.publishing.catalog import (
 )
 from standfast.features.documents.publishing.publisher import Publisher, draft_changed
 from standfast.features.documents.publishing.rejections import DESIGN, GOVERN, PUBLISH, permit
-from standfast.features.documents.publishing.release import Release
+from standfast.features.documents.publishing.release import Release, rehearsed, tried_out, written_body
 from standfast.features.documents.publishing.views import (
     BodyCheck,
     BodyDraft,
@@ -42,7 +40,7 @@ from standfast.features.documents.publishing.views import (
 from standfast.features.documents.scenarios.scenarios import ScenarioResult
 from standfast.features.simulation import DryRun
 from standfast.machine.model.queries.authorization import READ
-from standfast.store.ports.blueprints import PublishingRule, StoredBlueprint
+from standfast.store.ports.documents import PublishingRule, StoredBlueprint
 
 BodyLike = str | bytes | Body | Mapping[str, object]
 """A body as YAML or JSON, as what `read_body` gives, or as plain data."""

@@ -11,12 +11,10 @@ from standfast.calls.context import CallContext, checked_key
 from standfast.errors import DefinitionError, Diagnostic, NotFoundError, PayloadError
 from standfast.features.documents.body.checks import read_body, read_partly
 from standfast.features.documents.body.diagnostics import BodyDiagnostic
-from standfast.features.documents.body.exchange import plain_yaml
-from standfast.features.documents.body.format import Body
+from standfast.features.documents.body.format import Body, plain_yaml
 from standfast.features.documents.compiler.artifact import HASH_MISMATCH, Effective, read_effective
 from standfast.features.documents.compiler.compatibility import is_older
-from standfast.features.documents.compiler.compiler import compile_effective
-from standfast.features.documents.compiler.validator import check_body
+from standfast.features.documents.compiler.compiler import check_body, compile_effective
 from standfast.features.documents.contract.envelope import Envelope, generate_envelope, outdated_warning
 from standfast.features.documents.contract.format import Contract, Field, ListField, ObjectField, RefField
 from standfast.features.documents.contract.loading import plain_hash
@@ -25,7 +23,7 @@ from standfast.features.documents.publishing.views import BodyCheck, BodyVersion
 from standfast.kernel.codec.canonical import canonical_hash
 from standfast.kernel.codec.defaults import with_default_texts
 from standfast.kernel.codec.type_cache import settled
-from standfast.store.ports.blueprints import Blueprints, StoredBlueprint
+from standfast.store.ports.documents import Blueprints, StoredBlueprint
 
 T = TypeVar("T")
 B = TypeVar("B", Contract, Body)

@@ -10,11 +10,10 @@ from standfast.calls.authorization import check_unbound
 from standfast.calls.context import CallContext, checked_flag, checked_key, checked_text
 from standfast.engine.concurrency.replies import Reply
 from standfast.errors import Diagnostic, PayloadError, indefinite
-from standfast.features.documents.body.exchange import export_yaml
-from standfast.features.documents.compiler.compiler import compile_effective
+from standfast.features.documents.body.format import export_yaml
+from standfast.features.documents.compiler.compiler import check_body, compile_effective, rebased
 from standfast.features.documents.compiler.contract_changes import ContractChange, contract_changes
 from standfast.features.documents.compiler.replacement import fewer_rights
-from standfast.features.documents.compiler.validator import check_body, rebased
 from standfast.features.documents.contract.envelope import Envelope, generate_envelope, version_problem
 from standfast.features.documents.contract.format import Contract
 from standfast.features.documents.contract.loading import content_hash, read_contract
@@ -43,7 +42,7 @@ from standfast.features.documents.publishing.views import (
 )
 from standfast.kernel.actor import RequestContext
 from standfast.machine.model.queries.authorization import READ
-from standfast.store.ports.blueprints import StoredBlueprint
+from standfast.store.ports.documents import StoredBlueprint
 from standfast.store.records.instances import SHARED_TENANT
 
 

@@ -28,7 +28,7 @@ from standfast.graph.model import IR_VERSION, CallOp, Graph
 from standfast.kernel.codec.canonical import canonical_bytes
 from standfast.kernel.row_kinds.changes import Change
 from standfast.machine.model.queries.authorization import start_refusal
-from standfast.store.ports.blueprints import BlueprintChange, StoredBlueprint
+from standfast.store.ports.documents import BlueprintChange, StoredBlueprint
 from standfast.store.ports.store import StoreParts
 from standfast.store.records.instances import SHARED_TENANT, StoredDefinition
 

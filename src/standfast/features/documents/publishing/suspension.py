@@ -16,7 +16,7 @@ from standfast.features.batches.model import messages as w
 from standfast.features.documents.publishing.rejections import BlueprintRefusal, refused
 from standfast.features.documents.publishing.views import WorkflowSuspension
 from standfast.kernel.ids import InstanceId
-from standfast.store.ports.blueprints import Suspension
+from standfast.store.ports.documents import Suspension
 from standfast.store.records.instances import InstanceQuery
 
 _MOST: Final = 10_000

@@ -13,7 +13,7 @@ from standfast.features.documents.body.format import Body
 from standfast.features.documents.body.templates import BodyTemplateFile
 from standfast.features.documents.compiler.contract_changes import ContractChange
 from standfast.features.documents.contract.format import Contract
-from standfast.store.ports.blueprints import StoredBlueprint
+from standfast.store.ports.documents import StoredBlueprint
 from standfast.store.records.instances import SHARED_TENANT
 
 _drafters = msgspec.json.Decoder(list[str]).decode

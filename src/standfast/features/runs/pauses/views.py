@@ -20,7 +20,7 @@ from standfast.machine.model.state import RunState, StepState
 from standfast.machine.remedies import OperationTrials
 from standfast.machine.tasks.actions import ADD_APPROVER, ESCALATE, REASSIGN
 from standfast.machine.tasks.reminders import can_go_higher
-from standfast.store.ports import resuming
+from standfast.store.ports import maintenance as resuming
 
 Action = Literal[
     "resume",

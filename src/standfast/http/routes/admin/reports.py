@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from standfast.features.operations.reporting import Report
+from standfast.features.operations.reports import Report
 from standfast.http.requests.routing import Route, RouteCall, Subject
 
 

@@ -7,8 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.features.operations.sealing import SealCheck, SealedPage
-from standfast.features.operations.seals import Seal
+from standfast.features.operations.seals import Seal, SealCheck, SealedPage
 from standfast.http.requests.routing import NoQuery, RequestModel, Route, RouteCall, Subject
 
 

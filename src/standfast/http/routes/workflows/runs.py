@@ -13,7 +13,7 @@ from standfast.errors import DeadlockError, WorkflowFailedError
 from standfast.features.deciders.verification import Verification
 from standfast.features.runs.audit_entries import AuditEntry
 from standfast.features.runs.explain import RunExplanation
-from standfast.features.runs.past import PastState
+from standfast.features.runs.history import PastState
 from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
 from standfast.features.runs.views import HistoryEntry, InstanceSummary, Step, WorkflowInstance
 from standfast.features.tasks.views import HumanTask
@@ -30,7 +30,7 @@ from standfast.http.requests.routing import (
 )
 from standfast.http.requests.streaming import StreamQuery
 from standfast.http.wire import paging as cursors
-from standfast.http.wire.news import Changed
+from standfast.http.wire.broadcaster import Changed
 from standfast.http.wire.paging import Listing
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from standfast.kernel.instants import later
+from standfast.kernel.durations import later
 from standfast.machine.model.commands.run_commands import (
     BeginWorkflow,
     Command,

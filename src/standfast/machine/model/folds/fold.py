@@ -1,11 +1,14 @@
-"""How events change the state: a function for each event, found in a table. The state is changed in place."""
+"""How events change the state: a function for each event, found in a table. The state is changed in place.
+
+How published events change the state of a run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from standfast.graph.index import GraphIndex
-from standfast.graph.model import CallOp, HumanOp, WaitTimerOp
+from standfast.graph.model import CallOp, HumanOp, WaitEventsOp, WaitTimerOp
 from standfast.machine.model import events as e
 from standfast.machine.model.folds import (
     document_fold as document_folds,
@@ -16,9 +19,8 @@ from standfast.machine.model.folds import (
 from standfast.machine.model.folds import (
     task_fold as task_folds,
 )
-from standfast.machine.model.folds.arrivals import ARRIVALS
-from standfast.machine.model.folds.notice_folds import FOLDS as NOTICE_FOLDS
 from standfast.machine.model.folds.repair_fold import REPAIRED
+from standfast.machine.model.folds.task_fold import FOLDS as NOTICE_FOLDS
 from standfast.machine.model.queries.branches import shorten, undoable
 from standfast.machine.model.queries.outputs import merged, name_of, without
 from standfast.machine.model.queries.tokens import enter, leave
@@ -33,6 +35,32 @@ from standfast.machine.model.state import (
     StepState,
     Token,
 )
+
+
+def _received(routes: GraphIndex, state: RunState, event: e.EventReceived) -> None:
+    step = state.open[event.step]
+    op = routes.node(step.node).op
+    assert isinstance(op, WaitEventsOp)
+    state.chain = 0
+    step.came = {**(step.came or {}), op.events[event.place].title: event.payload}
+    if routes.reads_event:
+        state.event = {"name": event.event, "payload": event.payload}
+    # What has expired cannot be met again: so that nothing grows with the age of the run.
+    state.taken = {name: until for name, until in state.taken.items() if until > event.at}
+    if event.expires_at:
+        state.taken[event.id] = event.expires_at
+
+
+def _noted(_routes: GraphIndex, _state: RunState, _event: e.EventDeclined | e.EventsSought) -> None:
+    """Nothing changes by it."""
+
+
+ARRIVALS: dict[type[e.Event], Callable[..., None]] = {
+    e.EventReceived: _received,
+    e.EventDeclined: _noted,
+    e.EventsSought: _noted,
+}
+
 
 MOST_DECIDED = 1000
 """Answers that a run remembers in order to tell a repeated one: those of a run that goes on for years must not grow with it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from standfast.graph.index import GraphIndex
-from standfast.kernel.instants import later
+from standfast.kernel.durations import later
 from standfast.machine.model import events as e
 from standfast.machine.model.state import PauseState, Resumed, RunState, StepState
 

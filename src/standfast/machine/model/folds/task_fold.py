@@ -1,4 +1,7 @@
-"""How the events of questions change the state. A question is kept from the first of them on, until its step ends."""
+"""How the events of questions change the state. A question is kept from the first of them on, until its step ends.
+
+How events about notices and about questions that nobody answers change the state.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,7 @@ from standfast.machine.model import events as e
 from standfast.machine.model.folds.pause_fold import put_off
 from standfast.machine.model.queries.eligibility import asked_in, question_of
 from standfast.machine.model.queries.outputs import Data, decision_of
-from standfast.machine.model.queries.votes import kept_words
-from standfast.machine.model.queries.voting import ALL_ABSTAINED, is_within_reach
+from standfast.machine.model.queries.voting import ALL_ABSTAINED, is_within_reach, kept_words
 from standfast.machine.model.state import RunState, StepState
 from standfast.machine.model.task_state import Question, Seat, TaskVote, begun, newcomers
 
@@ -228,4 +230,30 @@ TABLE: dict[type[e.Event], Callable[..., None]] = {
     e.ApproverAdded: _handed,
     e.TaskEscalated: _escalated,
     e.TaskCommented: _commented,
+}
+
+
+def _reminded(_routes: GraphIndex, state: RunState, event: e.TaskReminded) -> None:
+    step = state.open[event.step]
+    step.reminded = event.count
+    put_off(step, event.shift_ms)
+
+
+def _sent(_routes: GraphIndex, state: RunState, event: e.NotificationsSent) -> None:
+    state.open[event.step].notices = list(event.keys)
+
+
+def _delivered(_routes: GraphIndex, state: RunState, event: e.NotificationDelivered) -> None:
+    state.open[event.step].notices.remove(event.key)
+
+
+def _failed(_routes: GraphIndex, _state: RunState, _event: e.NotificationFailed) -> None:
+    """If the step waited for it, that the step has failed is told by an event of its own."""
+
+
+FOLDS: dict[type[e.Event], Callable[..., None]] = {
+    e.TaskReminded: _reminded,
+    e.NotificationsSent: _sent,
+    e.NotificationDelivered: _delivered,
+    e.NotificationFailed: _failed,
 }

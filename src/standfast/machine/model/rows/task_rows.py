@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from standfast.graph.index import GraphIndex
 from standfast.graph.model import ERROR, TIMEOUT, WITHDRAWN, HumanOp
 from standfast.graph.values.approver_rules import Stage, agreement_in_words
-from standfast.kernel.instants import later
+from standfast.kernel.durations import later
 from standfast.kernel.row_kinds.steps import TaskChanged, TaskStatus
 from standfast.kernel.row_kinds.tasks import (
     CommentMade,

@@ -10,7 +10,7 @@ from typing import cast
 import msgspec
 from psycopg.types.numeric import Int4
 
-from standfast.store.ports.blueprints import BlueprintKind, PublishingRule, StoredBlueprint, Suspension
+from standfast.store.ports.documents import BlueprintKind, PublishingRule, StoredBlueprint, Suspension
 from standfast.store.postgres.admin.definitions import publish_within
 from standfast.store.postgres.connection.connection import Connection, ReconnectingConnection
 from standfast.store.postgres.connection.session import Row

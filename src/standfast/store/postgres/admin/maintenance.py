@@ -11,7 +11,7 @@ import msgspec
 from psycopg.types.numeric import Int2, Int4, Int8
 
 from standfast.kernel.ids import InstanceId, make_uuid7
-from standfast.store.ports.fading import CompressionResult, packed
+from standfast.store.ports.maintenance import CompressionResult, packed
 from standfast.store.postgres.admin.workers import free_orphans
 from standfast.store.postgres.commit.commit_statements import accept
 from standfast.store.postgres.connection import session as rows

@@ -10,7 +10,7 @@ from psycopg.types.numeric import Int4, Int8
 
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.rows import Record, RowKind
-from standfast.store.ports.rewriting import Rewritten
+from standfast.store.ports.store import Rewritten
 from standfast.store.postgres.connection.connection import Connection
 from standfast.store.postgres.connection.records import emptying
 from standfast.store.postgres.connection.session import Row

@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.rows import Record, RowKind
 from standfast.store.ports.facts import Gate
-from standfast.store.ports.rewriting import Rewritten
+from standfast.store.ports.store import Rewritten
 from standfast.store.postgres.commit.commit_statements import accept, calls_of
 from standfast.store.postgres.commit.history_rewrite import empty, redact
 from standfast.store.postgres.connection import loading

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from standfast.kernel.rows import Act, Record, RowKind, columns_of, kinds, writing_of
-from standfast.store.ports.fading import unpacked
+from standfast.store.ports.maintenance import unpacked
 from standfast.store.postgres.connection.commit_parts import TablePart
 from standfast.store.postgres.connection.packing import Row
 from standfast.store.records.instances import DeadLetterRecord, InstanceChange, InstanceHeader

@@ -13,7 +13,7 @@ from psycopg.types.numeric import Int8
 
 from standfast.kernel.people import Absence, Delegation, Grant, Principal
 from standfast.kernel.row_kinds.changes import Change
-from standfast.store.ports import people_rows
+from standfast.store.ports import people as people_rows
 from standfast.store.postgres.connection.connection import Connection, ReconnectingConnection
 from standfast.store.postgres.connection.packing import Texts
 from standfast.store.postgres.connection.session import Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from psycopg.types.numeric import Int8
 
-from standfast.store.ports.expiries import ExpiredQuery
+from standfast.store.ports.maintenance import ExpiredQuery
 from standfast.store.postgres.connection import session as rows
 from standfast.store.postgres.connection.connection import ReconnectingConnection
 from standfast.store.records.instances import InstanceHeader

@@ -9,8 +9,7 @@ from psycopg.types.numeric import Int4, Int8
 
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.row_kinds.documents import DOCUMENTS, StoredDocument
-from standfast.store.ports.blueprints import InForce
-from standfast.store.ports.documents import DocumentQuery
+from standfast.store.ports.documents import DocumentQuery, InForce
 from standfast.store.postgres.connection.packing import Texts, Uuids
 from standfast.store.postgres.connection.records import reading
 from standfast.store.postgres.connection.session import Row

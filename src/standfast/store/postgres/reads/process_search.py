@@ -9,7 +9,7 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.ports.matches import Match, counting
+from standfast.store.ports.reading import Match, counting
 from standfast.store.postgres.connection.packing import Texts
 from standfast.store.postgres.connection.session import Row
 from standfast.store.sql.statements import read_statements

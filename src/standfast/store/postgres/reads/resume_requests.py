@@ -11,7 +11,7 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.ports.resuming import LatePause, PausedQuery, ResumeRequestRecord
+from standfast.store.ports.maintenance import LatePause, PausedQuery, ResumeRequestRecord
 from standfast.store.postgres.connection.connection import ReconnectingConnection
 from standfast.store.postgres.connection.packing import Texts
 from standfast.store.postgres.connection.session import Row

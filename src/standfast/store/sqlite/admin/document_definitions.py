@@ -9,7 +9,7 @@ from datetime import datetime
 
 import msgspec
 
-from standfast.store.ports.blueprints import BlueprintKind, PublishingRule, StoredBlueprint, Suspension
+from standfast.store.ports.documents import BlueprintKind, PublishingRule, StoredBlueprint, Suspension
 from standfast.store.records.instances import StoredDefinition
 from standfast.store.sql.statements import read_statements
 from standfast.store.sqlite.admin.definitions import publish_within

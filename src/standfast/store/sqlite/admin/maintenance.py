@@ -12,7 +12,7 @@ import msgspec
 
 from standfast.kernel.ids import InstanceId, make_uuid7
 from standfast.kernel.rows import kinds
-from standfast.store.ports.fading import CompressionResult, packed
+from standfast.store.ports.maintenance import CompressionResult, packed
 from standfast.store.records.claim_order import DEFAULT_AGEING, rank_of
 from standfast.store.records.instances import Address, DeadLetterRecord, Maintenance, Receipt, ReceiptKey
 from standfast.store.records.queries import (

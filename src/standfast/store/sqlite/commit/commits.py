@@ -13,8 +13,7 @@ from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId, WorkerId, id_text
 from standfast.kernel.rows import Record, RowKind
 from standfast.store.ports.facts import Gate
-from standfast.store.ports.rewriting import Rewritten
-from standfast.store.ports.store import LostRaceError
+from standfast.store.ports.store import LostRaceError, Rewritten
 from standfast.store.records.instances import (
     Address,
     Borrower,

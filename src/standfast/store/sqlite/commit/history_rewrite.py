@@ -10,7 +10,7 @@ import msgspec
 
 from standfast.kernel.ids import InstanceId, id_text
 from standfast.kernel.rows import Record, RowKind
-from standfast.store.ports.rewriting import Rewritten
+from standfast.store.ports.store import Rewritten
 from standfast.store.records.instances import InstanceHeader
 from standfast.store.sql.statements import read_statements
 from standfast.store.sqlite.connection.records import deleting

@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 
 from standfast.kernel.rows import Column, Record, RowKind, columns_of, writing_of
-from standfast.store.ports.fading import unpacked
+from standfast.store.ports.maintenance import unpacked
 from standfast.store.records.instances import DeadLetterRecord, InstanceChange, InstanceHeader
 from standfast.store.sql.statements import read_statements
 from standfast.store.sqlite.connection.session import (

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from standfast.kernel.durations import LAST
 from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId, WorkerId, uuid_of
-from standfast.kernel.instants import LAST
 from standfast.store.records.instances import (
     Address,
     DeadLetterRecord,

@@ -13,7 +13,7 @@ import msgspec
 
 from standfast.kernel.people import Absence, Delegation, Grant, Principal
 from standfast.kernel.row_kinds.changes import Change
-from standfast.store.ports import people_rows
+from standfast.store.ports import people as people_rows
 from standfast.store.sql.statements import read_statements
 from standfast.store.sqlite.connection.connection import Database
 from standfast.store.sqlite.connection.session import Row, instant, instant_or_none, text, text_or_none

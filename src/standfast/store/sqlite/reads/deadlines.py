@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from standfast.store.ports.expiries import ExpiredQuery
+from standfast.store.ports.maintenance import ExpiredQuery
 from standfast.store.records.instances import InstanceHeader
 from standfast.store.sql.statements import read_statements
 from standfast.store.sqlite.connection.connection import Database

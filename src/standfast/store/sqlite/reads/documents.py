@@ -10,8 +10,7 @@ import msgspec
 
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.row_kinds.documents import DOCUMENTS, StoredDocument
-from standfast.store.ports.blueprints import InForce
-from standfast.store.ports.documents import DocumentQuery
+from standfast.store.ports.documents import DocumentQuery, InForce
 from standfast.store.records.instances import SHARED_TENANT
 from standfast.store.sql.paging import LAST_ID
 from standfast.store.sql.statements import read_statements

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.ports.matches import Match, counting
+from standfast.store.ports.reading import Match, counting
 from standfast.store.sql.statements import read_statements
 from standfast.store.sqlite.connection.session import Row, instance_id
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.ports.resuming import LatePause, PausedQuery, ResumeRequestRecord
+from standfast.store.ports.maintenance import LatePause, PausedQuery, ResumeRequestRecord
 from standfast.store.sql.statements import read_statements
 from standfast.store.sqlite.connection.connection import Database
 from standfast.store.sqlite.connection.session import (
