@@ -41,7 +41,7 @@ from standfast.errors import StandfastError
 from standfast.features.documents.body.checks import body_schema
 from standfast.features.documents.contract.loading import contract_schema
 from standfast.features.documents.publishing.rejections import BlueprintRefusal
-from standfast.features.process_files import process_schema
+from standfast.features.process_files.format import process_schema
 from standfast.http.requests.routing import Route
 from standfast.http.routes import ROUTES
 from standfast.http.wire.options import ROLES

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     )
     from standfast.features.events.views import PublishedEvent
     from standfast.features.operations.dead_letter_groups import LetterGroup, LetterGroups
-    from standfast.features.process_files import load_processes
+    from standfast.features.process_files.loading import load_processes
     from standfast.features.processes.reads import ProcessCode
     from standfast.features.processes.views import (
         ExpiredProcess,
@@ -370,7 +370,7 @@ _HOMES: Final = {
     ),
     "features.events.views": "PublishedEvent",
     "features.operations.dead_letter_groups": "LetterGroup LetterGroups",
-    "features.process_files": "load_processes",
+    "features.process_files.loading": "load_processes",
     "features.processes.reads": "ProcessCode",
     "features.processes.views": (
         "ExpiredProcess ProcessChoice ProcessDescriptor ProcessEvent ProcessInstance ProcessPage ProcessStep "

@@ -7,7 +7,6 @@ import inspect
 import re
 from collections.abc import Iterator
 from types import ModuleType
-from typing import get_type_hints
 
 import msgspec
 import pytest
@@ -19,6 +18,7 @@ from standfast.app.api.namespaces import FutureEngineCalls
 from standfast.calls.references import Handle
 from standfast.engine.concurrency.replies import Reply
 from standfast.features.runs.run_calls import FutureRun
+from support.recording import hints_of
 from support.repository import ROOT
 
 FACES = {"sync": (blocking, ""), "aio": (awaitable, "Async")}
@@ -38,7 +38,7 @@ def namespaces() -> Iterator[type]:
     """The classes of the futures face: that of the engine with all that it has, and that of a run."""
     yield FutureRun
     yield FutureEngineCalls
-    yield from (kind for kind in get_type_hints(FutureEngineCalls).values() if kind.__name__.startswith("Future"))
+    yield from (kind for kind in hints_of(FutureEngineCalls).values() if kind.__name__.startswith("Future"))
 
 
 KINDS = list(namespaces())
@@ -91,7 +91,7 @@ def test_calls_answer_as_their_face_says(kind: type) -> None:
     """A call gives a reply; the same call of the awaitable face is a coroutine function, of the blocking face it is not."""
     for name, signature in calls(kind).items():
         answers = str(signature.return_annotation)
-        is_call = re.match(r"(End)?Reply\[", answers) is not None
+        is_call = re.match(r"(Completion)?Reply\[", answers) is not None
         assert is_call or answers.startswith("Future"), name
         assert inspect.iscoroutinefunction(getattr(twin(kind, "aio"), name)) == is_call, name
         assert not inspect.iscoroutinefunction(getattr(twin(kind, "sync"), name)), name
@@ -112,7 +112,7 @@ def shown(hint: object, seen: set[object]) -> Iterator[object]:
         seen.add(each)
         yield each
         if isinstance(each, type) and issubclass(each, msgspec.Struct):
-            for field in get_type_hints(each).values():
+            for field in hints_of(each).values():
                 yield from shown(field, seen)
 
 
@@ -122,7 +122,7 @@ def test_no_public_signature_mentions_a_record_of_the_store() -> None:
     for kind in KINDS:
         for each in (kind, twin(kind, "sync"), twin(kind, "aio")):
             for name in calls(each):
-                hints = get_type_hints(getattr(each, name)).values()
+                hints = hints_of(getattr(each, name)).values()
                 found |= {
                     f"{each.__name__}.{name}: {part}"
                     for hint in hints
@@ -140,7 +140,7 @@ def test_no_public_name_is_of_the_store() -> None:
 
 def test_namespaces_are_plain_attributes() -> None:
     """They are made once, when somebody asks for one: from then on to look it up costs nothing, and there are no others."""
-    whole = get_type_hints(FutureEngineCalls)
+    whole = hints_of(FutureEngineCalls)
     engine = standfast.Engine("sqlite://", threads=False)
     try:
         for face in (engine, engine.futures, engine.aio):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import get_type_hints
 
 from standfast import Engine, Run
 from standfast.app.api.sync import Calls, EngineCalls
+from support.recording import hints_of
 from support.repository import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "engine.md").read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def test_all_calls_of_a_run_are_listed() -> None:
 
 def test_all_calls_of_all_namespaces_are_listed() -> None:
     """A call of a namespace is on the page; those of deciders have a page of their own."""
-    spaces = {name: kind for each in (Calls, EngineCalls) for name, kind in get_type_hints(each).items()}
+    spaces = {name: kind for each in (Calls, EngineCalls) for name, kind in hints_of(each).items()}
     named = {name: kind for name, kind in spaces.items() if name not in {"request", "futures", "aio", "deciders"}}
     wanted = [f"{name}.{call}" for name, kind in named.items() for call in public(kind)]
     assert sorted(first_column("Namespaces")) == sorted([*wanted, "deciders.execute"])

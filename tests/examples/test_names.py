@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import CoroutineType
-from typing import Any, get_origin, get_type_hints
+from typing import Any, get_origin
 
 import pytest
 
 from standfast.testing import ManualEngine
+from support.recording import hints_of
 from support.repository import ROOT, SOURCE
 
 NAME = re.compile(r"(?<![\w./])engine(?=\.[a-z_]+)(?!\.(?:md|py|sql)\b)")
@@ -67,18 +68,18 @@ def chains(text: str) -> Iterator[list[str]]:
 
 def led_to(kind: Any, name: str) -> Any:
     """What an attribute of a class is: a class, or a function of it. Object stands for what is not looked into any further."""
-    hints = get_type_hints(kind)
+    hints = hints_of(kind)
     if name in hints:
         return get_origin(hints[name]) or hints[name]
     member = getattr(kind, name)
-    return get_type_hints(member.fget)["return"] if isinstance(member, property) else member
+    return hints_of(member.fget)["return"] if isinstance(member, property) else member
 
 
 def called(function: Any) -> Any:
     """What a call of it gives."""
     if inspect.iscoroutinefunction(function):
         return CoroutineType
-    given = get_type_hints(function).get("return", object)
+    given = hints_of(function).get("return", object)
     kind = get_origin(given) or given
     return kind if inspect.isclass(kind) else object
 

@@ -6,9 +6,11 @@ what; what they do is proved by the tests of the calls.
 
 from __future__ import annotations
 
+import ast
 import collections.abc
 import dataclasses
 import enum
+import importlib
 import inspect
 import sys
 import types
@@ -22,6 +24,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 from uuid import UUID
 
 import msgspec
+
+from standfast.app.api import aio, namespaces, sync
 
 MOST = 60
 """So many calls are enough to see of something that looks again and again."""
@@ -262,7 +266,13 @@ def _read(thing: Any, module: str) -> dict[str, Any]:
 
 @cache
 def _known() -> dict[str, Any]:
-    """Every name of the package that is a type."""
+    """Every name of the package that is a type, and what the APIs import for checkers alone."""
+    checked = {}
+    for api in (namespaces, sync, aio):
+        for node in ast.walk(ast.parse(inspect.getsource(api))):
+            if isinstance(node, ast.ImportFrom) and f"{node.module}".startswith("standfast."):
+                module = importlib.import_module(f"{node.module}")
+                checked |= {each.name: getattr(module, each.name) for each in node.names}
     return {
         name: value
         for module in list(sys.modules.values())
@@ -271,7 +281,7 @@ def _known() -> dict[str, Any]:
         if issubclass(
             type(value), (type, typing.NewType)
         )  # `isinstance` would wake lazy objects, such as Django's settings.
-    }
+    } | checked
 
 
 def plain(value: object) -> object:

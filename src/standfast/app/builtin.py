@@ -5,19 +5,20 @@ The channels that an engine brings along, and how they reach what they need.
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from standfast.calls.catalog.rate_limits import WorkflowRate
 from standfast.calls.catalog.registry import Registry
 from standfast.calls.context import CallContext
 from standfast.calls.handlers.builtin import BuiltinHandlers
 from standfast.calls.handlers.registration import NamedHandlers
+from standfast.engine.common.handlers import EffectContext
 from standfast.engine.common.settings import Settings
 from standfast.engine.dispatcher import Dispatcher
 from standfast.engine.loops.stuck_instances import IncidentLook
 from standfast.features.batches.executor import Batching
 from standfast.features.batches.model.decider import BatchDecider
-from standfast.features.documents.actions import DocumentActions
 from standfast.features.documents.webhooks import Webhooks
 from standfast.features.events.model import PublicationDecider
 from standfast.features.events.routing import EventRouter
@@ -31,12 +32,14 @@ from standfast.machine.model.engine_tasks import Post
 from standfast.notifications.delivery import EMAIL, Deliveries
 from standfast.notifications.in_app import InApp
 from standfast.notifications.log import Log
-from standfast.notifications.mail import Mail, Tls
 from standfast.notifications.mail_addresses import addresses_in, principals_in, roles_in
 from standfast.outbound.http import Outbound
 from standfast.outbound.secrets import secret_of
 from standfast.people.approver_service import ApproverService
 from standfast.store.ports.notifications import NewNotification
+
+if TYPE_CHECKING:
+    from standfast.notifications.mail import Mail, Tls
 
 
 def register_builtin_deciders(registry: Registry) -> None:
@@ -56,7 +59,18 @@ def serve_builtin_deciders(
     incidents.alert = Alerting(desk, errands, deliveries).tell
     for kind in (EventRouter, Scheduling, Batching):
         kind(desk, errands)
-    desk.service.shared.handlers.register(ELSEWHERE.handler, DocumentActions(desk).run, joins=True)
+    desk.service.shared.handlers.register(ELSEWHERE.handler, _document_action(desk), joins=True)
+
+
+def _document_action(desk: CallContext) -> Callable[[EffectContext, object], object]:
+    """The handler of steps that act on other documents; it loads the code of documents with the first of them."""
+
+    def run(context: EffectContext, body: object) -> object:
+        from standfast.features.documents.actions import DocumentActions
+
+        return DocumentActions(desk).run(context, body)
+
+    return run
 
 
 def serve_webhooks(webhooks: Webhooks, errands: BuiltinHandlers, named: NamedHandlers) -> None:
@@ -85,6 +99,8 @@ def deliveries_of(service: Dispatcher, office: ApproverService, outbound: Outbou
 
 
 def _mail(settings: Settings) -> Mail:
+    from standfast.notifications.mail import Mail  # Loaded where a mail server is set.
+
     return Mail(
         settings.mail_host,
         sender=settings.mail_from,

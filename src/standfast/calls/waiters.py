@@ -15,6 +15,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar, cast, get_args
 from weakref import WeakKeyDictionary
@@ -34,6 +35,9 @@ from standfast.kernel.ids import InstanceId
 from standfast.machine.model.events import TimedOut
 from standfast.machine.model.state import RunState
 from standfast.store.records.instances import Address, InstanceHeader
+
+PATIENCE: Final = timedelta(seconds=10)
+"""How long a call waits for automatic steps of a process, unless its caller says otherwise."""
 
 
 def is_at_rest(state: object) -> bool:

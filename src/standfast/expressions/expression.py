@@ -25,8 +25,6 @@ from standfast.expressions.model.printing import printed
 from standfast.expressions.model.schema import schema_type
 from standfast.expressions.model.tree import Node, digest, variables
 from standfast.expressions.model.types import Kind
-from standfast.expressions.syntax.json_source import json_source
-from standfast.expressions.syntax.parsing import admit, read_tree
 from standfast.expressions.tracing import EvaluationFailure, Explanation, record
 
 COMPILED: Final = 1024
@@ -115,6 +113,8 @@ class Expression:
         if not is_genuine:
             message = "the stored expression is not the one that was hashed"
             raise ExpressionError(message, reason=ExpressionErrorCode.BAD_FORM, source=stored.source)
+        from standfast.expressions.syntax.parsing import admit  # The grammars load when they are needed.
+
         admit(stored.tree, stored.spelling, options)
         return cls(stored.source, stored.spelling, stored.tree)
 
@@ -144,6 +144,9 @@ def parse(
     source: str | Mapping[str, object], *, spelling: Spelling = "native", options: ExpressionOptions = DEFAULT
 ) -> Expression:
     """Read an expression; a mapping is a JSON condition. Raises `ExpressionError`, which points at the mistake."""
+    from standfast.expressions.syntax.json_source import json_source  # The grammars load when they are needed.
+    from standfast.expressions.syntax.parsing import read_tree
+
     if not isinstance(source, str):
         source, spelling = json_source(source), "json"
     try:

@@ -11,13 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
-import yaml
 from msgspec.structs import replace
 
 from standfast.errors import ConfigurationError, StandfastError, brief, indefinite
 from standfast.expressions.model.suggestions import suggestion
 from standfast.kernel.actor import Actor, RequestContext
-from standfast.people.directory_files import loaded
 
 _EVERYTHING: Final = "*"
 _TOP: Final = ("roles", "tenants")
@@ -71,6 +69,10 @@ class Capabilities(CapabilityResolver):
             raise ConfigurationError(f"{where} cannot be read: {error}") from error
         if len(text) > _LARGEST:
             raise ConfigurationError(f"{where} have more than {_LARGEST} characters; a role may have stars")
+        import yaml  # Loaded where a file is read.
+
+        from standfast.people.directory_files import loaded
+
         try:
             given: object = loaded(text)
         except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -8,40 +8,49 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import msgspec
-import yaml
 
 from standfast.errors import ConfigurationError
 from standfast.kernel.people import Absence, Delegation, Grant, Principal, is_address
 from standfast.people.cycles import circles_of, delegation_circle
 
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a name that is given twice in one place, of which the library keeps the last without a word."""
-
-    def construct_yaml_map(self, node: yaml.MappingNode) -> Generator[dict[object, object], None, None]:
-        seen: dict[str, yaml.Node] = {}
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in seen:
-                told = (
-                    f"{key.value!r} was given before, in line {seen[key.value].start_mark.line + 1}; keep one of them"
-                )
-                raise yaml.constructor.ConstructorError(None, None, told, key.start_mark)
-            seen[key.value] = key
-        return super().construct_yaml_map(node)
+if TYPE_CHECKING:
+    import yaml
 
 
-_Loader.add_constructor("tag:yaml.org,2002:map", _Loader.construct_yaml_map)
+@cache
+def _loader() -> type[yaml.SafeLoader]:
+    """The loader; made by the first file, so that engines without files load no YAML library."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Refuses a name that is given twice in one place, of which the library keeps the last without a word."""
+
+        def construct_yaml_map(self, node: yaml.MappingNode) -> Generator[dict[object, object], None, None]:
+            seen: dict[str, yaml.Node] = {}
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                if key.value in seen:
+                    line = seen[key.value].start_mark.line + 1
+                    told = f"{key.value!r} was given before, in line {line}; keep one of them"
+                    raise yaml.constructor.ConstructorError(None, None, told, key.start_mark)
+                seen[key.value] = key
+            return super().construct_yaml_map(node)
+
+    Loader.add_constructor("tag:yaml.org,2002:map", Loader.construct_yaml_map)
+    return Loader
 
 
 def loaded(text: str) -> object:
     """What a text in YAML says; YAMLError if it says it twice, or cannot be read."""
-    given: object = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe one
+    import yaml
+
+    given: object = yaml.load(text, Loader=_loader())  # noqa: S506 - a safe one
     return given
 
 
@@ -64,6 +73,8 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_roster(path: str | Path) -> Roster:
     """The people of a file; ConfigurationError that names all faults."""
+    import yaml
+
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

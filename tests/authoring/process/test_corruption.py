@@ -11,7 +11,7 @@ import pytest
 from authoring.process.corrupting import corrupted
 from standfast import DefinitionError, load_processes
 from standfast.errors import Diagnostic
-from standfast.features.process_files import process_schema
+from standfast.features.process_files.format import process_schema
 from standfast.graph.compiler import graph_bytes, read_graph
 from standfast.graph.source_files.parsing import parse
 from standfast.graph.source_files.tree import plain

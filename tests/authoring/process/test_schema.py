@@ -11,7 +11,7 @@ import pytest
 
 from authoring.process.examples import ORDERS, changed, codes, templates
 from standfast.errors import Diagnostic
-from standfast.features.process_files import process_schema
+from standfast.features.process_files.format import process_schema
 from standfast.graph.source_files.parsing import parse
 from standfast.graph.source_files.tree import plain
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from standfast.app.api.subjects import subject
@@ -12,40 +14,42 @@ from standfast.calls.nonblocking import made_aside
 from standfast.calls.references import DefinitionLike, InstanceLike, Untyped, checked_instance
 from standfast.engine.concurrency.replies import Reply
 from standfast.engine.loops.projections import Projecting
-from standfast.features.access.denied_requests import FutureRefusals
-from standfast.features.access.idempotency import FutureRepeats
-from standfast.features.access.keys import FutureKeys
-from standfast.features.access.sessions import FutureSessions
-from standfast.features.batches.calls import FutureBatches
-from standfast.features.deciders.calls import FutureDeciders
-from standfast.features.deciders.inbox import FutureInbox
-from standfast.features.deciders.projections import FutureProjections
-from standfast.features.definitions.calls import FutureDefinitions
-from standfast.features.documents.calls import FutureDocuments
-from standfast.features.documents.invariants.calls import FutureInvariants
-from standfast.features.documents.publishing.body_calls import FutureBodies
-from standfast.features.documents.publishing.contract_calls import FutureContracts
-from standfast.features.documents.publishing.workflow_calls import FutureWorkflows
-from standfast.features.documents.settings_calls import FutureCharters
-from standfast.features.events.calls import FutureEvents
-from standfast.features.operations.admin import FutureAdmin
-from standfast.features.operations.audit import FutureAudit
-from standfast.features.operations.dead_letters import FutureDeadLetters
-from standfast.features.operations.instances import FutureInstances
-from standfast.features.operations.reports import FutureReports
-from standfast.features.operations.seals import FutureSeals
-from standfast.features.processes.calls import FutureProcesses
-from standfast.features.runs.calls import FutureRuns
-from standfast.features.runs.pause_calls import FuturePauses
 from standfast.features.runs.run_calls import FutureRun
 from standfast.features.runs.start import start_run
-from standfast.features.schedules.calls import FutureSchedules
-from standfast.features.tasks.calls import FutureTasks
-from standfast.features.tasks.chain_calls import FutureChains
-from standfast.features.tasks.directory_calls import FutureDirectory
-from standfast.features.tasks.notification_calls import FutureNotifications
 from standfast.graph.definition import I, R, TypedDefinition
 from standfast.kernel.actor import SYSTEM, Actor, RequestContext
+
+if TYPE_CHECKING:
+    from standfast.features.access.denied_requests import FutureRefusals
+    from standfast.features.access.idempotency import FutureRepeats
+    from standfast.features.access.keys import FutureKeys
+    from standfast.features.access.sessions import FutureSessions
+    from standfast.features.batches.calls import FutureBatches
+    from standfast.features.deciders.calls import FutureDeciders
+    from standfast.features.deciders.inbox import FutureInbox
+    from standfast.features.deciders.projections import FutureProjections
+    from standfast.features.definitions.calls import FutureDefinitions
+    from standfast.features.documents.calls import FutureDocuments
+    from standfast.features.documents.invariants.calls import FutureInvariants
+    from standfast.features.documents.publishing.body_calls import FutureBodies
+    from standfast.features.documents.publishing.contract_calls import FutureContracts
+    from standfast.features.documents.publishing.workflow_calls import FutureWorkflows
+    from standfast.features.documents.settings_calls import FutureCharters
+    from standfast.features.events.calls import FutureEvents
+    from standfast.features.operations.admin import FutureAdmin
+    from standfast.features.operations.audit import FutureAudit
+    from standfast.features.operations.dead_letters import FutureDeadLetters
+    from standfast.features.operations.instances import FutureInstances
+    from standfast.features.operations.reports import FutureReports
+    from standfast.features.operations.seals import FutureSeals
+    from standfast.features.processes.calls import FutureProcesses
+    from standfast.features.runs.calls import FutureRuns
+    from standfast.features.runs.pause_calls import FuturePauses
+    from standfast.features.schedules.calls import FutureSchedules
+    from standfast.features.tasks.calls import FutureTasks
+    from standfast.features.tasks.chain_calls import FutureChains
+    from standfast.features.tasks.directory_calls import FutureDirectory
+    from standfast.features.tasks.notification_calls import FutureNotifications
 
 
 class FutureCalls:
@@ -214,10 +218,15 @@ class FutureEngineCalls(FutureCalls):
 
     def __init__(self, desk: CallContext, projecting: Projecting) -> None:
         super().__init__(desk)
-        self.definitions = FutureDefinitions(desk, owner=None)
-        self.contracts = FutureContracts(desk, owner=None)
-        self.projections = FutureProjections(desk, projecting)
-        self.admin = FutureAdmin(desk)
+        self._projecting = projecting
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """The calls of a subject, when they are asked for first."""
+            if name not in _ENGINE_MAKERS:
+                return super().__getattr__(name)
+            return subject(self, name, _ENGINE_MAKERS, lambda: (self._desk, self._projecting))
 
     def acting(self, actor: Actor | str | RequestContext, *, reason: str = "") -> FutureCalls:
         """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
@@ -232,33 +241,52 @@ class FutureEngineCalls(FutureCalls):
         return FutureCalls(self._desk.acting(RequestContext(tenant=tenant, actor=checked_actor(actor))))
 
 
-_MAKERS: Final[Mapping[str, Callable[[CallContext], object]]] = {
-    "runs": FutureRuns,
-    "processes": FutureProcesses,
-    "documents": FutureDocuments,
-    "contracts": lambda desk: FutureContracts(desk, owner=desk.request),
-    "bodies": FutureBodies,
-    "deciders": FutureDeciders,
-    "tasks": FutureTasks,
-    "notifications": FutureNotifications,
-    "directory": FutureDirectory,
-    "chains": FutureChains,
-    "charters": FutureCharters,
-    "workflows": FutureWorkflows,
-    "dead_letters": FutureDeadLetters,
-    "definitions": lambda desk: FutureDefinitions(desk, owner=desk.request),
-    "events": FutureEvents,
-    "instances": FutureInstances,
-    "invariants": FutureInvariants,
-    "seals": FutureSeals,
-    "reports": FutureReports,
-    "inbox": FutureInbox,
-    "pauses": FuturePauses,
-    "keys": FutureKeys,
-    "sessions": FutureSessions,
-    "audit": FutureAudit,
-    "refusals": FutureRefusals,
-    "repeats": FutureRepeats,
-    "schedules": FutureSchedules,
-    "batches": FutureBatches,
+def _calls(home: str, *given: object, **options: object) -> object:
+    """An object of a class with calls, `module:class` below `features`; imports it, so that an engine loads only features in use."""
+    module, _, name = home.partition(":")
+    made: Callable[..., object] = getattr(import_module(f"standfast.features.{module}"), name)
+    return made(*given, **options)
+
+
+_HOMES: Final = {
+    "runs": "runs.calls:FutureRuns",
+    "processes": "processes.calls:FutureProcesses",
+    "documents": "documents.calls:FutureDocuments",
+    "bodies": "documents.publishing.body_calls:FutureBodies",
+    "deciders": "deciders.calls:FutureDeciders",
+    "tasks": "tasks.calls:FutureTasks",
+    "notifications": "tasks.notification_calls:FutureNotifications",
+    "directory": "tasks.directory_calls:FutureDirectory",
+    "chains": "tasks.chain_calls:FutureChains",
+    "charters": "documents.settings_calls:FutureCharters",
+    "workflows": "documents.publishing.workflow_calls:FutureWorkflows",
+    "dead_letters": "operations.dead_letters:FutureDeadLetters",
+    "events": "events.calls:FutureEvents",
+    "instances": "operations.instances:FutureInstances",
+    "invariants": "documents.invariants.calls:FutureInvariants",
+    "seals": "operations.seals:FutureSeals",
+    "reports": "operations.reports:FutureReports",
+    "inbox": "deciders.inbox:FutureInbox",
+    "pauses": "runs.pause_calls:FuturePauses",
+    "keys": "access.keys:FutureKeys",
+    "sessions": "access.sessions:FutureSessions",
+    "audit": "operations.audit:FutureAudit",
+    "refusals": "access.denied_requests:FutureRefusals",
+    "repeats": "access.idempotency:FutureRepeats",
+    "schedules": "schedules.calls:FutureSchedules",
+    "batches": "batches.calls:FutureBatches",
 }
+_CONTRACTS: Final = "documents.publishing.contract_calls:FutureContracts"
+_DEFINITIONS: Final = "definitions.calls:FutureDefinitions"
+_MAKERS: Final[Mapping[str, Callable[[CallContext], object]]] = {
+    **{name: partial(_calls, home) for name, home in _HOMES.items()},
+    "contracts": lambda desk: _calls(_CONTRACTS, desk, owner=desk.request),
+    "definitions": lambda desk: _calls(_DEFINITIONS, desk, owner=desk.request),
+}
+_ENGINE_MAKERS: Final[Mapping[str, Callable[[tuple[CallContext, Projecting]], object]]] = {
+    "contracts": lambda parts: _calls(_CONTRACTS, parts[0], owner=None),
+    "definitions": lambda parts: _calls(_DEFINITIONS, parts[0], owner=None),
+    "projections": lambda parts: _calls("deciders.projections:FutureProjections", *parts),
+    "admin": lambda parts: _calls("operations.admin:FutureAdmin", parts[0]),
+}
+"""What the engine has of its own, or for all tenants."""

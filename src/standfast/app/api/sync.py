@@ -10,131 +10,138 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from standfast.app.api.aio import AsyncCalls, AsyncEngineCalls
-from standfast.app.api.namespaces import FutureCalls, FutureEngineCalls
 from standfast.app.api.subjects import subject
-from standfast.calls.operator_views import (
-    ArchivedDefinition,
-    Backlog,
-    DeadLetter,
-    DefinitionCheck,
-    DefinitionInfo,
-    GivenUp,
-    InboxMessage,
-    IncidentInfo,
-    InstanceInfo,
-    MissingHandler,
-    Observation,
-    PauseInfo,
-    ProjectionInfo,
-    Transition,
-    WorkerInfo,
-)
-from standfast.calls.references import (
-    DefinitionLike,
-    Handle,
-    InstanceLike,
-    LetterLike,
-    MessageLike,
-    PauseLike,
-    StepLike,
-    Untyped,
-)
-from standfast.features.access.denied_requests import KEPT, FutureRefusals
-from standfast.features.access.idempotency import FutureRepeats, RepeatedRequest
-from standfast.features.access.keys import FutureKeys
-from standfast.features.access.sessions import LIFETIME, OPEN, FutureSessions
-from standfast.features.access.views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
-from standfast.features.batches.calls import FutureBatches
-from standfast.features.batches.views import Batch, BatchItem, BatchVerb, ItemStatus
-from standfast.features.deciders.calls import AnyKind, C, E, F, FutureDeciders, Kind, S
-from standfast.features.deciders.inbox import FutureInbox
-from standfast.features.deciders.projections import FutureProjections
-from standfast.features.deciders.verification import Verification
-from standfast.features.deciders.views import Instance, Recorded
-from standfast.features.definitions.calls import FutureDefinitions
-from standfast.features.definitions.files import FileChanges, FileCheck, FilePublication
-from standfast.features.documents.calls import FutureDocuments
-from standfast.features.documents.compiler.contract_changes import ContractChange
-from standfast.features.documents.compiler.workflow_diff import Difference
-from standfast.features.documents.content.views import (
-    AuditLine,
-    DocumentChoice,
-    DocumentLink,
-    DocumentMoves,
-    DocumentMutation,
-    DocumentPage,
-    DocumentRound,
-    DocumentVersion,
-    DocumentView,
-    EditCheck,
-    FieldDifference,
-)
-from standfast.features.documents.contract.format import Contract
-from standfast.features.documents.invariants.calls import FutureInvariants
-from standfast.features.documents.invariants.views import Invariant, InvariantPage, Mended, Violation
-from standfast.features.documents.publishing.body_calls import BodyLike, FutureBodies
-from standfast.features.documents.publishing.contract_calls import FutureContracts
-from standfast.features.documents.publishing.views import (
-    BodyCheck,
-    BodyDraft,
-    BodyTemplate,
-    BodyVersion,
-    ContractCheck,
-    ContractVersion,
-    PublishingRules,
-    WorkflowSuspension,
-)
-from standfast.features.documents.publishing.workflow_calls import FutureWorkflows
-from standfast.features.documents.redaction import Redaction
-from standfast.features.documents.scenarios.scenarios import ScenarioResult
-from standfast.features.documents.settings_calls import Charter, FutureCharters
-from standfast.features.events.calls import FutureEvents
-from standfast.features.events.views import PublishedEvent
-from standfast.features.operations.admin import FutureAdmin
-from standfast.features.operations.audit import FutureAudit
-from standfast.features.operations.dead_letter_groups import LetterGroups
-from standfast.features.operations.dead_letters import FutureDeadLetters
-from standfast.features.operations.instances import FutureInstances
-from standfast.features.operations.reports import FutureReports, Report
-from standfast.features.operations.restore import SentEffect
-from standfast.features.operations.seals import FutureSeals, Seal, SealCheck, SealedPage
-from standfast.features.processes.calls import PATIENCE, FutureProcesses
-from standfast.features.processes.views import (
-    ExpiredProcess,
-    ProcessDescriptor,
-    ProcessEvent,
-    ProcessInstance,
-    ProcessPage,
-)
-from standfast.features.runs import views
-from standfast.features.runs.audit_entries import AuditEntry
-from standfast.features.runs.calls import FutureRuns
-from standfast.features.runs.diagrams import Format
-from standfast.features.runs.explain import RunExplanation
-from standfast.features.runs.fork import ForkPreview
-from standfast.features.runs.history import PastState
-from standfast.features.runs.pause_calls import FuturePauses
-from standfast.features.runs.pauses.pause_points import PausePoint, PauseTrigger
-from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
-from standfast.features.runs.run_calls import FutureRun
-from standfast.features.schedules.calls import FutureSchedules
-from standfast.features.schedules.views import CatchUp, FireInfo, Overlap, Schedule
-from standfast.features.simulation import DryRun
-from standfast.features.tasks.calls import FutureTasks
-from standfast.features.tasks.chain_calls import FutureChains
-from standfast.features.tasks.directory_calls import FutureDirectory
-from standfast.features.tasks.notification_calls import FutureNotifications
-from standfast.features.tasks.views import DecidedTask, HumanTask, TaskCounts, TaskDetails, TaskOutcome
-from standfast.graph.definition import Definition, I, R, TypedDefinition
-from standfast.graph.diagrams.state_charts import StateMachineDefinition
-from standfast.graph.model import Graph
-from standfast.graph.values.approver_rules import Stage
-from standfast.kernel.actor import SYSTEM, Actor, RequestContext
-from standfast.kernel.decision import Attribute
-from standfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
-from standfast.kernel.row_kinds.changes import Change
-from standfast.kernel.row_kinds.steps import DeadLetterSource, PauseClock, ResumeTrigger
-from standfast.people.approval_chains import Chain
+from standfast.calls.references import Handle
+from standfast.calls.waiters import PATIENCE
+from standfast.features.access.denied_requests import KEPT
+from standfast.features.access.sessions import LIFETIME, OPEN
+from standfast.graph.definition import R
+from standfast.kernel.actor import SYSTEM
+
+if TYPE_CHECKING:
+    from standfast.app.api.namespaces import FutureCalls, FutureEngineCalls
+    from standfast.calls.operator_views import (
+        ArchivedDefinition,
+        Backlog,
+        DeadLetter,
+        DefinitionCheck,
+        DefinitionInfo,
+        GivenUp,
+        InboxMessage,
+        IncidentInfo,
+        InstanceInfo,
+        MissingHandler,
+        Observation,
+        PauseInfo,
+        ProjectionInfo,
+        Transition,
+        WorkerInfo,
+    )
+    from standfast.calls.references import (
+        DefinitionLike,
+        InstanceLike,
+        LetterLike,
+        MessageLike,
+        PauseLike,
+        StepLike,
+        Untyped,
+    )
+    from standfast.features.access.denied_requests import FutureRefusals
+    from standfast.features.access.idempotency import FutureRepeats, RepeatedRequest
+    from standfast.features.access.keys import FutureKeys
+    from standfast.features.access.sessions import FutureSessions
+    from standfast.features.access.views import ApiKey, NewApiKey, NewSession, RefusedRequest, Session, WrittenPage
+    from standfast.features.batches.calls import FutureBatches
+    from standfast.features.batches.views import Batch, BatchItem, BatchVerb, ItemStatus
+    from standfast.features.deciders.calls import AnyKind, C, E, F, FutureDeciders, Kind, S
+    from standfast.features.deciders.inbox import FutureInbox
+    from standfast.features.deciders.projections import FutureProjections
+    from standfast.features.deciders.verification import Verification
+    from standfast.features.deciders.views import Instance, Recorded
+    from standfast.features.definitions.calls import FutureDefinitions
+    from standfast.features.definitions.files import FileChanges, FileCheck, FilePublication
+    from standfast.features.documents.calls import FutureDocuments
+    from standfast.features.documents.compiler.contract_changes import ContractChange
+    from standfast.features.documents.compiler.workflow_diff import Difference
+    from standfast.features.documents.content.views import (
+        AuditLine,
+        DocumentChoice,
+        DocumentLink,
+        DocumentMoves,
+        DocumentMutation,
+        DocumentPage,
+        DocumentRound,
+        DocumentVersion,
+        DocumentView,
+        EditCheck,
+        FieldDifference,
+    )
+    from standfast.features.documents.contract.format import Contract
+    from standfast.features.documents.invariants.calls import FutureInvariants
+    from standfast.features.documents.invariants.views import Invariant, InvariantPage, Mended, Violation
+    from standfast.features.documents.publishing.body_calls import BodyLike, FutureBodies
+    from standfast.features.documents.publishing.contract_calls import FutureContracts
+    from standfast.features.documents.publishing.views import (
+        BodyCheck,
+        BodyDraft,
+        BodyTemplate,
+        BodyVersion,
+        ContractCheck,
+        ContractVersion,
+        PublishingRules,
+        WorkflowSuspension,
+    )
+    from standfast.features.documents.publishing.workflow_calls import FutureWorkflows
+    from standfast.features.documents.redaction import Redaction
+    from standfast.features.documents.scenarios.scenarios import ScenarioResult
+    from standfast.features.documents.settings_calls import Charter, FutureCharters
+    from standfast.features.events.calls import FutureEvents
+    from standfast.features.events.views import PublishedEvent
+    from standfast.features.operations.admin import FutureAdmin
+    from standfast.features.operations.audit import FutureAudit
+    from standfast.features.operations.dead_letter_groups import LetterGroups
+    from standfast.features.operations.dead_letters import FutureDeadLetters
+    from standfast.features.operations.instances import FutureInstances
+    from standfast.features.operations.reports import FutureReports, Report
+    from standfast.features.operations.restore import SentEffect
+    from standfast.features.operations.seals import FutureSeals, Seal, SealCheck, SealedPage
+    from standfast.features.processes.calls import FutureProcesses
+    from standfast.features.processes.views import (
+        ExpiredProcess,
+        ProcessDescriptor,
+        ProcessEvent,
+        ProcessInstance,
+        ProcessPage,
+    )
+    from standfast.features.runs import views
+    from standfast.features.runs.audit_entries import AuditEntry
+    from standfast.features.runs.calls import FutureRuns
+    from standfast.features.runs.diagrams import Format
+    from standfast.features.runs.explain import RunExplanation
+    from standfast.features.runs.fork import ForkPreview
+    from standfast.features.runs.history import PastState
+    from standfast.features.runs.pause_calls import FuturePauses
+    from standfast.features.runs.pauses.pause_points import PausePoint, PauseTrigger
+    from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
+    from standfast.features.runs.run_calls import FutureRun
+    from standfast.features.schedules.calls import FutureSchedules
+    from standfast.features.schedules.views import CatchUp, FireInfo, Overlap, Schedule
+    from standfast.features.simulation import DryRun
+    from standfast.features.tasks.calls import FutureTasks
+    from standfast.features.tasks.chain_calls import FutureChains
+    from standfast.features.tasks.directory_calls import FutureDirectory
+    from standfast.features.tasks.notification_calls import FutureNotifications
+    from standfast.features.tasks.views import DecidedTask, HumanTask, TaskCounts, TaskDetails, TaskOutcome
+    from standfast.graph.definition import Definition, I, TypedDefinition
+    from standfast.graph.diagrams.state_charts import StateMachineDefinition
+    from standfast.graph.model import Graph
+    from standfast.graph.values.approver_rules import Stage
+    from standfast.kernel.actor import Actor, RequestContext
+    from standfast.kernel.decision import Attribute
+    from standfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
+    from standfast.kernel.row_kinds.changes import Change
+    from standfast.kernel.row_kinds.steps import DeadLetterSource, PauseClock, ResumeTrigger
+    from standfast.people.approval_chains import Chain
 
 
 class Run(Handle, Generic[R]):

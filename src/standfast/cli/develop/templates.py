@@ -17,7 +17,7 @@ from standfast.cli.options import FileName, JsonObject
 from standfast.cli.output import Columns, coloured, json_option, print_json, print_list
 from standfast.errors import ConfigurationError, NotFoundError, StandfastError
 from standfast.expressions.model.suggestions import suggestion
-from standfast.features.process_files import load_processes
+from standfast.features.process_files.loading import load_processes
 from standfast.features.processes.views import ProcessDescriptor, ProcessEvent
 from standfast.graph.definition import Definition
 

@@ -21,7 +21,7 @@ from standfast.errors import (
 )
 from standfast.expressions.model.suggestions import suggestion
 from standfast.features.definitions.diff import DefinitionChange, compared, compared_words
-from standfast.features.process_files import load_processes
+from standfast.features.process_files.loading import load_processes
 from standfast.features.rules import load_rules
 from standfast.features.runs.reads import KINDS
 from standfast.graph.definition import Definition, definition_of

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from standfast.features.documents.calls import FutureDocuments
-from standfast.features.documents.content.views import DocumentView
+if TYPE_CHECKING:
+    from standfast.features.documents.calls import FutureDocuments
+    from standfast.features.documents.content.views import DocumentView
 
 
 class UnitDocuments:

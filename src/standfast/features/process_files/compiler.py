@@ -14,7 +14,6 @@ import msgspec
 
 from standfast.features.process_files import expressions as f
 from standfast.features.process_files.format import (
-    OWN_INVOKERS,
     ActionStep,
     ApprovalStep,
     Assignee,
@@ -29,6 +28,7 @@ from standfast.features.process_files.format import (
     TriggerSpec,
     WaitStep,
 )
+from standfast.features.process_files.operations import ARGUMENTS, OWN_INVOKERS, RESPONSE_HEADERS, operation_handler
 from standfast.features.process_files.outline import (
     AGAIN,
     COMPLETED,
@@ -51,10 +51,6 @@ APPROVED: Final = "approved"
 SIGNS: Final = {APPROVED: "approved_by", "rejected": "rejected_by"}
 """Where the state takes who decided."""
 
-ARGUMENTS: Final = "arguments"
-"""In the metadata of a call: what its invoker is told besides."""
-RESPONSE_HEADERS: Final = "response_headers"
-"""In the metadata of a call: the headers of an answer that its mapping reads, in lower case."""
 STEP: Final = "step"
 """In the metadata of a node that is no step of its own: the step that it belongs to."""
 
@@ -330,11 +326,6 @@ def handler_of(operation: OperationSpec | str) -> str:
     if isinstance(operation, str):
         return operation
     return operation.name if operation.invoker in OWN_INVOKERS else operation_handler(operation.invoker, operation.name)
-
-
-def operation_handler(invoker: str, operation: str) -> str:
-    """The name of the handler by which an invoker makes a call."""
-    return f"{invoker}:{operation}"
 
 
 def _retry(retry: RetrySpec) -> g.RetryRule:

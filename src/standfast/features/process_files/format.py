@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
+from standfast.features.process_files.operations import SDK
 from standfast.graph.source_files.json_schema import schema_of
 from standfast.graph.source_files.values import (
     Capability,
@@ -23,11 +24,6 @@ from standfast.graph.source_files.values import (
     Text,
     some,
 )
-
-SDK: Final = "sdk"
-"""The invoker that calls a handler of the application."""
-OWN_INVOKERS: Final = (SDK, "python")
-"""Its names."""
 
 Target = Annotated[
     str, Meta(min_length=1, max_length=200, pattern=r"\S", description="The id of a step of this workflow.")

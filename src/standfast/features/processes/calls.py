@@ -20,7 +20,7 @@ from standfast.calls.handlers.step_handlers import plain_data
 from standfast.calls.nonblocking import aside
 from standfast.calls.references import InstanceLike, checked_definition, checked_instance
 from standfast.calls.reply_chaining import and_then
-from standfast.calls.waiters import IdleWait, is_at_rest
+from standfast.calls.waiters import PATIENCE, IdleWait, is_at_rest
 from standfast.engine.commit.submission import CommandOutcome
 from standfast.engine.concurrency.replies import Reply
 from standfast.engine.dispatcher import Dispatcher
@@ -93,9 +93,6 @@ Keep: TypeAlias = Callable[[Sequence[InstanceId]], list[InstanceId]]
 
 _KEYS = "%processes"
 """Where the idempotency keys of starts are kept: one place for all processes of a tenant. No definition has this name."""
-
-PATIENCE = timedelta(seconds=10)
-"""How long a call waits for automatic steps, unless its caller says otherwise."""
 _LONGEST = timedelta(days=1).total_seconds()
 
 

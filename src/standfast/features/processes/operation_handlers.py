@@ -10,8 +10,7 @@ from standfast.calls.handlers.registration import NamedHandlers
 from standfast.calls.handlers.step_handlers import StepContext
 from standfast.engine.common.settings import Settings
 from standfast.errors import ConfigurationError
-from standfast.features.process_files.compiler import ARGUMENTS, RESPONSE_HEADERS, operation_handler
-from standfast.features.process_files.format import OWN_INVOKERS
+from standfast.features.process_files.operations import ARGUMENTS, OWN_INVOKERS, RESPONSE_HEADERS, operation_handler
 from standfast.kernel.codec.message_types import name_flaw
 from standfast.outbound.addresses import AddressAllowance
 from standfast.outbound.http import Outbound

@@ -12,7 +12,6 @@ from standfast.calls.handlers.builtin import BuiltinHandlers
 from standfast.engine.common.handlers import EffectContext
 from standfast.errors import ForbiddenError, RejectedError, StandfastError
 from standfast.expressions import Expression
-from standfast.features.documents.calls import FutureDocuments
 from standfast.features.runs.start import ParentLink, start_run
 from standfast.features.schedules.calls import check_starter
 from standfast.features.schedules.model.messages import (
@@ -100,6 +99,8 @@ class Scheduling:
 
     def _create(self, desk: CallContext, asked: StartScheduled, data: dict[str, object], told: str) -> NoteStart:
         """Create the document of a time; one that is there already is that of this very time if it says so."""
+        from standfast.features.documents.calls import FutureDocuments  # Loaded by the first schedule of a document.
+
         type_, origin = asked.plan.workflow, f"schedule/{asked.id}#{asked.number}"
         key = self._document_id(asked)
         try:
