@@ -52,7 +52,7 @@ from standfast.machine.model.rows.step_rows import RowProjection
 from standfast.machine.model.state import ROOT, Data, StepState, Token
 from standfast.machine.model.task_state import Question, TaskVote
 from standfast.machine.tasks.assignment import ask, leave_out, look_up
-from standfast.machine.tasks.completion import conclude, filled_in, forget_answers, keep_answers
+from standfast.machine.tasks.completion import close, filled_in, forget_answers, keep_answers
 from standfast.machine.tasks.entitlement import apart_refusal, seat_for, unclaimed_refusal
 from standfast.machine.tasks.reminders import asked_at, begin, due_at, put_to_others
 
@@ -178,14 +178,6 @@ class _Tally(NamedTuple):
     is_stage_over: bool = False
     may: May | None = None
     """Which guards may be passed, where several have decided; None means those of the actor."""
-
-
-def close(turn: DecisionBuilder, step: StepState, event: StepAnswered, *, may: May | None = None) -> None:
-    """Go on by an answer."""
-    if not event.decisions:  # It was given past those who have answered before.
-        keep_answers(turn, step)
-    turn.emit(event)
-    conclude(turn, step, event.outcome, answer_found(turn.routes, step.node, event), may=may)
 
 
 def _asked(turn: DecisionBuilder, step: StepState) -> tuple[HumanOp, Question]:

@@ -44,8 +44,8 @@ from standfast.machine.model.queries.outputs import decision_of, is_within, merg
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import StepState
 from standfast.machine.model.task_state import Question, Seat, person_named, shown
-from standfast.machine.nodes.human import close
 from standfast.machine.tasks.assignment import MOST_PEOPLE
+from standfast.machine.tasks.completion import close
 from standfast.machine.tasks.entitlement import (
     apart_refusal,
     decider_refusal,

@@ -15,8 +15,8 @@ from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up
 from standfast.machine.flow.routing import May, finish, way_out
 from standfast.machine.flow.slots import can_leave_slot, reject_slot
-from standfast.machine.model.events import DataAssigned, DecisionWithdrawn, StepCompleted
-from standfast.machine.model.queries.outputs import ANSWERS, judged
+from standfast.machine.model.events import DataAssigned, DecisionWithdrawn, StepAnswered, StepCompleted
+from standfast.machine.model.queries.outputs import ANSWERS, answer_found, judged
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import Data, StepState, Token
 
@@ -72,6 +72,14 @@ def conclude(turn: DecisionBuilder, step: StepState, outcome: str, answer: Data,
     else:
         turn.emit(StepCompleted(step=step.number, outcome=outcome, output=answer))
         abort(turn, turn.moment.actor.id, told)
+
+
+def close(turn: DecisionBuilder, step: StepState, event: StepAnswered, *, may: May | None = None) -> None:
+    """Go on by an answer."""
+    if not event.decisions:  # It was given past those who have answered before.
+        keep_answers(turn, step)
+    turn.emit(event)
+    conclude(turn, step, event.outcome, answer_found(turn.routes, step.node, event), may=may)
 
 
 def filled_in(routes: GraphIndex, node: str, outcome: str, given: object) -> tuple[object, Rejection | None]:
