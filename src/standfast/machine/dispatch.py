@@ -24,6 +24,7 @@ from standfast.machine.flow.cancellation import abort
 from standfast.machine.flow.deadline_checks import late_refusal
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up, pass_deadline, take_answer
+from standfast.machine.flow.handler_calls import mapped_output
 from standfast.machine.flow.rollback import (
     NOT_UNDONE,
     cancel,
@@ -77,7 +78,7 @@ from standfast.machine.nodes.action import completed, taken_back
 from standfast.machine.nodes.call import child_ended, child_stopped, is_undone
 from standfast.machine.nodes.event_wait import take_events
 from standfast.machine.nodes.gate import actor_found
-from standfast.machine.nodes.task import failed, kept, returned
+from standfast.machine.nodes.task import failed, returned
 from standfast.machine.nodes.wait import signal
 from standfast.machine.preconditions import LATE, REPAIRS, refusal_of
 from standfast.machine.process_advance import advance
@@ -289,7 +290,7 @@ def _keep_answer(turn: DecisionBuilder, step: StepState, answer: object) -> None
     """End a step with what its task keeps of the answer. A task that cannot tell what it keeps has failed: no later step is given a null instead."""
     if turn.routes.maps_answers:
         try:
-            answer = kept(turn, step, answer)
+            answer = mapped_output(turn, step, answer)
         except ExpressionError as error:
             give_up(turn, step, f"the handler of {step.node!r} has answered, and its output cannot be told: {error}")
             return

@@ -19,6 +19,7 @@ from standfast.kernel.row_kinds.steps import PauseClock
 from standfast.machine.documents.mutations import action_for, may_do
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up
+from standfast.machine.flow.handler_calls import call_again
 from standfast.machine.flow.node_kind import answer_of, no_transition
 from standfast.machine.flow.rollback import NOT_UNDONE, roll_back
 from standfast.machine.flow.routing import (
@@ -59,7 +60,6 @@ from standfast.machine.model.queries.eligibility import separation_refusal
 from standfast.machine.model.queries.outputs import answer_found, fits, is_within, judged, too_large
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import PauseState, Resumed, RunState, Stay, StepState, Token
-from standfast.machine.nodes.task import resume as call_again
 from standfast.machine.recovery.human_decisions import awaits_event
 from standfast.machine.recovery.protection import is_protected
 from standfast.machine.recovery.rule_resume import resting_places, stations

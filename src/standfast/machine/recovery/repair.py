@@ -24,6 +24,7 @@ from standfast.kernel.decision import Rejection
 from standfast.machine.flow.action_inputs import take_over
 from standfast.machine.flow.cancellation import stop_step
 from standfast.machine.flow.decision_builder import DecisionBuilder
+from standfast.machine.flow.handler_calls import call_anew, mapped_output
 from standfast.machine.flow.list_branches import enter_changed, lists_of_document
 from standfast.machine.flow.node_kind import no_transition
 from standfast.machine.flow.rollback import behind, halt, passes_no_return
@@ -61,7 +62,6 @@ from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import ROOT, Executed, RunState, StepState, Token
 from standfast.machine.nodes.action import may_do_instead
 from standfast.machine.nodes.gate import may_take_over
-from standfast.machine.nodes.task import call_anew, kept
 from standfast.machine.recovery.branch_cancel import cancel_branch
 from standfast.machine.recovery.human_decisions import (
     around_refusal,
@@ -317,7 +317,7 @@ def _complete(turn: DecisionBuilder, step: StepState, command: r.CompleteByHand,
     if refusal is not None:
         return refusal
     try:
-        output = kept(turn, step, command.output) if turn.routes.maps_answers else command.output
+        output = mapped_output(turn, step, command.output) if turn.routes.maps_answers else command.output
     except ExpressionError as error:
         told = f"the output of {node.id!r} cannot be told from this answer: {error}"
         return refused(Refusal.INVALID_FORM, f"{told}; give what its handler would have come back with")
