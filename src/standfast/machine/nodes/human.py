@@ -21,6 +21,7 @@ from standfast.kernel.row_kinds.steps import GuardedTask, GuardedValue, TaskOpen
 from standfast.kernel.rows import Record
 from standfast.machine.flow.decision_builder import DecisionBuilder, Ending
 from standfast.machine.flow.node_kind import Kind, answer_of, no_transition
+from standfast.machine.flow.process_answers import forget_answers, keep_answers
 from standfast.machine.flow.routing import May, is_barred, pass_through, value_of
 from standfast.machine.model.commands.run_commands import AnswerStep
 from standfast.machine.model.events import StagePassed, StepAnswered, TaskDecided
@@ -52,7 +53,7 @@ from standfast.machine.model.rows.step_rows import RowProjection
 from standfast.machine.model.state import ROOT, Data, StepState, Token
 from standfast.machine.model.task_state import Question, TaskVote
 from standfast.machine.tasks.assignment import ask, leave_out, look_up
-from standfast.machine.tasks.completion import close, filled_in, forget_answers, keep_answers
+from standfast.machine.tasks.completion import close, filled_in
 from standfast.machine.tasks.entitlement import apart_refusal, seat_for, unclaimed_refusal
 from standfast.machine.tasks.reminders import asked_at, begin, due_at, put_to_others
 

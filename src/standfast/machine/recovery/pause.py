@@ -21,6 +21,7 @@ from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up
 from standfast.machine.flow.handler_calls import call_again
 from standfast.machine.flow.node_kind import answer_of, no_transition
+from standfast.machine.flow.process_answers import keep_answers
 from standfast.machine.flow.rollback import NOT_UNDONE, roll_back
 from standfast.machine.flow.routing import (
     end,
@@ -63,7 +64,6 @@ from standfast.machine.model.state import PauseState, Resumed, RunState, Stay, S
 from standfast.machine.recovery.human_decisions import awaits_event
 from standfast.machine.recovery.protection import is_protected
 from standfast.machine.recovery.rule_resume import resting_places, stations
-from standfast.machine.tasks.completion import keep_answers
 from standfast.machine.tasks.review import look_again
 
 REQUESTED: Final = "requested"

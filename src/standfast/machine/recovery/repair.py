@@ -27,6 +27,7 @@ from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.handler_calls import call_anew, mapped_output
 from standfast.machine.flow.list_branches import enter_changed, lists_of_document
 from standfast.machine.flow.node_kind import no_transition
+from standfast.machine.flow.process_answers import keep_answers, void_answers
 from standfast.machine.flow.rollback import behind, halt, passes_no_return
 from standfast.machine.flow.routing import finish, is_barred, leave_by, pass_through, stay_or_end, way_out
 from standfast.machine.flow.slots import standing, void
@@ -73,7 +74,6 @@ from standfast.machine.recovery.human_decisions import (
 from standfast.machine.recovery.involved_people import involve_actor, keep_refusal
 from standfast.machine.recovery.passed_steps import approvals_kept
 from standfast.machine.recovery.protection import before_gates, is_protected, protected
-from standfast.machine.tasks.completion import keep_answers, void_answers
 
 GoOn = Callable[[DecisionBuilder], None]
 """Has a run go on that waits for an operator."""

@@ -8,45 +8,17 @@ from __future__ import annotations
 from standfast.graph.index import GraphIndex
 from standfast.graph.model import WITHDRAWN, HumanOp
 from standfast.graph.values.forms import faults_told
-from standfast.kernel.actor import SYSTEM
 from standfast.kernel.decision import Rejection
 from standfast.machine.flow.cancellation import abort
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up
+from standfast.machine.flow.process_answers import keep_answers
 from standfast.machine.flow.routing import May, finish, way_out
 from standfast.machine.flow.slots import can_leave_slot, reject_slot
-from standfast.machine.model.events import DataAssigned, DecisionWithdrawn, StepAnswered, StepCompleted
-from standfast.machine.model.queries.outputs import ANSWERS, answer_found, judged
+from standfast.machine.model.events import StepAnswered, StepCompleted
+from standfast.machine.model.queries.outputs import answer_found, judged
 from standfast.machine.model.rejections import Refusal, refused
-from standfast.machine.model.state import Data, StepState, Token
-
-
-def keep_answers(turn: DecisionBuilder, step: StepState) -> None:
-    """Keep what approvers of a process have given, where their step ends otherwise than by what they say."""
-    op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
-    if not isinstance(op, HumanOp) or not op.lays_over or question is None or not question.answers:
-        return
-    kept = turn.state.tokens[step.token].data.get(ANSWERS)
-    answers = {**(kept if isinstance(kept, dict) else {}), step.node: question.answers}
-    turn.emit(DataAssigned(token=step.token, data={ANSWERS: answers}))
-
-
-def forget_answers(turn: DecisionBuilder, token: Token, node: str) -> None:
-    """A question of a process is asked anew: what approvers gave in a round before is read by no later step."""
-    kept = token.data.get(ANSWERS)
-    if turn.routes.graph.kind == "process" and isinstance(kept, dict) and node in kept:
-        rest = {name: given for name, given in kept.items() if name != node}
-        turn.emit(DataAssigned(token=token.id, data={ANSWERS: rest}))
-
-
-def void_answers(turn: DecisionBuilder, step: StepState, why: str) -> None:
-    """The answers to an open question of a process count no more; the trail tells that, and nothing is kept of them."""
-    op, question = turn.routes.node(step.node).op, turn.state.questions.get(step.number)
-    if not isinstance(op, HumanOp) or not op.lays_over or question is None:
-        return
-    for place, seat in enumerate(question.seats, 1):
-        if seat.given is not None:
-            turn.emit(DecisionWithdrawn(step=step.number, seat=place, actor=SYSTEM.id, reason=why))
+from standfast.machine.model.state import Data, StepState
 
 
 def conclude(turn: DecisionBuilder, step: StepState, outcome: str, answer: Data, *, may: May | None = None) -> None:
