@@ -77,6 +77,14 @@ class NodeKind(NodeRows, Protocol):
         """The time of an open step is over."""
         ...
 
+    def resume(self, turn: DecisionBuilder, step: StepState) -> None:
+        """The run goes on after a pause: do what its open question waited for."""
+        ...
+
+    def may_take_over(self, turn: DecisionBuilder, node: Node) -> bool:
+        """Whether the actor of the command may do what a step was denied, and does it in the place of whoever asked for it."""
+        ...
+
 
 class _Rarely:
     """What few decisions ask for."""

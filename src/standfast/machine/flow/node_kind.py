@@ -43,6 +43,13 @@ class Kind:
         else:
             give_up(turn, step, f"{step.node!r} waited too long")
 
+    def resume(self, turn: DecisionBuilder, step: StepState) -> None:
+        """It has no question that could wait for anything."""
+
+    def may_take_over(self, turn: DecisionBuilder, node: Node) -> bool:  # noqa: ARG002 - see the docstring
+        """It is denied to no actor."""
+        return False
+
     def opened(self, view: RowProjection, node: Node, step: int, *, data: Data) -> Sequence[Record]:  # noqa: ARG002 - see the docstring
         """Only the step's own row begins."""
         return ()

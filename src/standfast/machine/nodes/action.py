@@ -63,6 +63,14 @@ class ActionKind(TaskKind):
             else:
                 self.fail(turn, token, node, draft.message)
 
+    def may_take_over(self, turn: DecisionBuilder, node: Node) -> bool:
+        """Whether the actor may do what the step is denied. The engine takes nothing over."""
+        actor = turn.moment.actor
+        if actor.kind == "system" or not is_denied(turn, node):
+            return False
+        assert isinstance(node.op, ActionOp)
+        return not allowed_both(turn, node.op, actor, is_lent=False)[1]
+
 
 def given(turn: DecisionBuilder, token: Token, node: Node) -> Data:
     """What an action is given; ExpressionError if something of it cannot be told."""
@@ -121,15 +129,6 @@ def _not_allowed(turn: DecisionBuilder, node: Node) -> Rejection | None:
 def is_denied(turn: DecisionBuilder, node: Node) -> bool:
     """Whether a step may not be done by whoever it acts as, and another person could ask for it."""
     return isinstance(node.op, ActionOp) and not node.op.of and not node.run_as and _not_allowed(turn, node) is not None
-
-
-def may_do_instead(turn: DecisionBuilder, node: Node) -> bool:
-    """Whether whoever acts now may do what a step is denied. The engine takes nothing over."""
-    actor = turn.moment.actor
-    if actor.kind == "system" or not is_denied(turn, node):
-        return False
-    assert isinstance(node.op, ActionOp)
-    return not allowed_both(turn, node.op, actor, is_lent=False)[1]
 
 
 def _closed(turn: DecisionBuilder, node: Node) -> Rejection | None:

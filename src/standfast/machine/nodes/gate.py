@@ -65,6 +65,13 @@ class GateKind(Kind):
         else:
             pass_through(turn, token, node, PASS)
 
+    def may_take_over(self, turn: DecisionBuilder, node: Node) -> bool:
+        """Whether the actor may ask for the transition that the gate denies. The engine takes nothing over."""
+        actor, transition = turn.moment.actor, _transition(turn, node)
+        if node.run_as or actor.kind == "system" or not _unentitled(turn, transition, present(turn, "")):
+            return False
+        return actor.may(transition.capability) and policy_refusal(turn, transition.name, actor) is None
+
 
 def gate_objection(turn: DecisionBuilder, node: Node) -> str:
     """Why a gate does not perform its transition, rules of the organisation apart: the document is not where it leads on from, or whoever asked for it may not any more."""
@@ -149,6 +156,11 @@ class PolicyGateKind(Kind):
         else:
             self.fail(turn, token, node, objection)
 
+    def may_take_over(self, turn: DecisionBuilder, node: Node) -> bool:
+        """Whether the actor may do what the gate denies. The engine takes nothing over."""
+        actor = turn.moment.actor
+        return not node.run_as and actor.kind != "system" and not _judged(turn, node, actor)[1]
+
 
 def _seek(turn: DecisionBuilder, step: StepState, name: str) -> None:
     """Have a directory of the host asked whether somebody is active."""
@@ -191,18 +203,6 @@ def _absent(turn: DecisionBuilder, run_as: str) -> str:
     now = present(turn, run_as)
     is_to_be_sought = now.is_elsewhere and now.actor.kind == "user" and now.actor.id != turn.moment.actor.id
     return now.actor.id if is_to_be_sought else ""
-
-
-def may_take_over(turn: DecisionBuilder, node: Node) -> bool:
-    """Whether whoever acts now may do what a gate denies to whoever asked for the transition. The engine takes nothing over."""
-    actor = turn.moment.actor
-    if node.run_as or actor.kind == "system":
-        return False
-    if isinstance(node.op, PolicyGateOp):
-        return not _judged(turn, node, actor)[1]
-    transition = _transition(turn, node)
-    is_denied = bool(_unentitled(turn, transition, present(turn, "")))
-    return is_denied and actor.may(transition.capability) and policy_refusal(turn, transition.name, actor) is None
 
 
 def _judged(turn: DecisionBuilder, node: Node, actor: Actor | None = None) -> tuple[Data | None, str]:

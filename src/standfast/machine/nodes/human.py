@@ -56,6 +56,7 @@ from standfast.machine.tasks.assignment import ask, leave_out, look_up
 from standfast.machine.tasks.completion import close, filled_in
 from standfast.machine.tasks.entitlement import apart_refusal, seat_for, unclaimed_refusal
 from standfast.machine.tasks.reminders import asked_at, begin, due_at, put_to_others
+from standfast.machine.tasks.review import look_again
 
 _encode = msgspec.json.Encoder().encode
 
@@ -146,6 +147,10 @@ class HumanKind(Kind):
         """Put the question to others first, if the run does so and that was not done yet."""
         if not put_to_others(turn, step):
             super().time_out(turn, step)
+
+    def resume(self, turn: DecisionBuilder, step: StepState) -> None:
+        """Look for people again if nobody could decide."""
+        look_again(turn, step)
 
     def answered(self, view: RowProjection, event: StepAnswered) -> Sequence[Record]:
         """The question is answered."""

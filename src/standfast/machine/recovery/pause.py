@@ -64,7 +64,6 @@ from standfast.machine.model.state import PauseState, Resumed, RunState, Stay, S
 from standfast.machine.recovery.human_decisions import awaits_event
 from standfast.machine.recovery.protection import is_protected
 from standfast.machine.recovery.rule_resume import resting_places, stations
-from standfast.machine.tasks.review import look_again
 
 REQUESTED: Final = "requested"
 APPROVED: Final = "approved"
@@ -354,7 +353,14 @@ def go_on(turn: DecisionBuilder, event: WorkflowResumed | None = None) -> None:
             give_up(turn, step, step.error, was_called=step.effect is None or step.made == step.attempt)
     for number in list(state.scopes):
         look_at_branches(turn, number)
-    look_again(turn)
+    _resume_questions(turn)
+
+
+def _resume_questions(turn: DecisionBuilder) -> None:
+    for number in list(turn.state.questions):
+        asking = turn.state.open.get(number)
+        if asking is not None:
+            turn.kind(asking).resume(turn, asking)
 
 
 def _standstill(turn: DecisionBuilder, pause: PauseState | None) -> timedelta:

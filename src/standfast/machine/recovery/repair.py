@@ -13,10 +13,8 @@ from standfast.graph.index import GraphIndex
 from standfast.graph.model import (
     OK,
     ConditionOp,
-    GateOp,
     HumanOp,
     Node,
-    PolicyGateOp,
     SavePointOp,
     SplitOp,
 )
@@ -61,8 +59,6 @@ from standfast.machine.model.queries.outputs import (
 )
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import ROOT, Executed, RunState, StepState, Token
-from standfast.machine.nodes.action import may_do_instead
-from standfast.machine.nodes.gate import may_take_over
 from standfast.machine.recovery.branch_cancel import cancel_branch
 from standfast.machine.recovery.human_decisions import (
     around_refusal,
@@ -201,8 +197,7 @@ def requeue(
         data = own | data
         if not is_within(turn.routes, data):
             return too_large(turn.routes, "the input")
-    takes_over = may_take_over if isinstance(node.op, GateOp | PolicyGateOp) else may_do_instead
-    if turn.state.document is not None and takes_over(turn, node):
+    if turn.state.document is not None and turn.kind(step).may_take_over(turn, node):
         take_over(turn)
     if data is not None:
         _void_decided(turn)

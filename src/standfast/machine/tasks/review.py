@@ -57,22 +57,21 @@ def review(turn: DecisionBuilder, step: StepState) -> None:
         turn.send_out(errand)
 
 
-def look_again(turn: DecisionBuilder) -> None:
-    """Look for people where nobody could decide: a role may have a holder by now, or somebody a manager.
+def look_again(turn: DecisionBuilder, step: StepState) -> None:
+    """Look for people again if nobody could decide a question: a role may have a holder by now, or somebody a manager.
 
     Those whom the definition names keep their places, so that whoever comes to be able to decide meanwhile can. Others are sought anew.
     """
-    for number, question in list(turn.state.questions.items()):
-        step = turn.state.open.get(number)
-        if step is None or not question.trouble:
-            continue
-        if not _keeps_places(turn.routes, question, step):
-            ask(turn, step)
-            continue
-        turn.emit(PeopleAsked(step=number, stays=True))
-        errand = None if _is_barred(turn, step) else review_of(turn.routes, turn.state, step)
-        if errand is not None:
-            turn.send_out(errand)
+    question = turn.state.questions.get(step.number)
+    if question is None or not question.trouble:
+        return
+    if not _keeps_places(turn.routes, question, step):
+        ask(turn, step)
+        return
+    turn.emit(PeopleAsked(step=step.number, stays=True))
+    errand = None if _is_barred(turn, step) else review_of(turn.routes, turn.state, step)
+    if errand is not None:
+        turn.send_out(errand)
 
 
 def people_reviewed(turn: DecisionBuilder, command: PeopleReviewed) -> Answer | None:
