@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 
 from standfast.errors import ExpressionError
 from standfast.graph.document_index import DocumentIndex
-from standfast.graph.model import ActionOp
+from standfast.graph.model import ActionOp, Node
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Rejection
+from standfast.machine.flow.action_inputs import present
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.model.queries.edit_windows import index_of
 from standfast.machine.model.queries.expression_scope import actor_names
@@ -69,6 +70,21 @@ def allowed_both(turn: DecisionBuilder, op: ActionOp, actor: Actor, *, is_lent: 
     found, told = allowed(turn, op.action, actor, is_lent=is_lent)
     told = told or (undo_objection(turn, op.undo, actor, is_lent=is_lent) if op.undo else "")
     return (None, told) if told else (found, "")
+
+
+def step_refusal(turn: DecisionBuilder, node: Node) -> Rejection | None:
+    """Why whoever the step acts as may not do it in this commit. What a policy gate has judged before is judged again."""
+    assert isinstance(node.op, ActionOp)
+    now = present(turn, node.run_as)
+    told = now.objection
+    if not told and node.op.action in index_of(turn.routes).gated:
+        _, told = allowed_both(turn, node.op, now.actor, is_lent=bool(node.run_as))
+    return refused(Refusal.NOT_ALLOWED, told) if told else None
+
+
+def is_denied(turn: DecisionBuilder, node: Node) -> bool:
+    """Whether a step may not be done by whoever it acts as, and another person could ask for it."""
+    return isinstance(node.op, ActionOp) and not node.op.of and not node.run_as and step_refusal(turn, node) is not None
 
 
 def undo_objection(turn: DecisionBuilder, name: str, actor: Actor, *, is_lent: bool = False) -> str:

@@ -23,7 +23,7 @@ from standfast.machine.documents.mutations import (
     may_undo,
     version_refusal,
 )
-from standfast.machine.documents.policies import policy_refusal
+from standfast.machine.documents.policies import is_denied, policy_refusal
 from standfast.machine.documents.rounds import GoOn, begin_round, lead
 from standfast.machine.documents.rules import follow
 from standfast.machine.flow.decision_builder import DecisionBuilder
@@ -56,7 +56,6 @@ from standfast.machine.model.queries.edit_windows import (
 from standfast.machine.model.queries.fields import differences_of
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import ROOT, Data, StepState
-from standfast.machine.nodes.action import is_denied
 
 ADOPT = "adopt"
 """What the audit calls a document that was taken over with a status: no gate has seen it come there."""

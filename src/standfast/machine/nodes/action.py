@@ -11,9 +11,9 @@ from standfast.errors import ExpressionError
 from standfast.graph.model import ActionOp, Node
 from standfast.kernel.decision import Rejection
 from standfast.machine.documents.mutations import Author, MutationDraft, change, drafted, invalid, ruled
-from standfast.machine.documents.policies import allowed_both
+from standfast.machine.documents.policies import allowed_both, is_denied, step_refusal
 from standfast.machine.documents.rules import follow, rules_for
-from standfast.machine.flow.action_inputs import acting, present, target_of
+from standfast.machine.flow.action_inputs import acting, target_of
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import take_answer
 from standfast.machine.flow.rollback import undone
@@ -47,7 +47,7 @@ class ActionKind(TaskKind):
         wrong = (
             invalid(f"what {node.id!r} is given", [] if form is None else form.faults(payload))
             or _closed(turn, node)
-            or _not_allowed(turn, node)
+            or step_refusal(turn, node)
             or (_ruled_out(turn, node) if node.op.work is not None else None)
         )
         if wrong is not None:
@@ -87,7 +87,7 @@ def completed(turn: DecisionBuilder, step: StepState, output: object) -> Rejecti
         take_answer(turn, step, output)
         return None
     author = _author(turn, node, step.number, node.op.action, token=step.token)
-    draft = _not_allowed(turn, node) or _computed(turn, node, output, author)
+    draft = step_refusal(turn, node) or _computed(turn, node, output, author)
     if not isinstance(draft, MutationDraft):
         return draft
     turn.cancel_step_timer(step)
@@ -114,21 +114,6 @@ def _computed(turn: DecisionBuilder, node: Node, output: object, author: Author)
         told = f"the handler of {node.id!r} gives changes by field, or nothing; it gave {output!r:.200}"
         return refused(Refusal.INVALID_DOCUMENT, told)
     return _drafted(turn, node, output or {}, author)
-
-
-def _not_allowed(turn: DecisionBuilder, node: Node) -> Rejection | None:
-    """Why whoever the step acts as may not do it in this commit. What a policy gate has judged before is judged again."""
-    assert isinstance(node.op, ActionOp)
-    now = present(turn, node.run_as)
-    told = now.objection
-    if not told and node.op.action in index_of(turn.routes).gated:
-        _, told = allowed_both(turn, node.op, now.actor, is_lent=bool(node.run_as))
-    return refused(Refusal.NOT_ALLOWED, told) if told else None
-
-
-def is_denied(turn: DecisionBuilder, node: Node) -> bool:
-    """Whether a step may not be done by whoever it acts as, and another person could ask for it."""
-    return isinstance(node.op, ActionOp) and not node.op.of and not node.run_as and _not_allowed(turn, node) is not None
 
 
 def _closed(turn: DecisionBuilder, node: Node) -> Rejection | None:
