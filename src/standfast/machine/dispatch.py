@@ -18,7 +18,7 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
 from standfast.machine.audit import faced_by, is_noted, note
 from standfast.machine.documents.migration import switch
-from standfast.machine.documents.mutations import mutate
+from standfast.machine.documents.mutations import mutate, tell_drift
 from standfast.machine.documents.transitions import create, request, supersede
 from standfast.machine.flow.cancellation import abort
 from standfast.machine.flow.deadline_checks import late_refusal
@@ -85,7 +85,7 @@ from standfast.machine.process_advance import advance
 from standfast.machine.recovery.fork import fork
 from standfast.machine.recovery.human_decisions import end_child_refusal
 from standfast.machine.recovery.involved_people import involve, involve_authors
-from standfast.machine.recovery.pause import expire, go_on, hold_answered, pause, resume, tell_drift
+from standfast.machine.recovery.pause import expire, go_on, hold_answered, pause, resume
 from standfast.machine.recovery.repair import (
     ended_by_life,
     may_be_repeated,

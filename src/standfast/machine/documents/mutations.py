@@ -21,9 +21,10 @@ from standfast.machine.flow.cancellation import stop_step
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.list_branches import enter_changed, lists_of_document
 from standfast.machine.flow.slots import LEFT, interrupt, standing, void
-from standfast.machine.model.commands.document_commands import Mutate
-from standfast.machine.model.document_state import Approval
-from standfast.machine.model.events import DocumentChanged, DocumentMoved
+from standfast.machine.model.commands.document_commands import Mutate, TellDrift
+from standfast.machine.model.commands.run_commands import PauseWorkflow
+from standfast.machine.model.document_state import CHANGED_ELSEWHERE, DRIFT, Approval
+from standfast.machine.model.events import ActNoted, DocumentChanged, DocumentMoved
 from standfast.machine.model.folds.task_fold import DATA_CHANGED
 from standfast.machine.model.queries.correlation import key_or_none
 from standfast.machine.model.queries.edit_windows import document_of, index_of, window_of
@@ -39,6 +40,7 @@ from standfast.machine.model.queries.fields import (
 )
 from standfast.machine.model.queries.outputs import is_within, too_large
 from standfast.machine.model.rejections import Refusal, refused
+from standfast.machine.recovery.pause import DRIFTED, hold_run, not_pausable
 
 UNCHANGED = Ignored(reason="the document has these values already")
 EDITED = "the document was edited"
@@ -236,6 +238,36 @@ def version_refusal(turn: DecisionBuilder, expected: int | None) -> Rejection | 
         return None
     told = f"{document.id!r} has the version {document.version} by now, and you have seen {expected}; compare them, and decide anew"
     return refused(Refusal.VERSION_CONFLICT, told)
+
+
+# -- what another system has changed
+
+
+def tell_drift(turn: DecisionBuilder, command: TellDrift) -> Rejection | None:
+    """Note what another system has changed behind the back of the document, and hold the run until an operator has looked.
+
+    A run that is paused already is held for it once that pause ends.
+    """
+    action, wrong = action_for(turn, command.action)
+    if action is None:
+        return wrong
+    actor = turn.moment.actor
+    barred = may_do(turn, action, actor)
+    if barred is not None:
+        return barred
+    turn.emit(
+        ActNoted(
+            action=DRIFT,
+            actor=actor.id,
+            on_behalf_of=actor.on_behalf_of,
+            reason=command.reason,
+            after={CHANGED_ELSEWHERE: command.fields, "refused": command.refused},
+            at=turn.moment.now,
+        )
+    )
+    if not_pausable(turn) is None:
+        hold_run(turn, DRIFTED, PauseWorkflow(reason=document_of(turn.state).drift))
+    return None
 
 
 # -- any change

@@ -16,7 +16,6 @@ from standfast.kernel.actor import SYSTEM
 from standfast.kernel.decision import Answer, Ignored, Rejection
 from standfast.kernel.durations import later
 from standfast.kernel.row_kinds.steps import PauseClock
-from standfast.machine.documents.mutations import action_for, may_do
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up
 from standfast.machine.flow.handler_calls import call_again
@@ -32,7 +31,6 @@ from standfast.machine.flow.routing import (
     stay_or_end,
     way_out,
 )
-from standfast.machine.model.commands.document_commands import TellDrift
 from standfast.machine.model.commands.run_commands import (
     AnswerStep,
     EndGrace,
@@ -41,9 +39,7 @@ from standfast.machine.model.commands.run_commands import (
     ResumeWorkflow,
 )
 from standfast.machine.model.commands.timers import CLOCK, FAR, RESUME, command_of, stood_still
-from standfast.machine.model.document_state import CHANGED_ELSEWHERE, DRIFT
 from standfast.machine.model.events import (
-    ActNoted,
     CompensationWaived,
     PauseReason,
     StepAnswered,
@@ -56,7 +52,6 @@ from standfast.machine.model.queries.authorization import (
     pause_refusal,
     resume_refusal,
 )
-from standfast.machine.model.queries.edit_windows import document_of
 from standfast.machine.model.queries.eligibility import separation_refusal
 from standfast.machine.model.queries.outputs import answer_found, fits, is_within, judged, too_large
 from standfast.machine.model.rejections import Refusal, refused
@@ -99,13 +94,13 @@ def is_repeated(known: Resumed, command: object) -> bool:
 def pause(turn: DecisionBuilder, command: PauseWorkflow) -> Rejection | None:
     """Hold what follows, and the timers."""
     moment = turn.moment
-    barred = pause_refusal(turn.routes.graph, moment.actor) or _unpausable(turn)
+    barred = pause_refusal(turn.routes.graph, moment.actor) or not_pausable(turn)
     if barred is not None:
         return barred
     if command.until is not None and command.until <= moment.now:
         told = f"{command.until} is over already; give a later instant, or none for a pause that only a resume ends"
         return refused(Refusal.TIME_PASSED, told)
-    _hold(turn, REQUESTED, command)
+    hold_run(turn, REQUESTED, command)
     if command.until is not None:
         turn.set_timer_at(RESUME, command.until, ResumeWorkflow(trigger="timeout"))
     return None
@@ -115,10 +110,11 @@ def hold_answered(turn: DecisionBuilder, step: StepState) -> None:
     """A question of a workflow of rules is decided: leave it to whoever lets such workflows go on."""
     is_over = step.number not in turn.state.open
     if turn.routes.graph.kind == "rules" and is_over and turn.state.may_begin:
-        _hold(turn, APPROVED, PauseWorkflow(reason=f"{step.node!r} is decided"))
+        hold_run(turn, APPROVED, PauseWorkflow(reason=f"{step.node!r} is decided"))
 
 
-def _hold(turn: DecisionBuilder, reason: PauseReason, command: PauseWorkflow) -> None:
+def hold_run(turn: DecisionBuilder, reason: PauseReason, command: PauseWorkflow) -> None:
+    """Pause a run, and take its timers away."""
     moment = turn.moment
     held = dict(moment.pending_timers)
     for key in held:
@@ -140,7 +136,8 @@ def _hold(turn: DecisionBuilder, reason: PauseReason, command: PauseWorkflow) ->
         turn.set_timer_at(CLOCK, later(moment.now, FAR), EndGrace())
 
 
-def _unpausable(turn: DecisionBuilder) -> Rejection | None:
+def not_pausable(turn: DecisionBuilder) -> Rejection | None:
+    """Why a run cannot be paused: it is, or undoes what it did."""
     state = turn.state
     if state.status == "paused":
         pause = state.pause
@@ -271,33 +268,6 @@ def _waive(turn: DecisionBuilder) -> None:
         turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor.id))
 
 
-def tell_drift(turn: DecisionBuilder, command: TellDrift) -> Rejection | None:
-    """Note what another system has changed behind the back of the document, and hold the run until an operator has looked.
-
-    A run that is paused already is held for it once that pause ends.
-    """
-    action, wrong = action_for(turn, command.action)
-    if action is None:
-        return wrong
-    actor = turn.moment.actor
-    barred = may_do(turn, action, actor)
-    if barred is not None:
-        return barred
-    turn.emit(
-        ActNoted(
-            action=DRIFT,
-            actor=actor.id,
-            on_behalf_of=actor.on_behalf_of,
-            reason=command.reason,
-            after={CHANGED_ELSEWHERE: command.fields, "refused": command.refused},
-            at=turn.moment.now,
-        )
-    )
-    if _unpausable(turn) is None:
-        _hold(turn, DRIFTED, PauseWorkflow(reason=document_of(turn.state).drift))
-    return None
-
-
 def _holds_for_drift(turn: DecisionBuilder, request: str) -> bool:
     """Whether the run is held once more, for what another system told while it was paused. The clocks are held from where that pause has held them."""
     state = turn.state
@@ -306,7 +276,7 @@ def _holds_for_drift(turn: DecisionBuilder, request: str) -> bool:
         return False
     turn.cancel_timer(RESUME)
     if pause is None:
-        _hold(turn, DRIFTED, PauseWorkflow(reason=document.drift))
+        hold_run(turn, DRIFTED, PauseWorkflow(reason=document.drift))
         return True
     turn.emit(
         WorkflowPaused(
