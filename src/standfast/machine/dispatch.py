@@ -533,7 +533,7 @@ def _requeue(turn: DecisionBuilder, command: c.RequeueStep) -> Answer | None:
     step = turn.state.dead.get(command.step)
     if step is None:
         return refused(Refusal.NOT_DEAD, f"step {command.step} is not among the dead letters")
-    return requeue(turn, step, command.input, command.reason, go_on=go_on)
+    return requeue(turn, step, command.input, command.reason)
 
 
 def _retry_compensation(turn: DecisionBuilder, command: c.RetryCompensation) -> Answer | None:
@@ -591,15 +591,15 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.PeopleReviewed: _mending(people_reviewed),
     c.AskAgain: _mending(ask_again),
     c.TakeEvents: _waking(take_events),
-    **dict.fromkeys(REPAIRS, _mending(partial(repair, go_on=go_on))),
+    **dict.fromkeys(REPAIRS, _mending(repair)),
     ForkWorkflow: fork,
     c.RemindTask: remind,
     c.EscalateTask: _waking(_mending(escalate)),
     c.EndNotice: end_notice,
     **dict.fromkeys(TASK_COMMANDS, _waking(_mending(task_command))),
     CreateDocument: create,
-    Mutate: _mending(partial(mutate, go_on=go_on)),
-    RequestTransition: partial(request, go_on=go_on),
+    Mutate: _mending(mutate),
+    RequestTransition: request,
     SupersedeDocument: supersede,
     SwitchWorkflow: switch,
     TellDrift: tell_drift,

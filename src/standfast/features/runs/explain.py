@@ -40,8 +40,7 @@ from standfast.machine.model.messages import PublishedMessage
 from standfast.machine.model.state import Data, RunState, StepState
 from standfast.machine.nodes import kind_of
 from standfast.machine.recovery.fork import paused_problem
-from standfast.machine.recovery.pause import REQUESTED
-from standfast.machine.recovery.repair import OF_A_STEP
+from standfast.machine.recovery.pause import OF_A_STEP, REQUESTED
 from standfast.machine.remedies import OperationTrials
 from standfast.machine.tasks.assignment import NO_APPROVER
 from standfast.store.ports.reading import TenantReader

@@ -15,7 +15,7 @@ from standfast.graph.model import AMEND, DocumentRule, HumanOp, WaitEventsOp
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Answer, Ignored, Rejection
 from standfast.machine.documents.policies import policy_refusal, undo_objection
-from standfast.machine.documents.rounds import GoOn, begin_round, lead
+from standfast.machine.documents.rounds import begin_round, lead
 from standfast.machine.documents.rules import Judged, follow, judge, rules_for
 from standfast.machine.flow.cancellation import stop_step
 from standfast.machine.flow.decision_builder import DecisionBuilder
@@ -40,7 +40,7 @@ from standfast.machine.model.queries.fields import (
 )
 from standfast.machine.model.queries.outputs import is_within, too_large
 from standfast.machine.model.rejections import Refusal, refused
-from standfast.machine.recovery.pause import DRIFTED, hold_run, not_pausable
+from standfast.machine.recovery.pause import DRIFTED, go_on, hold_run, not_pausable
 
 UNCHANGED = Ignored(reason="the document has these values already")
 EDITED = "the document was edited"
@@ -79,7 +79,7 @@ class MutationDraft(NamedTuple):
 # -- what people ask for
 
 
-def mutate(turn: DecisionBuilder, command: Mutate, *, go_on: GoOn) -> Answer | None:
+def mutate(turn: DecisionBuilder, command: Mutate) -> Answer | None:
     """Change the document of a run, as somebody asks; why not, if it cannot be changed so."""
     action, wrong = action_for(turn, command.action)
     if action is None:
@@ -113,13 +113,13 @@ def mutate(turn: DecisionBuilder, command: Mutate, *, go_on: GoOn) -> Answer | N
     if beyond is not None:
         return beyond
     if is_amendment:
-        return _amend_in_place(turn, draft, action.name, author, go_on=go_on)
+        return _amend_in_place(turn, draft, action.name, author)
     has_failed = bool(turn.state.dead)
     change(turn, draft, action.name, author)
     follow(turn, action.name, draft.rules, before=draft.held, actor=author.actor)
     if has_failed and not turn.state.dead and turn.state.pause is None:  # The branches that had it wait are ended.
         go_on(turn)
-    _restart_slots(turn, go_on)
+    _restart_slots(turn)
     return None
 
 
@@ -396,20 +396,18 @@ def _concerns(turn: DecisionBuilder, approval: Approval, fields: set[str]) -> bo
     return not fields.isdisjoint(index_of(turn.routes).covered(op.covers))
 
 
-def _restart_slots(turn: DecisionBuilder, go_on: GoOn) -> None:
+def _restart_slots(turn: DecisionBuilder) -> None:
     """Slots whose body is to begin anew with every edit."""
     index = index_of(turn.routes)
     for token in (*turn.state.tokens.values(), *turn.state.parked.values()):
         region = index.regions.get(turn.routes.node(token.node).region) if token.node else None
         if region is not None and region.on_edit == "restart":
             interrupt(turn, "edited", EDITED)
-            lead(turn, index.way_in(region.id), go_on)
+            lead(turn, index.way_in(region.id))
             return
 
 
-def _amend_in_place(
-    turn: DecisionBuilder, draft: MutationDraft, action: str, author: Author, *, go_on: GoOn
-) -> Rejection | None:
+def _amend_in_place(turn: DecisionBuilder, draft: MutationDraft, action: str, author: Author) -> Rejection | None:
     """The same row, with another version: all approvals are void, and it goes back to where amended ones are."""
     index, document = index_of(turn.routes), document_of(turn.state)
     ways = turn.routes.ways(index.state_of[document.status], AMEND)
@@ -425,5 +423,5 @@ def _amend_in_place(
     turn.emit(
         DocumentMoved(status=status, how="amended", by=actor.id, on_behalf_of=actor.on_behalf_of, reason=author.reason)
     )
-    lead(turn, ways[0].target, go_on)
+    lead(turn, ways[0].target)
     return None

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from standfast.graph.model import RestOp
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.model.events import RoundStarted, StepCompleted, TokenHeld
 from standfast.machine.model.queries.edit_windows import document_of
 from standfast.machine.model.state import ROOT
+from standfast.machine.recovery.pause import go_on
 
-GoOn = Callable[[DecisionBuilder], None]
-"""How a run goes on that has waited for an operator."""
 AGAIN = "next_round"
 """What the step at the rest is left by."""
 
@@ -27,7 +24,7 @@ def begin_round(turn: DecisionBuilder) -> None:
     turn.emit(RoundStarted(round=document.round + 1, status=document.status, by=turn.moment.actor.id))
 
 
-def lead(turn: DecisionBuilder, target: str, go_on: GoOn) -> None:
+def lead(turn: DecisionBuilder, target: str) -> None:
     """Send the only token of a document that is left to a node, and nowhere else: also not to where it was to go on once an operator had seen to it.
 
     A run that has waited for an operator goes on: what had it wait is ended.

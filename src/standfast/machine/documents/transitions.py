@@ -24,7 +24,7 @@ from standfast.machine.documents.mutations import (
     version_refusal,
 )
 from standfast.machine.documents.policies import is_denied, policy_refusal
-from standfast.machine.documents.rounds import GoOn, begin_round, lead
+from standfast.machine.documents.rounds import begin_round, lead
 from standfast.machine.documents.rules import follow
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.routing import finish
@@ -56,6 +56,7 @@ from standfast.machine.model.queries.edit_windows import (
 from standfast.machine.model.queries.fields import differences_of
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import ROOT, Data, StepState
+from standfast.machine.recovery.pause import go_on
 
 ADOPT = "adopt"
 """What the audit calls a document that was taken over with a status: no gate has seen it come there."""
@@ -196,7 +197,7 @@ def _barred(turn: DecisionBuilder, command: Command) -> Rejection | None:
 # -- transitions
 
 
-def request(turn: DecisionBuilder, command: RequestTransition, *, go_on: GoOn) -> Answer | None:
+def request(turn: DecisionBuilder, command: RequestTransition) -> Answer | None:
     """Ask for a transition: its gate performs it, at once if nothing lies before it."""
     index, document = index_of(turn.routes), document_of(turn.state)
     transition = index.transitions.get(command.transition)
@@ -216,9 +217,9 @@ def request(turn: DecisionBuilder, command: RequestTransition, *, go_on: GoOn) -
     _ask(turn, command, draft.warnings, again=bool(denied))
     follow(turn, command.transition, draft.rules, before=draft.held, actor=author.actor)
     if denied:
-        _try_again(turn, denied, go_on)
+        _try_again(turn, denied)
     else:
-        _go(turn, transition, go_on)
+        _go(turn, transition)
     return None
 
 
@@ -278,7 +279,7 @@ def _denied(turn: DecisionBuilder, transition: DocumentTransition) -> list[StepS
     return [step for step, node in nodes if isinstance(node.op, GateOp | PolicyGateOp) or is_denied(turn, node)]
 
 
-def _try_again(turn: DecisionBuilder, denied: list[StepState], go_on: GoOn) -> None:
+def _try_again(turn: DecisionBuilder, denied: list[StepState]) -> None:
     """Have gates look again that have let nobody through."""
     for step in denied:
         turn.emit(StepRequeued(step=step.number, actor=turn.moment.actor.id))
@@ -311,7 +312,7 @@ def _ask(turn: DecisionBuilder, command: RequestTransition, warnings: list[str],
     )
 
 
-def _go(turn: DecisionBuilder, transition: DocumentTransition, go_on: GoOn) -> None:
+def _go(turn: DecisionBuilder, transition: DocumentTransition) -> None:
     """Leave the state by the transition; what is under way for another one is ended."""
     waiting = _waiting(turn)
     if waiting is not None:
@@ -320,7 +321,7 @@ def _go(turn: DecisionBuilder, transition: DocumentTransition, go_on: GoOn) -> N
         return
     begin_round(turn)
     interrupt(turn, "interrupted", f"{transition.name!r} was asked for")
-    lead(turn, index_of(turn.routes).state_of[document_of(turn.state).status], go_on)
+    lead(turn, index_of(turn.routes).state_of[document_of(turn.state).status])
 
 
 # -- the place of another

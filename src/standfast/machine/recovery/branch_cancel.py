@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from standfast.graph.model import JoinOp
 from standfast.kernel.decision import Rejection
 from standfast.machine.flow.cancellation import unended
@@ -17,16 +15,16 @@ from standfast.machine.model.queries.eligibility import ending_refusal, question
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import BranchScope, RunState, StepState
 from standfast.machine.recovery.human_decisions import past_branch_refusal, past_refusal
+from standfast.machine.recovery.pause import OF_A_STEP, go_on
 from standfast.machine.recovery.protection import ahead, is_protected, protected
 
 _CANCELLED = "an operator cancelled the branch"
 
 
-def cancel_branch(
-    turn: DecisionBuilder, command: CancelBranch, *, go_on: Callable[[DecisionBuilder], None] | None
-) -> Rejection | None:
-    """End a branch with everything below it; `go_on` has the run go on, if it waits because a step gave up."""
+def cancel_branch(turn: DecisionBuilder, command: CancelBranch) -> Rejection | None:
+    """End a branch with everything below it. A run that waits because steps of it gave up goes on."""
     state, name = turn.state, command.token
+    waits = state.status == "paused" and state.reason in OF_A_STEP
     token = state.token(name)
     if token is None:
         return refused(Refusal.UNKNOWN_TOKEN, f"the workflow has no token {name!r} any more; {_others(state)}")
@@ -53,7 +51,7 @@ def cancel_branch(
     turn.stops_for(f"{actor.id!r}: {command.reason}")
     gave_up = any(step.number in state.dead for step in steps)
     end_branches(turn, [name], error=f"{_CANCELLED}: {command.reason}")
-    if gave_up and go_on is not None and not state.dead:
+    if gave_up and waits and not state.dead:
         go_on(turn)
     join = turn.routes.join_of(scope.node)
     if join is not None and isinstance(join.op, JoinOp) and join.op.losers != "stop":

@@ -66,6 +66,9 @@ DRIFTED: Final = "drift"
 HELD: Final = frozenset({REQUESTED, DRIFTED})
 """Why a run is paused that goes on as soon as it is resumed."""
 
+OF_A_STEP: Final = frozenset({"dlq", "step_failed"})
+"""Why a run is paused whose step gave up."""
+
 _MILLISECOND = timedelta(milliseconds=1)
 
 REPEATED = Ignored(reason="this request was carried out before")

@@ -5,7 +5,6 @@ None of it is done over a gate that is protected, while the run undoes itself, o
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 from standfast.errors import ExpressionError
@@ -69,10 +68,8 @@ from standfast.machine.recovery.human_decisions import (
 )
 from standfast.machine.recovery.involved_people import involve_actor, keep_refusal
 from standfast.machine.recovery.passed_steps import approvals_kept
+from standfast.machine.recovery.pause import OF_A_STEP, go_on
 from standfast.machine.recovery.protection import before_gates, is_protected, protected
-
-GoOn = Callable[[DecisionBuilder], None]
-"""Has a run go on that waits for an operator."""
 
 AGAIN = "retry"
 """In the metadata of a step of a process: what it takes to have its call made again. So is the event called by which that is asked for."""
@@ -80,11 +77,8 @@ AGAIN = "retry"
 _OTHER_DATA = "give the run other data"
 _CHANGED = "the data was changed"
 
-OF_A_STEP = frozenset({"dlq", "step_failed"})
-"""What a run waits for an operator for whose step gave up."""
 
-
-def repair(turn: DecisionBuilder, command: r.Repair, *, go_on: GoOn) -> Rejection | None:
+def repair(turn: DecisionBuilder, command: r.Repair) -> Rejection | None:
     """Do what an operator asks for; why not, if it cannot be done."""
     refusal = may_repair(turn, command.reason)
     if refusal is not None:
@@ -98,8 +92,7 @@ def repair(turn: DecisionBuilder, command: r.Repair, *, go_on: GoOn) -> Rejectio
         case r.MoveBack():
             return _move_back(turn, command)
         case r.CancelBranch():
-            waits = turn.state.status == "paused" and turn.state.reason in OF_A_STEP
-            return cancel_branch(turn, command, go_on=go_on if waits else None)
+            return cancel_branch(turn, command)
         case r.ForceFailure() if turn.state.document is not None:
             return ended_by_life(turn.state.document)
         case r.ForceFailure():
@@ -107,7 +100,7 @@ def repair(turn: DecisionBuilder, command: r.Repair, *, go_on: GoOn) -> Rejectio
         case r.ForkWorkflow():
             raise AssertionError("a fork is a start")
         case _:
-            return _repair_step(turn, command, go_on)
+            return _repair_step(turn, command)
 
 
 def ended_by_life(document: Document) -> Rejection:
@@ -130,7 +123,7 @@ def may_repair(turn: DecisionBuilder, reason: str) -> Rejection | None:
 
 
 def _repair_step(
-    turn: DecisionBuilder, command: r.RetryStep | r.ReenqueueStep | r.SkipStep | r.CompleteByHand, go_on: GoOn
+    turn: DecisionBuilder, command: r.RetryStep | r.ReenqueueStep | r.SkipStep | r.CompleteByHand
 ) -> Rejection | None:
     state = turn.state
     step = state.open.get(command.step) or state.dead.get(command.step) or state.frozen.get(command.step)
@@ -144,13 +137,13 @@ def _repair_step(
         return protected(node)
     match command:
         case r.RetryStep():
-            return _retry(turn, step, command, go_on)
+            return _retry(turn, step, command)
         case r.ReenqueueStep():
             return _reenqueue(turn, step, command)
         case r.SkipStep():
-            return _skip(turn, step, command, go_on)
+            return _skip(turn, step, command)
         case r.CompleteByHand():
-            return _complete(turn, step, command, go_on)
+            return _complete(turn, step, command)
 
 
 def _others(state: RunState) -> str:
@@ -159,11 +152,11 @@ def _others(state: RunState) -> str:
     return f"these steps have not ended: {named}" if named else "no step of it waits for anything"
 
 
-def _retry(turn: DecisionBuilder, step: StepState, command: r.RetryStep, go_on: GoOn) -> Rejection | None:
+def _retry(turn: DecisionBuilder, step: StepState, command: r.RetryStep) -> Rejection | None:
     """Of a step that gave up a new one is begun; the call of one that waits is taken back, and comes again at once."""
     state = turn.state
     if step.number in state.dead:
-        return requeue(turn, step, command.input, command.reason, go_on=go_on, verb="retry")
+        return requeue(turn, step, command.input, command.reason, verb="retry")
     if command.input is not None:
         told = (
             f"{step.node!r} has not given up, so its input stays; change the data of its token first, and then retry it"
@@ -182,7 +175,6 @@ def requeue(
     data: Data | None,
     reason: str,
     *,
-    go_on: GoOn,
     verb: Literal["requeue", "retry"] = "requeue",
 ) -> Rejection | None:
     """Begin a step anew that gave up. A gate that has denied it looks again: at whoever asks now, if they may do what is behind it themselves."""
@@ -271,7 +263,7 @@ def _reenqueue(turn: DecisionBuilder, step: StepState, command: r.ReenqueueStep)
     return None
 
 
-def _skip(turn: DecisionBuilder, step: StepState, command: r.SkipStep, go_on: GoOn) -> Rejection | None:
+def _skip(turn: DecisionBuilder, step: StepState, command: r.SkipStep) -> Rejection | None:
     """Leave a step by one of its outcomes."""
     node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
     outcome = command.outcome or _good_outcome(node)
@@ -285,7 +277,7 @@ def _skip(turn: DecisionBuilder, step: StepState, command: r.SkipStep, go_on: Go
     if is_barred(turn, token, node.id, outcome, data=token.data):
         return no_transition(node.id, outcome, turn.moment.actor.id)
     is_dead = step.number in turn.state.dead
-    _take_in_hand(turn, step, "skip", command.reason, go_on=go_on)
+    _take_in_hand(turn, step, "skip", command.reason)
     keep_answers(turn, step)
     edge = way_out(turn, token, node.id, outcome)
     to, by = ("", "") if edge is None else (edge.target, edge.id)
@@ -301,7 +293,7 @@ def _skip(turn: DecisionBuilder, step: StepState, command: r.SkipStep, go_on: Go
     return None
 
 
-def _complete(turn: DecisionBuilder, step: StepState, command: r.CompleteByHand, go_on: GoOn) -> Rejection | None:
+def _complete(turn: DecisionBuilder, step: StepState, command: r.CompleteByHand) -> Rejection | None:
     """End a step as if its handler had come back."""
     node, token = turn.routes.node(step.node), turn.state.tokens[step.token]
     if OK not in node.op.exits:
@@ -323,7 +315,7 @@ def _complete(turn: DecisionBuilder, step: StepState, command: r.CompleteByHand,
         return no_transition(node.id, OK, turn.moment.actor.id)
     is_dead = step.number in turn.state.dead
     keeps = approvals_kept(turn.routes, turn.state) if command.output else ()
-    _take_in_hand(turn, step, "complete", command.reason, go_on=go_on)
+    _take_in_hand(turn, step, "complete", command.reason)
     involve_actor(turn, keeps=keeps)
     actor = turn.moment.actor
     if is_dead:
@@ -389,7 +381,7 @@ def _good_outcome(node: Node) -> str:
     return OK if OK in node.op.exits else next(iter(node.op.answers), "")
 
 
-def _take_in_hand(turn: DecisionBuilder, step: StepState, how: Repairing, reason: str, *, go_on: GoOn) -> None:
+def _take_in_hand(turn: DecisionBuilder, step: StepState, how: Repairing, reason: str) -> None:
     """Nobody works on the step any more, and a run that waits because it gave up goes on."""
     state = turn.state
     was_dead = step.number in state.dead
