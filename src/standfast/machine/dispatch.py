@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from uuid import UUID
-
-from msgspec.structs import replace
 
 from standfast.errors import ExpressionError
 from standfast.graph.index import GraphIndex
@@ -21,7 +18,6 @@ from standfast.machine.documents.migration import switch
 from standfast.machine.documents.mutations import mutate, tell_drift
 from standfast.machine.documents.transitions import create, request, supersede
 from standfast.machine.flow.cancellation import abort
-from standfast.machine.flow.deadline_checks import late_refusal
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up, pass_deadline, take_answer
 from standfast.machine.flow.handler_calls import mapped_output
@@ -70,7 +66,6 @@ from standfast.machine.model.queries.branches import needs_undoing
 from standfast.machine.model.queries.eligibility import acting_names
 from standfast.machine.model.queries.outputs import is_within, too_large
 from standfast.machine.model.queries.starter_rights import lack_of
-from standfast.machine.model.queries.voting import answer_in_words, outcome_of
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import ROOT, Executed, RunState, StepState
 from standfast.machine.nodes import kind_of
@@ -85,19 +80,17 @@ from standfast.machine.process_advance import advance
 from standfast.machine.recovery.fork import fork
 from standfast.machine.recovery.human_decisions import end_child_refusal
 from standfast.machine.recovery.involved_people import involve, involve_authors
-from standfast.machine.recovery.pause import expire, go_on, hold_answered, pause, resume
+from standfast.machine.recovery.pause import expire, go_on, pause, resume
 from standfast.machine.recovery.repair import (
     ended_by_life,
-    may_be_repeated,
     repair,
-    repeat,
     requeue,
     return_to_save_point,
 )
 from standfast.machine.recovery.rule_resume import stations, tell_of_waking
 from standfast.machine.tasks.actions import TASK_COMMANDS, task_command
 from standfast.machine.tasks.assignment import NO_APPROVER, people_found
-from standfast.machine.tasks.entitlement import decider_refusal
+from standfast.machine.tasks.completion import answer_step
 from standfast.machine.tasks.notifications import end_notice
 from standfast.machine.tasks.reminders import escalate, remind
 from standfast.machine.tasks.review import ask_again, look_at_others, people_reviewed
@@ -320,29 +313,6 @@ def _return_step(turn: DecisionBuilder, command: c.ReturnStep) -> Answer | None:
         return LATE
     returned(turn, step, is_asked=command.is_asked)
     return None
-
-
-def _answer(turn: DecisionBuilder, command: c.AnswerStep) -> Answer | None:
-    """Refused in this order: nobody is asked, the actor may not answer, it is too late, there is no such answer, it does not fit or leads nowhere."""
-    step = turn.state.open.get(command.step)
-    node = None if step is None or step.of is not None else turn.routes.node(step.node)
-    if step is not None and node is not None and step.effect is not None and may_be_repeated(turn.routes, node):
-        return repeat(turn, step, command)
-    if step is None or node is None or not node.op.answers:
-        return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for an answer")
-    barred = decider_refusal(turn, step) or late_refusal(turn, step, "this answer")
-    if barred is not None:
-        return barred
-    outcome = outcome_of(node, command)
-    if outcome not in node.op.answers:
-        possible = ", ".join(map(repr, node.op.answers))
-        told = f"{node.id!r} cannot be answered by {answer_in_words(command)}; there are {possible}"
-        return refused(Refusal.UNKNOWN_OUTCOME, told)
-    command = replace(command, outcome=outcome)
-    refusal = turn.kind(step).answer(turn, step, command)
-    if refusal is None and command.holds:
-        hold_answered(turn, step)
-    return refusal
 
 
 def _mending(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
@@ -573,8 +543,8 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.TimeOut: _waking(_mending(_time_out)),
     c.PassDeadline: _pass_deadline,
     c.EndGrace: _end_grace,
-    c.AnswerStep: _waking(_mending(_answer)),
-    c.AdvanceProcess: _waking(_mending(partial(advance, answer=_answer))),
+    c.AnswerStep: _waking(_mending(answer_step)),
+    c.AdvanceProcess: _waking(_mending(advance)),
     c.SendSignal: signal,
     c.CancelWorkflow: _cancel_workflow,
     c.AbortWorkflow: _abort_workflow,

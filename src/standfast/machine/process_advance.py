@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from standfast.graph.index import GraphIndex
 from standfast.graph.model import HumanOp
 from standfast.kernel.decision import Answer, Rejection
@@ -16,10 +14,8 @@ from standfast.machine.nodes import kind_of
 from standfast.machine.recovery.repair import AGAIN, may_be_repeated
 from standfast.machine.status import status_of
 from standfast.machine.tasks.assignment import NO_APPROVER
+from standfast.machine.tasks.completion import answer_step
 from standfast.machine.tasks.entitlement import decider_refusal
-
-Answering = Callable[[DecisionBuilder, AnswerStep], Answer | None]
-"""What becomes of an answer to a step."""
 
 
 def inactive(routes: GraphIndex, state: RunState, command: AdvanceProcess, moment: Moment) -> Rejection | None:
@@ -48,7 +44,7 @@ def _can_decide(turn: DecisionBuilder) -> bool:
     return step is not None and is_asking and decider_refusal(turn, step) is None
 
 
-def advance(turn: DecisionBuilder, command: AdvanceProcess, *, answer: Answering) -> Answer | None:
+def advance(turn: DecisionBuilder, command: AdvanceProcess) -> Answer | None:
     """Refused in this order: the actor is not asked, it was changed since, no transition leads on; and then as any answer is.
 
     Whoever is not asked learns nothing of versions.
@@ -63,7 +59,7 @@ def advance(turn: DecisionBuilder, command: AdvanceProcess, *, answer: Answering
         at = "a step" if step is None else repr(step.node)
         return refused(Refusal.NO_TRANSITION, f"{at} is left by itself, and not by {command.event!r}")
     given = AnswerStep(step=step.number, outcome=command.event, comment=command.comment, data=command.data)
-    return answer(turn, given)
+    return answer_step(turn, given)
 
 
 def _outdated(turn: DecisionBuilder, expected: int, asking: StepState | None) -> Rejection | None:

@@ -1,24 +1,55 @@
-"""How a question ends by an outcome, whoever brought it about.
+"""How a step is answered, and how a question ends by an outcome, whoever brought it about.
 
 Answers to questions that have a form: defaults are filled in, and what does not fit is refused.
 """
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from standfast.graph.index import GraphIndex
 from standfast.graph.model import WITHDRAWN, HumanOp
 from standfast.graph.values.forms import faults_told
-from standfast.kernel.decision import Rejection
+from standfast.kernel.decision import Answer, Rejection
 from standfast.machine.flow.cancellation import abort
+from standfast.machine.flow.deadline_checks import late_refusal
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up
 from standfast.machine.flow.process_answers import keep_answers
 from standfast.machine.flow.routing import May, finish, way_out
 from standfast.machine.flow.slots import can_leave_slot, reject_slot
+from standfast.machine.model.commands.run_commands import AnswerStep
 from standfast.machine.model.events import StepAnswered, StepCompleted
 from standfast.machine.model.queries.outputs import answer_found, judged
+from standfast.machine.model.queries.voting import answer_in_words, outcome_of
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import Data, StepState
+from standfast.machine.recovery.pause import hold_answered
+from standfast.machine.recovery.repair import may_be_repeated, repeat
+from standfast.machine.tasks.entitlement import decider_refusal
+
+
+def answer_step(turn: DecisionBuilder, command: AnswerStep) -> Answer | None:
+    """Answer a step, as its kind of node does. Refused in this order: nobody is asked, the actor may not answer, it is too late, there is no such answer, it does not fit or leads nowhere."""
+    step = turn.state.open.get(command.step)
+    node = None if step is None or step.of is not None else turn.routes.node(step.node)
+    if step is not None and node is not None and step.effect is not None and may_be_repeated(turn.routes, node):
+        return repeat(turn, step, command)
+    if step is None or node is None or not node.op.answers:
+        return refused(Refusal.NOT_WAITING, f"step {command.step} does not wait for an answer")
+    barred = decider_refusal(turn, step) or late_refusal(turn, step, "this answer")
+    if barred is not None:
+        return barred
+    outcome = outcome_of(node, command)
+    if outcome not in node.op.answers:
+        possible = ", ".join(map(repr, node.op.answers))
+        told = f"{node.id!r} cannot be answered by {answer_in_words(command)}; there are {possible}"
+        return refused(Refusal.UNKNOWN_OUTCOME, told)
+    command = replace(command, outcome=outcome)
+    refusal = turn.kind(step).answer(turn, step, command)
+    if refusal is None and command.holds:
+        hold_answered(turn, step)
+    return refusal
 
 
 def conclude(turn: DecisionBuilder, step: StepState, outcome: str, answer: Data, *, may: May | None = None) -> None:
