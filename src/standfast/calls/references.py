@@ -5,17 +5,14 @@ What stands for one run of a workflow in the hands of a caller.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
 
-from standfast.calls.operator_views import DeadLetter, InboxMessage, InstanceInfo, PauseInfo
+from standfast.calls.operator_views import DeadLetter, InboxMessage, PauseInfo
 from standfast.engine.commit.limits import check_key
 from standfast.errors import NotFoundError, PayloadError, indefinite
-from standfast.features.deciders.views import Instance
-from standfast.features.runs.views import InstanceSummary, Step, WorkflowInstance
-from standfast.features.tasks.views import HumanTask
 from standfast.graph.definition import Definition, TypedDefinition
 from standfast.kernel.decider import Decider
 from standfast.kernel.decision import Attribute
@@ -42,10 +39,37 @@ class Handle:
         return f"<{type(self).__name__} {self.id}>"
 
 
-InstanceLike = InstanceId | UUID | str | Handle | WorkflowInstance | InstanceSummary | Instance[Any] | InstanceInfo
+class HasId(Protocol):
+    """A view of one instance, such as a run or a process."""
+
+    @property
+    def id(self) -> InstanceId:
+        """The id of the instance."""
+        ...
+
+
+class HasTextId(Protocol):
+    """A view of a step."""
+
+    @property
+    def id(self) -> str:
+        """The id of the step."""
+        ...
+
+
+class HasStepId(Protocol):
+    """A view of a human task."""
+
+    @property
+    def step_id(self) -> str:
+        """The id of the step that asks."""
+        ...
+
+
+InstanceLike = InstanceId | UUID | str | Handle | HasId
 """The id of an instance, as such or as text; or a run, or the instance as the engine shows it."""
 
-StepLike = str | Step | HumanTask
+StepLike = str | HasTextId | HasStepId
 """The id of a step, as `steps` and `tasks` give it; or the step or question itself."""
 
 Untyped = str | Definition
@@ -86,13 +110,14 @@ def checked_instance(given: object) -> InstanceId:
     """The id of an instance."""
     if isinstance(given, UUID):
         return InstanceId(given)
-    if isinstance(given, Handle | WorkflowInstance | InstanceSummary | Instance | InstanceInfo):
-        return given.id
     try:
         if isinstance(given, str):
             return InstanceId(UUID(given))
     except ValueError:
         pass
+    shown = getattr(given, "id", None)
+    if isinstance(shown, UUID):
+        return InstanceId(shown)
     raise PayloadError(f"{described(given)} is not the id of an instance; give a run, its id, or the instance itself")
 
 
@@ -108,7 +133,7 @@ def _is_id(given: object) -> bool:
 
 def checked_step(given: object) -> tuple[InstanceId, int]:
     """The instance and the number of a step."""
-    name = given.step_id if isinstance(given, HumanTask) else given.id if isinstance(given, Step) else given
+    name = given if isinstance(given, str) else getattr(given, "step_id", None) or getattr(given, "id", None)
     instance, _, number = name.rpartition(":") if isinstance(name, str) else ("", "", "")
     if not (number.isascii() and number.isdecimal()):
         told = f"{described(given)} is not the id of a step; take it from `steps` or `tasks`, or give the step itself"
