@@ -17,6 +17,11 @@ R = TypeVar("R")
 
 _JSON = "application/json"
 
+CAPABILITY_MARK = "__standfast_capability__"
+"""The attribute of a handler function that names the capability it requires."""
+NAME_IT = "name one of them with @handler('…'), or give steps a text and register it with engine.handle('…', function)"
+"""What to do about two functions of one name."""
+
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """A finished workflow."""
@@ -91,3 +96,8 @@ def definition_of(data: Mapping[str, object] | str | bytes) -> Definition:
     graph = compile_data(data)
     text = data.encode() if isinstance(data, str) else data if isinstance(data, bytes) else msgspec.json.encode(data)
     return Definition(graph=graph, source=text, media_type=_JSON)
+
+
+def required_by(function: object) -> str:
+    """The capability that a function was marked with; empty if none."""
+    return str(getattr(function, CAPABILITY_MARK, ""))

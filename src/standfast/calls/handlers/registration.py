@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from standfast.calls.handlers.step_handlers import named_handler
 from standfast.engine.common.handlers import EffectContext, Handlers
 from standfast.errors import ConfigurationError
-from standfast.features.sagas.options import NAME_IT, required_by
+from standfast.graph.definition import NAME_IT, required_by
 from standfast.kernel.codec.codecs import Codec
 
 F = TypeVar("F")

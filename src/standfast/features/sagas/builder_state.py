@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from standfast.errors import Diagnostic
 from standfast.expressions.model.suggestions import suggestion
-from standfast.features.sagas.options import NAME_IT, NO_OPTIONS, SAME_OPTIONS, StepOptions, handler_name
-from standfast.graph.definition import Function
+from standfast.features.sagas.options import NO_OPTIONS, SAME_OPTIONS, StepOptions, handler_name
+from standfast.graph.definition import NAME_IT, Function
 from standfast.graph.model import BRANCH, Edge, Node
 
 Loose = tuple[str, str]

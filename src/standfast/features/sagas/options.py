@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Literal, TypedDict, TypeVar, cast
 
 from standfast.errors import ConfigurationError
-from standfast.graph.definition import Function
+from standfast.graph.definition import CAPABILITY_MARK, Function, required_by
 from standfast.graph.model import HandlerCall, Plain, RetryRule
 
 Duration = timedelta | float
@@ -25,11 +25,7 @@ NO_OPTIONS = {
 }
 """Words for options that are none because they mean different things to different people, and what to say instead."""
 
-NAME_IT = "name one of them with @handler('…'), or give steps a text and register it with engine.handle('…', function)"
-"""What to do about two functions of one name."""
-
 _NAME = "__standfast_handler__"
-_CAPABILITY = "__standfast_capability__"
 _LAMBDA = "<lambda>"
 
 
@@ -76,7 +72,7 @@ def handler(name: str, *, capability: str = "") -> Callable[[F], F]:
     def mark(function: F) -> F:
         try:
             setattr(function, _NAME, name)
-            setattr(function, _CAPABILITY, capability)
+            setattr(function, CAPABILITY_MARK, capability)
         except AttributeError:  # A bound method, or something built in.
             raise ConfigurationError(
                 f"{function!r} cannot be marked with a name; give its steps the text {name!r} and register it with engine.handle({name!r}, …)"
@@ -94,11 +90,6 @@ def handler_name(function: Function | str, *, default: str = "") -> str:
     if named is None or named == _LAMBDA:
         return default or type(function).__name__
     return str(named)
-
-
-def required_by(function: object) -> str:
-    """The capability that a function was marked with; empty if none."""
-    return str(getattr(function, _CAPABILITY, ""))
 
 
 def work_of(function: Function | str, step: str, options: StepOptions) -> HandlerCall:
