@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
+
+PREFERENCES: Final = "notices"
+"""The attribute of a person that holds their notification preferences."""
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,15 +10,13 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from standfast.kernel.codec.type_cache import settled
-from standfast.kernel.people import Principal
+from standfast.kernel.people import PREFERENCES, Principal
 from standfast.notifications.notification import Notice
 
 Occasion = Literal["opened", "handed", "reminded", "escalated", "step", "rule"]
 """Why somebody is told: a question is asked, handed to them, reminded of or escalates; a step of the workflow says it, or a rule of the organisation."""
 
 ANY: Final = "*"
-PREFERENCES: Final = "notices"
-"""Where the attributes of a person say what they want."""
 HOLES: Final = ("subject", "body", "to", "definition")
 _HOLE: Final = re.compile(r"\{(\w*)\}")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", re.ASCII)

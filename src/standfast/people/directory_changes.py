@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from standfast.errors import ForbiddenError, NotFoundError
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import NOT_ALLOWED
-from standfast.kernel.people import Absence, Delegation, Grant, Principal
+from standfast.kernel.people import PREFERENCES, Absence, Delegation, Grant, Principal
 from standfast.kernel.row_kinds.changes import Change
 from standfast.machine.model.rejections import Refusal
-from standfast.notifications.templates import PREFERENCES
 from standfast.people.cycles import delegation_circle, manager_circle
 from standfast.people.rejections import PeopleRefusal, forbidden, refused
 from standfast.store.ports.people import DirectoryUnit
