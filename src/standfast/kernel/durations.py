@@ -9,6 +9,11 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import msgspec
+
+from standfast.errors import PayloadError, brief
+from standfast.kernel.retry import LONGEST_TIMEOUT
+
 _UNITS: Final = {
     "w": timedelta(weeks=1),
     "d": timedelta(days=1),
@@ -61,3 +66,14 @@ def later(at: datetime, by: timedelta) -> datetime:
         return at + by
     except OverflowError:
         return LAST
+
+
+def milliseconds(given: object, what: str) -> int:
+    """The milliseconds of a timedelta, or of a number of seconds. `what` names it in the error. Raises PayloadError."""
+    try:
+        length = given if isinstance(given, timedelta) else timedelta(seconds=msgspec.convert(given, float))
+    except (msgspec.ValidationError, OverflowError, ValueError):
+        raise PayloadError(f"{what} must be a timedelta or a number of seconds, not {brief(given)}") from None
+    if not timedelta(0) <= length <= LONGEST_TIMEOUT:
+        raise PayloadError(f"{what} must be from nothing to a hundred years, not {brief(given)}")
+    return round(length.total_seconds() * 1000)

@@ -41,7 +41,7 @@ from standfast.features.operations.dead_letter_groups import fingerprint
 from standfast.features.runs.calls import FutureRuns
 from standfast.features.runs.reads import LARGEST_PAGE
 from standfast.features.runs.start import check_right
-from standfast.features.schedules.plan_input import milliseconds
+from standfast.kernel.durations import milliseconds
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.row_kinds.steps import STEPS
 from standfast.store.ports.reading import TenantReader

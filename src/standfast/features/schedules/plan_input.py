@@ -18,7 +18,7 @@ from standfast.features.documents.writes import spec_of
 from standfast.features.schedules.model.plan import CatchUp, Overlap, Plan
 from standfast.graph.document_checks import actions_of
 from standfast.kernel.decision import NOT_ALLOWED
-from standfast.kernel.retry import LONGEST_TIMEOUT
+from standfast.kernel.durations import milliseconds
 from standfast.machine.documents.visibility import refuse_masks
 
 READABLE: Final = ("scheduled_at", "scheduled_on", "started_at", "schedule", "number")
@@ -168,14 +168,3 @@ def _positive(given: object, what: str) -> int:
     if not found:
         raise PayloadError(f"{what} must be more than nothing; leave it out if there is none")
     return found
-
-
-def milliseconds(given: object, what: str) -> int:
-    """A length of time, as a timedelta or in seconds."""
-    try:
-        length = given if isinstance(given, timedelta) else timedelta(seconds=msgspec.convert(given, float))
-    except (msgspec.ValidationError, OverflowError, ValueError):
-        raise PayloadError(f"{what} must be a timedelta or a number of seconds, not {brief(given)}") from None
-    if not timedelta(0) <= length <= LONGEST_TIMEOUT:
-        raise PayloadError(f"{what} must be from nothing to a hundred years, not {brief(given)}")
-    return round(length.total_seconds() * 1000)
