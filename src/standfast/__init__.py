@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from standfast.features.runs.remedies import Remedy
     from standfast.features.runs.views import (
         HistoryEntry,
+        HumanTask,
         InstanceSummary,
         Notification,
         Page,
@@ -124,7 +125,6 @@ if TYPE_CHECKING:
     )
     from standfast.features.tasks.views import (
         DecidedTask,
-        HumanTask,
         TaskComment,
         TaskCounts,
         TaskDecision,
@@ -383,9 +383,9 @@ _HOMES: Final = {
     "features.runs.pauses.pause_points": "PausePoint",
     "features.runs.pauses.views": "ResumeOption ResumeRequest",
     "features.runs.remedies": "Remedy",
-    "features.runs.views": "HistoryEntry InstanceSummary Notification Page Step WorkflowInstance",
+    "features.runs.views": "HistoryEntry HumanTask InstanceSummary Notification Page Step WorkflowInstance",
     "features.sagas": "Branch Escalation Saga SagaDefinition StepDefinition ask event handler task",
-    "features.tasks.views": "DecidedTask HumanTask TaskComment TaskCounts TaskDecision TaskDetails TaskPerson",
+    "features.tasks.views": "DecidedTask TaskComment TaskCounts TaskDecision TaskDetails TaskPerson",
     "graph.definition": "Definition TypedDefinition",
     "graph.diagrams.state_charts": "StateInfo StateMachineDefinition StateMachineView TransitionInfo",
     "graph.model": "DocumentRule",

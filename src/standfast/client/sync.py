@@ -94,10 +94,10 @@ from standfast.features.runs.fork import ForkPreview
 from standfast.features.runs.history import PastState
 from standfast.features.runs.pauses.pause_points import PausePoint
 from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
-from standfast.features.runs.views import HistoryEntry, InstanceSummary, Notification, Step, WorkflowInstance
+from standfast.features.runs.views import HistoryEntry, HumanTask, InstanceSummary, Notification, Step, WorkflowInstance
 from standfast.features.schedules.views import FireInfo, Schedule
 from standfast.features.simulation.dry_run import DryRun
-from standfast.features.tasks.views import DecidedTask, HumanTask, TaskCounts, TaskDetails
+from standfast.features.tasks.views import DecidedTask, TaskCounts, TaskDetails
 from standfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 from standfast.kernel.row_kinds.changes import Change
 from standfast.people.approval_chains import Chain

@@ -14,7 +14,7 @@ from app.documents.orders import GIVEN as ORDER
 from app.documents.orders import SELLER, keep_stock, register
 from app.documents.test_elsewhere import BOTH
 from standfast import Actor, Engine, RejectedError, RequestContext
-from standfast.features.tasks.views import HumanTask
+from standfast.features.runs.views import HumanTask
 from standfast.graph import model as g
 from standfast.graph.definition import Definition
 from standfast.graph.model import Node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from standfast import Actor, RequestContext
 from standfast.app.api.sync import Calls
-from standfast.features.tasks.views import HumanTask
+from standfast.features.runs.views import HumanTask
 from standfast.testing import ManualEngine
 
 CONTRACT = """

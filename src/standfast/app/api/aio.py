@@ -123,6 +123,7 @@ if TYPE_CHECKING:
     from standfast.features.runs.pauses.pause_points import PausePoint, PauseTrigger
     from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
     from standfast.features.runs.run_calls import FutureRun
+    from standfast.features.runs.views import HumanTask
     from standfast.features.schedules.calls import FutureSchedules
     from standfast.features.schedules.views import CatchUp, FireInfo, Overlap, Schedule
     from standfast.features.simulation import DryRun
@@ -130,7 +131,7 @@ if TYPE_CHECKING:
     from standfast.features.tasks.chain_calls import FutureChains
     from standfast.features.tasks.directory_calls import FutureDirectory
     from standfast.features.tasks.notification_calls import FutureNotifications
-    from standfast.features.tasks.views import DecidedTask, HumanTask, TaskCounts, TaskDetails, TaskOutcome
+    from standfast.features.tasks.views import DecidedTask, TaskCounts, TaskDetails, TaskOutcome
     from standfast.graph.definition import Definition, I, TypedDefinition
     from standfast.graph.diagrams.state_charts import StateMachineDefinition
     from standfast.graph.model import Graph

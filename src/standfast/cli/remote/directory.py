@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from standfast.calls.paging import written
 from standfast.cli.remote.lists import Missing, gathered, whole
-from standfast.features.tasks.views import HumanTask
+from standfast.features.runs.views import HumanTask
 from standfast.kernel.people import Absence, Delegation, DirectoryChange, Principal
 from standfast.people.approval_chains import Chain
 

@@ -17,7 +17,8 @@ from standfast.features.processes.views import (
     ProcessInstance,
     ProcessPage,
 )
-from standfast.features.tasks.views import DecidedTask, HumanTask, TaskCounts, TaskDetails, TaskOutcome
+from standfast.features.runs.views import HumanTask
+from standfast.features.tasks.views import DecidedTask, TaskCounts, TaskDetails, TaskOutcome
 
 if TYPE_CHECKING:
     from standfast.client import Client

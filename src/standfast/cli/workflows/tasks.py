@@ -17,7 +17,8 @@ from standfast.cli.framework import end, verb, verbs
 from standfast.cli.options import Json, listed, moment_after, page_of, place_of, reason_option
 from standfast.cli.output import Columns, acted_by, json_option, print_fields, print_json, print_list
 from standfast.cli.target import Target, acted, tenant_scope
-from standfast.features.tasks.views import DecidedTask, HumanTask, TaskDetails, TaskOutcome
+from standfast.features.runs.views import HumanTask
+from standfast.features.tasks.views import DecidedTask, TaskDetails, TaskOutcome
 
 _ID = "01a1e766-3ad5-7618-92bc-aee7fef0c9eb:3"
 

@@ -8,12 +8,13 @@ from datetime import datetime
 
 import msgspec
 
-from standfast.calls.authorization import check_reader, check_repairer
+from standfast.calls.authorization import check_reader
 from standfast.calls.context import CallContext, checked_instant, checked_limit, checked_text
 from standfast.calls.operator_views import InstanceInfo, shown
 from standfast.calls.references import InstanceLike, checked_instance
 from standfast.engine.concurrency.replies import Reply
-from standfast.errors import ConflictError, NotFoundError, PayloadError
+from standfast.errors import PayloadError
+from standfast.features.deciders.deletion import delete_instance
 from standfast.features.deciders.verification import Verification
 from standfast.features.operations.restore import SentEffect, sent
 from standfast.features.operations.seals import proved
@@ -21,9 +22,7 @@ from standfast.features.runs.reads import KINDS
 from standfast.kernel.codec.type_cache import settled
 from standfast.kernel.decider import Decider
 from standfast.kernel.decision import Attribute
-from standfast.kernel.ids import InstanceId
 from standfast.store.records.instances import InstanceQuery
-from standfast.store.records.queries import NeededError, PartError, Remains
 
 
 class FutureInstances:
@@ -105,45 +104,9 @@ class FutureInstances:
         projection has not read its events. `force` deletes it with all that. A run that a saga or a document has called stays until that
         one has ended, also by force: a rollback may have it undone.
         """
-        return self._desk.act(lambda: deleted(self._desk, checked_instance(instance), force=force, reason=reason))
-
-
-def deleted(desk: CallContext, identity: InstanceId, *, force: bool, reason: str = "") -> None:
-    """Delete an instance that has ended, unless it is needed."""
-    check_repairer(desk)
-    found = next(iter(desk.reader.headers([identity])), None)
-    if desk.request.partition and found is None:
-        raise NotFoundError("finished instance", identity)
-    before = {} if found is None else {"definition": found.definition, "key": found.key, "status": found.status}
-    change = desk.changed("instance", str(identity), "delete", before=before, reason=reason)
-    try:
-        is_gone = desk.record(
-            change,
-            lambda parts: parts.keeper().delete(identity, tenant=desk.tenant, force=force),
-            check=check_repairer,
+        return self._desk.act(
+            lambda: delete_instance(self._desk, checked_instance(instance), force=force, reason=reason)
         )
-    except NeededError as error:
-        raise ConflictError(_needed(identity, error.remains)) from error
-    except PartError as error:
-        told = f"instance {identity} is a part of the workflow {error.whole}, whose rollback may have it undone"
-        raise ConflictError(f"{told}; delete it once that has ended, or delete both then") from error
-    if not is_gone:
-        raise NotFoundError("finished instance", identity)
-
-
-def _needed(identity: InstanceId, remains: Remains) -> str:
-    """Why an instance is not deleted, and what to do about it."""
-    effects, letters, messages, readers = remains
-    reasons = [
-        f"{effects} effect{' has' if effects == 1 else 's have'} still to be done" if effects else "",
-        f"{letters} dead letter{' waits' if letters == 1 else 's wait'} for an operator" if letters else "",
-        f"{messages} message{' waits' if messages == 1 else 's wait'} for it" if messages else "",
-        *(f"the projection {name!r} has not read its events" for name in readers),
-    ]
-    return (
-        f"instance {identity} is still needed: {', '.join(filter(None, reasons))}; wait until that is done, requeue or discard its "
-        "letters, drop a projection that nobody feeds any more, or delete it with all that by force=True"
-    )
 
 
 def _checked_query(**given: object) -> InstanceQuery:

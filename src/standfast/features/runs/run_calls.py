@@ -28,9 +28,9 @@ from standfast.calls.waiters import Bring, Completion, CompletionReply
 from standfast.engine.commit.submission import CommandOutcome, receipt_key
 from standfast.engine.concurrency.replies import Reply
 from standfast.errors import PayloadError, StandfastError, WorkflowFailedError, indefinite
+from standfast.features.deciders.deletion import delete_instance
 from standfast.features.deciders.masking import mask_for
 from standfast.features.deciders.verification import Verification, verified
-from standfast.features.operations.instances import deleted
 from standfast.features.runs import views
 from standfast.features.runs.audit_entries import AuditEntry, audit_of, last_act
 from standfast.features.runs.diagrams import Format, chosen_edges, drawn, rivals
@@ -68,7 +68,7 @@ from standfast.features.runs.resume import (
     noting_refusal,
     requested,
 )
-from standfast.features.tasks.views import HumanTask, human_task
+from standfast.features.runs.views import HumanTask, human_task
 from standfast.graph.definition import R
 from standfast.kernel.codec.codecs import raised_up
 from standfast.kernel.codec.type_cache import settled
@@ -432,7 +432,7 @@ class FutureRun(Handle, Generic[R]):
 
     def delete(self, *, force: bool = False, reason: str = "") -> Reply[None]:
         """Delete the run once it has ended, whole; `force` also if it is still needed (see `instances.delete`). It takes the capability `execution:repair`."""
-        return self._desk.read(lambda: deleted(self._desk, self.id, force=force, reason=reason))
+        return self._desk.read(lambda: delete_instance(self._desk, self.id, force=force, reason=reason))
 
     # -- how
 

@@ -20,6 +20,7 @@ from standfast.calls.handlers.step_handlers import plain
 from standfast.calls.references import DefinitionLike, StepLike, checked_definition, checked_step
 from standfast.engine.concurrency.replies import Reply
 from standfast.errors import PayloadError, StandfastError
+from standfast.features.runs.views import HumanTask
 from standfast.features.tasks.authorization import (
     Acted,
     Concerned,
@@ -45,15 +46,7 @@ from standfast.features.tasks.reads import (
     told_for_whom,
 )
 from standfast.features.tasks.separation import DirectoryAnswers, counted, looked, open_to
-from standfast.features.tasks.views import (
-    DecidedTask,
-    HumanTask,
-    TaskCounts,
-    TaskDetails,
-    TaskOutcome,
-    decided_task,
-    listed_task,
-)
+from standfast.features.tasks.views import DecidedTask, TaskCounts, TaskDetails, TaskOutcome, decided_task, listed_task
 from standfast.graph.values.approver_rules import HEAVIEST
 from standfast.kernel.codec.message_types import is_whole
 from standfast.machine.model.commands import run_commands as c

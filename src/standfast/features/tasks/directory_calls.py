@@ -23,8 +23,9 @@ from standfast.calls.context import (
 from standfast.calls.handlers.step_handlers import plain
 from standfast.engine.concurrency.replies import Reply
 from standfast.errors import ConfigurationError, NotFoundError, PayloadError
+from standfast.features.runs.views import HumanTask
 from standfast.features.tasks.authorization import open_people
-from standfast.features.tasks.views import HumanTask, listed_task
+from standfast.features.tasks.views import listed_task
 from standfast.graph.values.approver_rules import agreement_in_words
 from standfast.kernel.people import Absence, Delegation, DirectoryChange, Grant, Principal, is_address
 from standfast.kernel.row_kinds.changes import Change

@@ -14,6 +14,7 @@ from standfast.calls.authorization import check_reader
 from standfast.calls.context import CallContext
 from standfast.errors import NotFoundError, PayloadError
 from standfast.features.runs.reads import graph_of, workflow_row
+from standfast.features.runs.views import HumanTask
 from standfast.features.tasks import views
 from standfast.features.tasks.authorization import authority_at, open_people
 from standfast.graph.model import HumanOp, Node
@@ -76,13 +77,13 @@ def mine_of(authority: Authority, query: TaskQuery, part: Part) -> list[TaskQuer
 
 
 def tasks_of(
-    reader: TenantReader, queries: Sequence[TaskQuery], after: views.HumanTask | None, actor: Actor
-) -> list[views.HumanTask]:
+    reader: TenantReader, queries: Sequence[TaskQuery], after: HumanTask | None, actor: Actor
+) -> list[HumanTask]:
     """A page of the open questions that one of these asks for, as somebody may see them."""
     return [views.listed_task(each, actor) for each in rows_of(reader, queries, after)]
 
 
-def rows_of(reader: TenantReader, queries: Sequence[TaskQuery], after: views.HumanTask | None) -> list[ListedTask]:
+def rows_of(reader: TenantReader, queries: Sequence[TaskQuery], after: HumanTask | None) -> list[ListedTask]:
     """The rows of such a page."""
     place = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
     found = [each for query in queries for each in reader.open_tasks(structs.replace(query, after=place))]
@@ -90,16 +91,14 @@ def rows_of(reader: TenantReader, queries: Sequence[TaskQuery], after: views.Hum
     return sorted(once.values(), key=_place)[: queries[0].limit]
 
 
-def told_for_whom(
-    reader: TenantReader, authority: Authority, tasks: Sequence[views.HumanTask]
-) -> list[views.HumanTask]:
+def told_for_whom(reader: TenantReader, authority: Authority, tasks: Sequence[HumanTask]) -> list[HumanTask]:
     """The questions in somebody's list, with those for whom they have them by a delegation in the directory."""
     if not authority.stands_in_for:
         return list(tasks)
     return [each if each.stands_for else _told_for_whom(reader, authority, each) for each in tasks]
 
 
-def _told_for_whom(reader: TenantReader, authority: Authority, task: views.HumanTask) -> views.HumanTask:
+def _told_for_whom(reader: TenantReader, authority: Authority, task: HumanTask) -> HumanTask:
     people = open_people(reader, task.instance, task.step_number)
     if authority.is_asked(people):
         return task

@@ -15,9 +15,10 @@ from standfast.engine.commit.cache import CachedInstance
 from standfast.engine.common.pauses import holds_timers
 from standfast.errors import DefinitionError, UnknownEventError
 from standfast.features.runs.reads import folded_workflow, graph_of
+from standfast.features.runs.views import HumanTask
 from standfast.features.tasks.authorization import open_people
 from standfast.features.tasks.reads import inboxes, tasks_of
-from standfast.features.tasks.views import HumanTask, TaskCounts, listed_task
+from standfast.features.tasks.views import TaskCounts, listed_task
 from standfast.graph.index import GraphIndex
 from standfast.graph.model import Graph, HumanOp
 from standfast.kernel.actor import Actor

@@ -2,67 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
 import msgspec
 
-from standfast.features.runs.views import step_id
+from standfast.features.runs.views import HumanTask, task_fields
 from standfast.kernel.actor import Actor
-from standfast.kernel.ids import InstanceId
-from standfast.kernel.row_kinds.steps import GuardedTask, StoredTask
+from standfast.kernel.row_kinds.steps import StoredTask
 from standfast.kernel.row_kinds.tasks import StoredComment, StoredDecision, StoredPerson
-from standfast.machine.documents.visibility import is_for
 from standfast.store.ports.tasks import ListedDecision, ListedTask
 from standfast.store.records.instances import InstanceHeader
-
-_decode_guarded = msgspec.json.Decoder(GuardedTask).decode
-_decode_names = msgspec.json.Decoder(list[str]).decode
-
-
-class HumanTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to people, with the answer once there is one."""
-
-    step_id: str
-    """Names the question in calls such as `decide`."""
-    instance: InstanceId
-    step_number: int
-    name: str
-    """Name of the step."""
-    definition: str
-    key: str
-    """The business key of the run; empty if it has none."""
-    requester: str
-    """Who wants the run; empty if the engine itself does."""
-    kept_out: list[str]
-    """Who else may not decide it: they have brought the run or its data about, or have decided what is to be another's. Later decisions are not told here."""
-    subject: str
-    """What the person is asked, with the values of the data filled in."""
-    role: str
-    """The one role that is asked; empty if others are."""
-    data: dict[str, object]
-    """What the step shows of the data, by the paths that its author named."""
-    agreement: str
-    """How many of those who are asked have to agree, in words; empty if the first answer counts."""
-    stage: str
-    """Which stage of an approval chain is asked; empty if there is no chain."""
-    status: str
-    """`open`, `info_requested`, `decided`, `withdrawn`, `expired`, `cancelled`, `failed` or `overridden`."""
-    claimed_by: str
-    """Who decides it alone; empty if nobody has claimed it."""
-    stands_for: str
-    """In a list of one's own: whom one has it for, by the question or by the directory; several are parted by commas. Empty if one is asked oneself."""
-    due_at: datetime | None
-    document_version: str
-    """The version of the document that it is about; empty if it is about none."""
-    decision: str
-    """`confirmed`, `rejected`, or why nobody answered; empty while it is open."""
-    decided_by: str
-    comment: str
-    asked_at: datetime
-    """When it was asked; in a list of one's own, when one was asked oneself."""
-    decided_at: datetime | None
 
 
 class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,14 +112,9 @@ class TaskCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Whether they are those of `list(mine=True)`. Beyond a thousand, questions are counted that four eyes keep the actor from."""
 
 
-def human_task(task: StoredTask, header: InstanceHeader, actor: Actor) -> HumanTask:
-    """A question of a run, as somebody may see it."""
-    return HumanTask(**_told(task, actor, definition=header.definition, key=header.key))  # type: ignore[arg-type]
-
-
 def listed_task(listed: ListedTask, actor: Actor) -> HumanTask:
     """A question in a list, as somebody may see it."""
-    told = _told(listed.task, actor, definition=listed.definition, key=listed.key)
+    told = task_fields(listed.task, actor, definition=listed.definition, key=listed.key)
     return HumanTask(**{**told, "asked_at": listed.asked_at, "stands_for": listed.stands_for})  # type: ignore[arg-type]
 
 
@@ -187,7 +132,7 @@ def task_details(
     """A question with all that belongs to it."""
     resolution = [] if task.resolution is None else msgspec.json.decode(task.resolution, type=list[object])
     return TaskDetails(
-        **_told(task, actor, definition=header.definition, key=header.key),  # type: ignore[arg-type]
+        **task_fields(task, actor, definition=header.definition, key=header.key),  # type: ignore[arg-type]
         outcomes=outcomes,
         form=form,
         people=people,
@@ -244,53 +189,3 @@ def task_comment(comment: StoredComment) -> TaskComment:
         is_question=comment.is_question,
         written_at=comment.written_at,
     )
-
-
-def _told(task: StoredTask, actor: Actor, *, definition: str, key: str) -> Mapping[str, object]:
-    subject, data = _seen(task, actor)
-    return {
-        "step_id": step_id(task.instance, task.number),
-        "instance": task.instance,
-        "step_number": task.number,
-        "name": task.node,
-        "definition": definition,
-        "key": key,
-        "requester": task.requester,
-        "kept_out": [] if task.kept_out is None else _decode_names(task.kept_out),
-        "subject": subject,
-        "role": task.role,
-        "data": data,
-        "agreement": task.agreement,
-        "stage": task.stage,
-        "status": task.status,
-        "claimed_by": task.claimed_by,
-        "stands_for": "",
-        "due_at": task.due_at,
-        "document_version": task.document_version or "",
-        "decision": task.outcome or "",
-        "decided_by": task.actor,
-        "comment": task.comment,
-        "asked_at": task.opened_at,
-        "decided_at": task.closed_at,
-    }
-
-
-def _seen(task: StoredTask, actor: Actor) -> tuple[str, dict[str, object]]:
-    """What a question asks and shows, with the values that are for this actor."""
-    subject, data = task.subject, _shown_data(task.data)
-    if task.guarded is None:
-        return subject, data
-    more = _decode_guarded(task.guarded)
-    if more.subject is not None and is_for(more.subject.audience, actor):
-        subject = str(more.subject.value)
-    return subject, data | {name: each.value for name, each in more.data.items() if is_for(each.audience, actor)}
-
-
-def _shown_data(data: bytes | None) -> dict[str, object]:
-    """What a question shows. Of data that is no object, which only a user's decider can have named, it shows the text."""
-    if data is None:
-        return {}
-    try:
-        return msgspec.json.decode(data, type=dict[str, object])
-    except msgspec.MsgspecError:
-        return {"data": data.decode("utf-8", "replace")}

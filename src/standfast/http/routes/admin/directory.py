@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from standfast.features.tasks.views import HumanTask
+from standfast.features.runs.views import HumanTask
 from standfast.http.requests.routing import (
     NoQuery,
     Paged,

@@ -15,8 +15,7 @@ from standfast.features.runs.audit_entries import AuditEntry
 from standfast.features.runs.explain import RunExplanation
 from standfast.features.runs.history import PastState
 from standfast.features.runs.pauses.views import ResumeOption, ResumeRequest
-from standfast.features.runs.views import HistoryEntry, InstanceSummary, Step, WorkflowInstance
-from standfast.features.tasks.views import HumanTask
+from standfast.features.runs.views import HistoryEntry, HumanTask, InstanceSummary, Step, WorkflowInstance
 from standfast.http.requests import streaming as streams
 from standfast.http.requests.etags import tag_of
 from standfast.http.requests.routing import (

@@ -9,14 +9,8 @@ from uuid import UUID
 import msgspec
 
 from standfast.errors import NotFoundError
-from standfast.features.tasks.views import (
-    DecidedTask,
-    HumanTask,
-    TaskCounts,
-    TaskDecision,
-    TaskDetails,
-    TaskOutcome,
-)
+from standfast.features.runs.views import HumanTask
+from standfast.features.tasks.views import DecidedTask, TaskCounts, TaskDecision, TaskDetails, TaskOutcome
 from standfast.http.requests import streaming as streams
 from standfast.http.requests.routing import (
     NoQuery,
