@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import ClassVar, Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -27,6 +27,11 @@ StatusWord = Literal["running", "paused", "completed", "failed", "cancelled", "a
 WORDS: tuple[str, ...] = typing.get_args(StatusWord)
 TERMINAL: frozenset[str] = frozenset({"completed", "failed", "cancelled", "aborted"})
 """Statuses that an instance never leaves."""
+
+SCHEDULE_KIND: Final = "schedule"
+"""Kind of the instances that are schedules."""
+BATCH_KIND: Final = "batch"
+"""Kind of the instances that are batches."""
 
 
 class Status(msgspec.Struct, frozen=True):

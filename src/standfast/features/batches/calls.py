@@ -41,6 +41,7 @@ from standfast.features.operations.dead_letter_groups import fingerprint
 from standfast.features.runs.calls import FutureRuns
 from standfast.features.runs.reads import LARGEST_PAGE
 from standfast.features.runs.start import check_right
+from standfast.kernel.decider import BATCH_KIND
 from standfast.kernel.durations import milliseconds
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.row_kinds.steps import STEPS
@@ -63,7 +64,7 @@ class FutureBatches:
 
     def __init__(self, desk: CallContext) -> None:
         self._desk = desk
-        query = InstanceQuery(definition=w.BATCH, kinds=(w.BATCH_KIND,))
+        query = InstanceQuery(definition=w.BATCH, kinds=(BATCH_KIND,))
         self._kept = NamedInstances(desk, "batch", w.BatchState, query, managers=(MANAGE_BATCHES,))
 
     def begin(  # noqa: PLR0913 - all that can be said of a batch, by name

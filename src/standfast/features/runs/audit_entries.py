@@ -15,11 +15,9 @@ import msgspec
 from standfast.calls.context import CallContext, checked_span
 from standfast.engine.commit.submission import is_call
 from standfast.errors import NotFoundError, StandfastError
-from standfast.features.batches.model.messages import BATCH_KIND
 from standfast.features.deciders import views
-from standfast.features.schedules.model.messages import SCHEDULE_KIND
 from standfast.kernel.actor import SYSTEM
-from standfast.kernel.decider import Decider
+from standfast.kernel.decider import BATCH_KIND, SCHEDULE_KIND, Decider
 from standfast.kernel.history import ROWS_REBUILT, StoredEvent
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program

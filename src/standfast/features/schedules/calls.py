@@ -37,6 +37,7 @@ from standfast.features.schedules.plan_input import (
     plan_of,
 )
 from standfast.features.schedules.views import CatchUp, FireInfo, Overlap, Schedule, fire_of, schedule_of
+from standfast.kernel.decider import SCHEDULE_KIND
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.row_kinds.schedules import FIRES, SCHEDULES, StoredFire
 from standfast.store.ports.reading import TenantReader
@@ -69,7 +70,7 @@ class FutureSchedules:
 
     def __init__(self, desk: CallContext) -> None:
         self._desk = desk
-        query = InstanceQuery(definition=w.SCHEDULE, kinds=(w.SCHEDULE_KIND,))
+        query = InstanceQuery(definition=w.SCHEDULE, kinds=(SCHEDULE_KIND,))
         self._kept = NamedInstances(desk, "schedule", w.ScheduleState, query, managers=(MANAGE_SCHEDULES,))
 
     def put(  # noqa: PLR0913 - all that can be said of a schedule, by name

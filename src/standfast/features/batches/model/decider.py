@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from standfast.features.batches.model import messages as w
 from standfast.kernel.actor import late_actor, late_terms
-from standfast.kernel.decider import COMPLETED, RUNNING, Decider, Failure, Status
+from standfast.kernel.decider import BATCH_KIND, COMPLETED, RUNNING, Decider, Failure, Status
 from standfast.kernel.decision import Answer, Decision, Effect, Ignored, Timer
 from standfast.kernel.moment import Moment
 from standfast.machine.model.commands.run_commands import EndChild
@@ -33,7 +33,7 @@ class BatchDecider(Decider[w.BatchState, w.Command, w.Event, w.Effect]):
 
     type: ClassVar[str] = w.BATCH
     is_plain: ClassVar[bool] = True  # What comes from outside is made plain, and a copy, before it becomes a command.
-    kind = w.BATCH_KIND
+    kind = BATCH_KIND
 
     def initial(self) -> w.BatchState:
         """One that nobody has begun."""

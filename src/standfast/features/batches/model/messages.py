@@ -13,8 +13,6 @@ from standfast.machine.model.commands.run_commands import EndChild
 
 BATCH: Final = "$batch"
 """The decider of batches: every batch is an instance of it, and its id is the key."""
-BATCH_KIND: Final = "batch"
-"""What their instances are called."""
 
 Data = dict[str, object]
 

@@ -15,6 +15,7 @@ from standfast.errors import NotFoundError
 from standfast.features.batches.model import messages as w
 from standfast.features.documents.publishing.rejections import BlueprintRefusal, refused
 from standfast.features.documents.publishing.views import WorkflowSuspension
+from standfast.kernel.decider import BATCH_KIND
 from standfast.kernel.ids import InstanceId
 from standfast.store.ports.documents import Suspension
 from standfast.store.records.instances import InstanceQuery
@@ -35,7 +36,7 @@ class SuspensionService:
     def __init__(self, desk: CallContext) -> None:
         self._desk = desk
         self._batches = NamedInstances(
-            desk, "batch", w.BatchState, InstanceQuery(definition=w.BATCH, kinds=(w.BATCH_KIND,))
+            desk, "batch", w.BatchState, InstanceQuery(definition=w.BATCH, kinds=(BATCH_KIND,))
         )
 
     def suspend(self, type_: str, workflow: str, why: str) -> WorkflowSuspension:

@@ -11,7 +11,7 @@ from standfast.features.schedules.model import messages as w
 from standfast.features.schedules.model.firing import BY_ITSELF, TICK, ScheduleDecision, Stopper
 from standfast.features.schedules.model.rows import records_of, standing_of
 from standfast.kernel.actor import late_actor, late_terms
-from standfast.kernel.decider import RUNNING, Decider, Failure, Status
+from standfast.kernel.decider import RUNNING, SCHEDULE_KIND, Decider, Failure, Status
 from standfast.kernel.decision import Answer, Ignored, Rejection
 from standfast.kernel.moment import Moment
 from standfast.kernel.rows import Record
@@ -31,7 +31,7 @@ class ScheduleDecider(Decider[w.ScheduleState, w.Command, w.Event, w.ScheduleEff
 
     type: ClassVar[str] = w.SCHEDULE
     is_plain: ClassVar[bool] = True  # What comes from outside is made plain, and a copy, before it becomes a command.
-    kind = w.SCHEDULE_KIND
+    kind = SCHEDULE_KIND
 
     def initial(self) -> w.ScheduleState:
         """One that nobody has put."""

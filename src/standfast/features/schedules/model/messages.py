@@ -15,8 +15,6 @@ from standfast.machine.model.commands.run_commands import EndChild
 
 SCHEDULE: Final = "$schedule"
 """The decider of schedules: every schedule is an instance of it, and its id is the key."""
-SCHEDULE_KIND: Final = "schedule"
-"""What their instances are called."""
 
 
 class _Word(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
