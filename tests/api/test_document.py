@@ -112,7 +112,8 @@ def test_the_document_says_what_authors_say_of_fields() -> None:
     assert schemas["InstanceSummary"]["properties"]["next_step"]["description"].startswith("The step that a paused one")
     assert schemas["Listing_InstanceSummary_"]["properties"]["next"]["description"].startswith("Give it as `cursor`")
     assert (
-        schemas["PutSchedule"]["properties"]["jitter_seconds"]["description"] == "Up to how much later each start is."
+        schemas["PutScheduleRequest"]["properties"]["jitter_seconds"]["description"]
+        == "Up to how much later each start is."
     )
     fields = [
         (name, field, told) for name, each in schemas.items() for field, told in each.get("properties", {}).items()

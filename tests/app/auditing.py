@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 
 from app.processes.acting import INPUT, published
 from standfast import Actor, Calls, Fail, RequestContext, Run, Saga
-from standfast.app.api import namespaces as faces
 from standfast.app.api.namespaces import FutureCalls
 from standfast.features.deciders.projections import FutureProjections
 from standfast.features.documents.contract.library import ready_contract
@@ -19,6 +18,7 @@ from standfast.kernel.ids import InstanceId
 from standfast.store.records.instances import InstanceQuery
 from standfast.testing import ManualEngine
 from support.inside import store_of
+from support.recording import calls_by_subject
 from support.samples import Add, Counter
 
 ADM = Actor(id="adm", on_behalf_of="boss", roles=frozenset({"approver", "manager"}), capabilities=frozenset({"*"}))
@@ -344,11 +344,8 @@ def calls_there() -> set[str]:
     def public(cls: type) -> set[str]:
         return {name for name, _ in inspect.getmembers(cls, inspect.isfunction) if not name.startswith("_")}
 
-    subjects = {
-        name: getattr(faces, hint) for name, hint in FutureCalls.__annotations__.items() if hint.startswith("Future")
-    }
     own = {"run": FutureRun, "admin": FutureAdmin, "projections": FutureProjections}
-    there = {f"{name}.{call}" for name, cls in {**subjects, **own}.items() for call in public(cls)}
+    there = {f"{name}.{call}" for name, cls in {**calls_by_subject(), **own}.items() for call in public(cls)}
     return there | public(FutureCalls)
 
 

@@ -29,7 +29,7 @@ from standfast import (
     Settings,
     StandfastError,
 )
-from standfast.app.api import namespaces as faces
+from standfast.app.api import namespaces
 from standfast.app.api.namespaces import FutureCalls
 from standfast.engine.common.interceptors import CallFacts, CallInterception, Interceptor
 from standfast.features.runs.run_calls import FutureRun
@@ -38,6 +38,7 @@ from standfast.kernel.actor import SYSTEM
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, QUICK, Live, Place
+from support.recording import calls_by_subject
 from support.samples import Act, Answer, Do, Doll, Noted, Notes, Puppet
 
 ROOT = Actor(id="root", roles=frozenset({"approver", "finance"}), capabilities=frozenset({"*"}))
@@ -278,10 +279,7 @@ def public(cls: type) -> set[str]:
 
 def test_every_call_is_judged_here() -> None:
     """A new call is one of those that name something, list something, make something, are refused, or are about no partition."""
-    subjects = {
-        name: getattr(faces, hint) for name, hint in FutureCalls.__annotations__.items() if hint.startswith("Future")
-    }
-    there = {f"{name}.{call}" for name, cls in {**subjects, "run": FutureRun}.items() for call in public(cls)}
+    there = {f"{name}.{call}" for name, cls in {**calls_by_subject(), "run": FutureRun}.items() for call in public(cls)}
     known = {name.partition(" ")[0] for name in (*OF_ONE, *LISTS, *MADE, *REFUSED)}
     assert known <= there
     assert {each for each in there - known if not {each, each.partition(".")[0]} & OF_TENANT} == set()
@@ -639,9 +637,10 @@ def test_nobody_waits_for_a_run_of_another_partition(live: Live) -> None:
 
 def test_addresses_of_calls_are_made_at_one_place() -> None:
     """`CallContext.address` says the partition; an address that a call makes by itself would be one of all partitions."""
-    package = Path(faces.__file__).parents[1]
-    makers = {str(path.relative_to(package)) for path in package.rglob("*.py") if "Address(" in path.read_text()}
+    package = Path(namespaces.__file__).parents[2]
+    files = (path for room in ("app", "calls", "features") for path in (package / room).rglob("*.py"))
+    makers = {str(path.relative_to(package)) for path in files if "Address(" in path.read_text()}
     assert makers == {
-        "desk.py",
-        "people_below.py",
+        "calls/context.py",
+        "calls/people_in_runs.py",
     }  # Who has a say in a run is looked for in all partitions of its tenant.

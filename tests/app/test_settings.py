@@ -498,7 +498,7 @@ def _reports_of_a_missing_handler_in_five_minutes(live: Live, settings: Settings
         engine.deciders.execute(Puppet, Do("p-1", "x"))
         for _ in range(5):
             engine.advance(timedelta(minutes=1))
-    return sum(type(each).__name__ == "HandlerMissing" for each in heard)
+    return sum(type(each).__name__ == "HandlerMissingObserved" for each in heard)
 
 
 def _signs_taken_at_once(live: Live, settings: Settings) -> int:

@@ -35,6 +35,7 @@ ONE_OF_A_KIND = (
 )
 """Rooms in which each module is one of a kind: adapters, node kinds, channels, routes, drivers."""
 REASONS = {
+    "cli/admin/completion.py": "a shell asks for it, and no engine loads",
     "features/documents/compiler/replacement.py": "one question of its own: may this body replace that one",
 }
 """Other short modules with one importer, and why they stay apart."""

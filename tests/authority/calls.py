@@ -13,12 +13,12 @@ from app.documents.acting import GIVEN
 from app.processes.acting import INPUT
 from app.test_partitions import MADE, OF_ONE, Things, furnished, opened
 from standfast import Calls, Capabilities, ForbiddenError
-from standfast.app.api import namespaces as faces
 from standfast.app.api.namespaces import FutureCalls
 from standfast.features.runs.run_calls import FutureRun
 from standfast.features.tasks.views import TaskOutcome
 from standfast.testing import ManualEngine
 from support.engines import Place
+from support.recording import calls_by_subject
 
 Takes = Literal["right", "asked", "open", "own"]
 """What a call takes: a capability; to be one of those who are asked; nothing but to be somebody who may act; or it is about the caller's own."""
@@ -142,10 +142,7 @@ def takes(call: str) -> Takes:
 
 def every_call() -> set[str]:
     """All calls that the engine has for people."""
-    subjects = {
-        name: getattr(faces, hint) for name, hint in FutureCalls.__annotations__.items() if hint.startswith("Future")
-    }
-    found = {f"{name}.{each}" for name, cls in {**subjects, "run": FutureRun}.items() for each in public(cls)}
+    found = {f"{name}.{each}" for name, cls in {**calls_by_subject(), "run": FutureRun}.items() for each in public(cls)}
     return found | (public(FutureCalls) - {"run", "acting"})
 
 

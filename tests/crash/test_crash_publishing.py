@@ -57,7 +57,7 @@ def test_a_process_that_dies_has_published_all_of_a_file_or_nothing(new_store: N
 _DIES = """
 import os, signal, sys
 from standfast import Engine
-from standfast.store.{driver} import definitions
+from standfast.store.{driver}.admin import definitions
 
 inner, calls = definitions.publish_within, []
 

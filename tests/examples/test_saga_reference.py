@@ -104,7 +104,8 @@ def test_all_rejections_are_listed() -> None:
 def test_all_diagnostics_are_listed() -> None:
     """A code of a finding is on the page."""
     places = [SOURCE / each for each in CHECKING]
-    files = [file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))]
+    found = [file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))]
+    files = [file for file in found if file.parent.name != "source_files"]  # Those of YAML files are on another page.
     known = {code for file in files for code in codes(file)} | set(POLICY_WORDS)
     assert sorted(first_column("Diagnostics")) == sorted(known)
 

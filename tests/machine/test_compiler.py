@@ -35,7 +35,7 @@ GOLDEN = "812cfdc07fb1a9953dde04dd44cb093b69591ad355b52a65d32c36a22e0cd319"
 Plain = dict[str, object]
 
 DEFAULTS: dict[str, Plain] = {
-    "Retry": {
+    "RetryRule": {
         "max_calls": 3,
         "delay_ms": 0,
         "backoff": "fixed",
@@ -44,7 +44,7 @@ DEFAULTS: dict[str, Plain] = {
         "jitter_percent": 0,
         "is_default": False,
     },
-    "Work": {
+    "HandlerCall": {
         "retry": {},
         "once": False,
         "transactional": False,
@@ -52,10 +52,10 @@ DEFAULTS: dict[str, Plain] = {
         "start_after_ms": 0,
         "capability": "",
     },
-    "Task": {"input": None, "output": None, "detached": False},
-    "Split": {"items": None, "item": "item", "limit": None, "most": None, "on_empty": "skip"},
-    "Join": {"strategy": "all", "count": 0, "losers": "undo", "answer": "", "accept": None, "abort": None},
-    "Human": {
+    "TaskOp": {"input": None, "output": None, "detached": False},
+    "SplitOp": {"items": None, "item": "item", "limit": None, "most": None, "on_empty": "skip"},
+    "JoinOp": {"strategy": "all", "count": 0, "losers": "undo", "answer": "", "accept": None, "abort": None},
+    "HumanOp": {
         "outcomes": ("confirmed", "rejected"),
         "form": None,
         "form_for": (),
@@ -84,11 +84,11 @@ DEFAULTS: dict[str, Plain] = {
         "pins": False,
         "covers": (),
     },
-    "State": {"intents": ()},
-    "Action": {"payload": {}, "work": None, "of": "", "target": None, "undo": ""},
-    "PolicyGate": {"of": ""},
-    "Script": {"into": ""},
-    "Field": {
+    "StateOp": {"intents": ()},
+    "ActionOp": {"payload": {}, "work": None, "of": "", "target": None, "undo": ""},
+    "PolicyGateOp": {"of": ""},
+    "ScriptOp": {"into": ""},
+    "DocumentField": {
         "required": False,
         "values": (),
         "items": None,
@@ -103,7 +103,7 @@ DEFAULTS: dict[str, Plain] = {
         "default": None,
         "system": False,
     },
-    "Transition": {"capability": "", "begins": "asked", "kind": ""},
+    "DocumentTransition": {"capability": "", "begins": "asked", "kind": ""},
     "DocumentAction": {
         "payload": None,
         "capability": "",
@@ -148,15 +148,15 @@ DEFAULTS: dict[str, Plain] = {
     },
     "DocumentPolicy": {"roles": (), "when": None},
     "Rung": {"role": "", "user": "", "outcome": "", "timeout_ms": None},
-    "Times": {"due_ms": None, "reminders_ms": (), "every_ms": None, "escalation": (), "calendar": ""},
-    "Notice": {"body": "", "html": "", "templates": {}, "channels": ("in_app",), "wait": False},
-    "WaitTimer": {"duration_ms": None, "until": None, "cron": "", "time_zone": "UTC", "calendar": ""},
+    "TaskTimes": {"due_ms": None, "reminders_ms": (), "every_ms": None, "escalation": (), "calendar": ""},
+    "NotificationOp": {"body": "", "html": "", "templates": {}, "channels": ("in_app",), "wait": False},
+    "WaitTimerOp": {"duration_ms": None, "until": None, "cron": "", "time_zone": "UTC", "calendar": ""},
     "Awaited": {"key": None, "match": None, "name": ""},
-    "WaitEvents": {"need": "all"},
-    "Trigger": {"key": None, "when": None, "input": None},
+    "WaitEventsOp": {"need": "all"},
+    "EventTrigger": {"key": None, "when": None, "input": None},
     "Ask": {"of": "", "rule": None, "weight": 1, "pick": "any", "via": ""},
-    "Call": {"version": "", "input": None, "into": "", "detached": False},
-    "End": {"status": "completed", "outcome": "", "reason": ""},
+    "CallOp": {"version": "", "input": None, "into": "", "detached": False},
+    "EndOp": {"status": "completed", "outcome": "", "reason": ""},
     "Node": {
         "compensation": None,
         "compensation_name": "",

@@ -255,6 +255,11 @@ def hints_of(thing: Any) -> dict[str, Any]:
     return found
 
 
+def calls_by_subject() -> dict[str, type]:
+    """The classes of the futures API, by the name that an engine has them under."""
+    return {name: kind for name, kind in hints_of(namespaces.FutureCalls).items() if kind.__name__.startswith("Future")}
+
+
 def _is_of_class(hint: object) -> bool:
     return str(hint).startswith(("ClassVar", "typing.ClassVar"))
 

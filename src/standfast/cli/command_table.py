@@ -259,7 +259,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         ),
         Entry(
             "completion",
-            "admin.config:completion",
+            "admin.completion:completion",
             "Print what SHELL is to read, so that it completes commands and options; in ~/.bashrc or ~/.zshrc by `eval`.",
         ),
     ),

@@ -129,7 +129,8 @@ def test_a_redaction_that_dies_has_done_nothing(place: Place, monkeypatch: pytes
 
     with monkeypatch.context() as patched:
         patched.setattr(
-            f"{type(place.store).__module__.rpartition('.')[0]}.commits.{UNITS[place.store.url[:6]]}.rewrite", fail
+            f"{type(place.store).__module__.rpartition('.')[0]}.commit.commits.{UNITS[place.store.url[:6]]}.rewrite",
+            fail,
         )
         with pytest.raises(RuntimeError, match="power"):
             asking(engine, OFFICER).documents.redact("invoice", "INV-1", reason="x")

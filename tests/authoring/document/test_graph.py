@@ -100,8 +100,8 @@ def test_every_type_of_node_becomes_a_kind_of_the_machine() -> None:
     """With all that its author said."""
     nodes = everything().nodes
     assert {type(node.op).__name__ for node in nodes.values()} == {
-        "Start", "Rest", "State", "Gate", "PolicyGate", "Proxy", "Action", "Human", "Condition", "Split", "Join", "WaitTimer", "WaitEvents",
-        "Task", "Notice", "Script", "Rule",
+        "StartOp", "RestOp", "StateOp", "GateOp", "PolicyGateOp", "ProxyOp", "ActionOp", "HumanOp", "ConditionOp", "SplitOp", "JoinOp", "WaitTimerOp", "WaitEventsOp",
+        "TaskOp", "NotificationOp", "ScriptOp", "RuleOp",
     }  # fmt: skip
     post, bot = nodes[usr("post", ACTIVE)], nodes[f"sys:policy:{usr('post', ACTIVE)}"]
     assert isinstance(post.op, g.ActionOp)

@@ -42,7 +42,7 @@ def test_the_schema_is_valid_published_and_described(name: str) -> None:
     """By the draft that it names, the same in the package and on the page, with a word on every field."""
     schema = SCHEMAS[name]
     jsonschema.Draft202012Validator.check_schema(schema)
-    file = resources.files("standfast") / "authoring" / "document" / f"{name}.schema.json"
+    file = resources.files("standfast") / "features" / "documents" / name / f"{name}.schema.json"
     assert json.loads(file.read_text(encoding="utf-8")) == schema
     parts = schema["$defs"]
     assert isinstance(parts, dict)

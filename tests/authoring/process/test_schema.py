@@ -26,7 +26,7 @@ def test_the_schema_is_one() -> None:
 
 def test_the_package_holds_it_as_a_file() -> None:
     """The same as the code says."""
-    file = resources.files("standfast") / "authoring" / "process" / "process.schema.json"
+    file = resources.files("standfast") / "features" / "process_files" / "process.schema.json"
     assert json.loads(file.read_text(encoding="utf-8")) == SCHEMA
 
 

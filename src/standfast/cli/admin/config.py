@@ -1,14 +1,10 @@
-"""`standfast config`: every value that a program is told from outside, and where it came from.
-
-`standfast completion`: what a shell is told so that it completes commands and options.
-"""
+"""`standfast config`: show every setting with its value and where it came from."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import click
-from click.shell_completion import ShellComplete, get_completion_class
 
 from standfast.app.configuration import DEFAULT
 from standfast.cli.framework import verb
@@ -70,18 +66,3 @@ def config(place: Target, *, name: str, said: bool, as_json: bool) -> None:
 def _shown(value: object) -> str:
     """A value as it would be written in a variable; the password of an address is left out."""
     return hidden_password(value) if isinstance(value, str) else text_of(value)
-
-
-@verb(
-    "completion",
-    "standfast completion bash",
-    "standfast completion fish > ~/.config/fish/completions/standfast.fish",
-)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@click.pass_context
-def completion(context: click.Context, *, shell: str) -> None:
-    """Print what SHELL is to read, so that it completes commands and options; in ~/.bashrc or ~/.zshrc by `eval`."""
-    kind = get_completion_class(shell)
-    assert kind is not None
-    # That of bash starts bash to ask for its version; whoever has an older one than 4.4 is told by bash itself.
-    click.echo(ShellComplete.source(kind(context.find_root().command, {}, "standfast", "_STANDFAST_COMPLETE")))

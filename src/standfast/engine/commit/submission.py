@@ -27,7 +27,7 @@ from standfast.store.records.instances import Address, Claim, InstanceHeader, Re
 RECEIPTED: Final = "+"
 """Parts the mark of a receipt from the rest of a cause."""
 _MARK_BYTES: Final = 8
-_MACHINES: Final = "standfast.machine."
+_OWN: Final = "standfast."
 """Where the commands of workflows, documents, schedules and batches are defined."""
 _CALL: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[0-9]+(\+|$)")
 """What `causes` gives for a service; the causes that a transactional handler gives begin with the key of its effect."""
@@ -51,7 +51,7 @@ def reasoned(command: object, comment: str, request: RequestContext) -> tuple[ob
 
     The commands of an application are left as they are.
     """
-    if not type(command).__module__.startswith(_MACHINES):
+    if not type(command).__module__.startswith(_OWN):
         return command, comment or request.reason
     name = "reason" if hasattr(command, "reason") else "comment"  # An answer has a comment.
     own = getattr(command, name, None)
