@@ -61,6 +61,11 @@ RUNNABLE = [
     "docs/tutorial/one-hour.md",
     "docs/how-to/frameworks.md",
     "docs/how-to/observe.md",
+    "docs/how-to/trace.md",
+    "docs/how-to/operate.md",
+    "docs/how-to/maintenance.md",
+    "docs/how-to/dead-letters.md",
+    "docs/how-to/run-the-database.md",
     "docs/how-to/test-workflows.md",
     "docs/coming-from/celery.md",
 ]
