@@ -66,6 +66,13 @@ RUNNABLE = [
     "docs/how-to/maintenance.md",
     "docs/how-to/dead-letters.md",
     "docs/how-to/run-the-database.md",
+    "docs/how-to/why.md",
+    "docs/how-to/change-a-run.md",
+    "docs/how-to/resume-later.md",
+    "docs/how-to/act-on-tasks.md",
+    "docs/how-to/approval-chains.md",
+    "docs/how-to/four-eyes.md",
+    "docs/how-to/due-dates.md",
     "docs/how-to/test-workflows.md",
     "docs/coming-from/celery.md",
 ]
