@@ -73,6 +73,7 @@ RUNNABLE = [
     "docs/how-to/approval-chains.md",
     "docs/how-to/four-eyes.md",
     "docs/how-to/due-dates.md",
+    "docs/how-to/manage-schedules.md",
     "docs/how-to/transactional-handlers.md",
     "docs/how-to/call-the-api.md",
     "docs/how-to/authenticate.md",
