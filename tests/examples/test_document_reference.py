@@ -1,4 +1,4 @@
-"""The page about the formats of documents names all that a contract and a body can say, and every code of the validator."""
+"""The pages about the formats of documents name all that a contract and a body can say, and every code of the validator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from standfast.features.documents.contract import format as c
 from standfast.features.documents.contract.library import contract_names
 from support.repository import ROOT
 
-PAGE = (ROOT / "docs/reference/document-format.md").read_text(encoding="utf-8")
+PAGES = ("docs/reference/document-format.md", "docs/reference/body-format.md")
+PAGE = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in PAGES)
 CONCEPTS = (ROOT / "docs/concepts/documents.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
 PARTS = (

@@ -1,4 +1,4 @@
-"""The page about the format of processes names all that a file can say, and every code that a call is refused with."""
+"""The pages about the format and the calls of processes name all that a file can say, and every code that a call is refused with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from standfast.features.process_files import format as f
 from standfast.features.processes.views import StepType
 from support.repository import ROOT
 
-PAGE = (ROOT / "docs/reference/process-format.md").read_text(encoding="utf-8")
+PAGES = ("docs/reference/process-format.md", "docs/reference/process-calls.md")
+PAGE = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in PAGES)
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
 PARTS = (
     f.Domain,
