@@ -29,7 +29,8 @@ from standfast.machine.nodes.wait import MOST_KEPT
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "standfast"
-PAGE = (ROOT / "docs" / "reference" / "sagas.md").read_text(encoding="utf-8")
+PAGES = ("sagas.md", "saga-events.md", "saga-codes.md")
+PAGE = "\n".join((ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") for name in PAGES)
 
 CODE_PLACES = {
     "Diagnostic": 0,
@@ -128,7 +129,7 @@ def test_the_limits_of_the_page_are_those_of_the_code() -> None:
     assert said["signals that an instance keeps because no step waits for them yet"] == str(MOST_KEPT)
     assert said["the name of a step"] == f"{LONGEST_NAME} characters and {MOST_BYTES} bytes"
     assert said["a comment"] == f"{LONGEST_COMMENT // 1024} KiB"
-    assert said["ways inside of one another"] == str(DEEPEST_WAYS)
+    assert said["nested ways"] == str(DEEPEST_WAYS)
     assert said["a duration"] == f"{LONGEST_MS // (366 * 24 * 3600 * 1000)} years"
 
 
