@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 from uuid import UUID
 
@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from standfast import Actor, Decision, Engine, InstanceInfo, Message, Moment, PayloadError, RequestContext
+from standfast.engine.commit.batch import CommandBatch
+from standfast.engine.commit.draft import InstanceDraft
 from standfast.engine.commit.facts import Acting
 from standfast.engine.commit.submission import CommandOutcome
-from standfast.engine.dispatcher import Ended
 from standfast.errors import NotFoundError, StandfastError
 from standfast.kernel.ids import InstanceId, make_uuid7
 from standfast.kernel.program import Program
@@ -269,15 +270,28 @@ def test_versions_are_asked_for_where_they_matter(place: Place) -> None:
 # -- And its end.
 
 
+class Hearing:
+    """A listener that passes on the instances that a commit has ended."""
+
+    def __init__(self, hear: Callable[[Sequence[InstanceDraft]], None]) -> None:
+        self.hear = hear
+
+    def committed(self, batch: CommandBatch) -> None:
+        """Pass them on, if there are any."""
+        ended = [draft for draft in batch.written if draft.ends]
+        if ended:
+            self.hear(ended)
+
+
 def test_those_that_a_commit_ended_are_told(place: Place) -> None:
     """Each instance is named once, with its row and state after the commit that ended it; others are not."""
     told: list[tuple[str, str, int, object]] = []
     engine = place.engine().register(Puppet())
 
-    def hear(ended: Sequence[Ended]) -> None:
-        told.extend((head.key, head.status, head.version, state) for head, state in ended)
+    def hear(ended: Sequence[InstanceDraft]) -> None:
+        told.extend((each.header.key, each.header.status, each.header.version, each.state) for each in ended)
 
-    service_of(engine).when_ended(hear)
+    service_of(engine).listen(Hearing(hear))
     for key, what in (("a", "x"), ("b", "end"), ("a", "y"), ("a", "end"), ("a", "late"), ("c", "x")):
         engine.deciders.execute(Puppet, Do(key, what))
     assert told == [("b", "completed", 1, ("end",)), ("a", "completed", 3, ("x", "y", "end"))]
@@ -289,11 +303,11 @@ def test_ends_are_told_when_they_are_stored_and_before_the_caller_hears(live: Li
     batching = Batching(engine)
     told: list[list[str]] = []
 
-    def hear(ended: Sequence[Ended]) -> None:
+    def hear(ended: Sequence[InstanceDraft]) -> None:
         rows = store_of(engine).reader("default").headers([each.header.id for each in ended])
         told.append(sorted(head.key for head in rows if head.ended_at is not None))
 
-    service_of(engine).when_ended(hear)
+    service_of(engine).listen(Hearing(hear))
     with batching.one():
         replies = [engine.futures.deciders.execute(Puppet, Do(key, "end")) for key in ("a", "b")]
     replies[0].when_done(lambda: told.append(["answered"]))
@@ -306,11 +320,11 @@ def test_ends_are_told_when_they_are_stored_and_before_the_caller_hears(live: Li
 def test_whoever_fails_on_an_end_harms_nobody(place: Place) -> None:
     """What is raised there is logged; the command was carried out, and so is the next."""
 
-    def broken(ended: Sequence[Ended]) -> None:
+    def broken(ended: Sequence[InstanceDraft]) -> None:
         raise ValueError("deaf")
 
     engine = place.engine().register(Puppet())
-    service_of(engine).when_ended(broken)
+    service_of(engine).listen(Hearing(broken))
     engine.deciders.execute(Puppet, Do("a", "end"))
     engine.deciders.execute(Puppet, Do("b", "end"))
     assert [head.status for head in headers(engine)] == ["completed", "completed"]

@@ -26,7 +26,7 @@ from standfast.calls.handlers.registration import Handling, NamedHandlers
 from standfast.calls.handlers.step_handlers import check_step_handler, takes_effects
 from standfast.calls.pools import ReaderPool, answering
 from standfast.calls.references import BRINGS_ITS_OWN, AnyTyped, unregistrable
-from standfast.calls.waiters import CompletionWaiters
+from standfast.calls.waiters import CompletionWaiters, report_timeouts
 from standfast.engine.common.clock import Clock, DatabaseClock
 from standfast.engine.common.gc_tuning import OWN_PROCESS, collect_after
 from standfast.engine.common.handlers import Function
@@ -129,6 +129,7 @@ class Engine(EngineCalls):
                 chance=chance or SystemRandomness(),
                 programs=self.registry.get,
                 languages=self.registry,
+                timer_fired=report_timeouts,
                 has_threads=threads,
             )
             self._named = NamedHandlers(self.service.shared.handlers, self._codec)

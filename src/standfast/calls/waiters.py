@@ -24,11 +24,11 @@ from standfast.calls.status_text import OPERATOR
 from standfast.engine.commit.batch import CommandBatch
 from standfast.engine.commit.draft import InstanceDraft
 from standfast.engine.commit.submission import View
-from standfast.engine.common.telemetry import StepTimedOut
+from standfast.engine.common.telemetry import StepTimedOut, Telemetry
 from standfast.engine.concurrency.loop import IsolatedTasks, Loop
 from standfast.engine.concurrency.manual_replies import ManualReply
 from standfast.engine.concurrency.replies import LastingReply, Reply
-from standfast.engine.dispatcher import Dispatcher, Ended
+from standfast.engine.dispatcher import Dispatcher
 from standfast.errors import NotFoundError, StandfastError, StoppedError, StoreUnavailableError
 from standfast.graph.model import Kind
 from standfast.kernel.ids import InstanceId
@@ -100,7 +100,7 @@ class IdleWaiters:
             self._waiting.setdefault(instance.int, []).append(waiting)
             is_first, self._is_started = not self._is_started, True
         if is_first:
-            self._service.listeners.append(self._hear)
+            self._service.listen(self)
             self._loop.start()
         is_heard_of = self._service.committer.is_at(instance, version)
         waiting.look_at = now + self._pause if is_heard_of else now
@@ -115,7 +115,8 @@ class IdleWaiters:
         for number in list(self._waiting):
             self._bring(number)
 
-    def _hear(self, batch: CommandBatch) -> None:
+    def committed(self, batch: CommandBatch) -> None:
+        """Answer those who wait for an instance that a commit has brought to rest."""
         if self._waiting:
             for draft in batch.written:
                 number = draft.header.id.int
@@ -179,12 +180,8 @@ _TYPE = "timeout"
 """By which name the event is stored."""
 
 
-def tell_of_timeouts(service: Dispatcher) -> None:
-    """Have every timeout told, once it is committed."""
-    service.hear_timer = lambda draft: _look_at(service, draft)
-
-
-def _look_at(service: Dispatcher, draft: InstanceDraft) -> None:
+def report_timeouts(telemetry: Telemetry, draft: InstanceDraft) -> None:
+    """Log the timeouts of steps in a commit, and report them to telemetry."""
     header = draft.header
     for stored in draft.change.events:
         if stored.type != _TYPE or stored.is_system or header.kind not in _KINDS:
@@ -201,7 +198,7 @@ def _look_at(service: Dispatcher, draft: InstanceDraft) -> None:
             told.definition,
             told.tenant,
         )
-        service.shared.telemetry.tell(told)
+        telemetry.tell(told)
 
 
 Lookup = Callable[[str, str, Collection[InstanceId]], Sequence[InstanceHeader]]
@@ -285,11 +282,11 @@ class CompletionWaiters:
         self._is_stopped = False
         self._look_at = 0.0
         """When to look at all of them again, in case another process ended one (monotonic time)."""
+        self._service = service
         self._is_running = service.committer.is_running
+        self._is_listening = False
         self.rests = IdleWaiters(service, has_threads=has_threads)
         """Who waits for an instance to rest."""
-        service.when_ended(self._ended)
-        tell_of_timeouts(service)
 
     def reply(self, told: Told) -> CompletionReply[Any]:
         """An answer to come with the end of an instance."""
@@ -304,6 +301,9 @@ class CompletionWaiters:
             is_stopped = self._is_stopped
             if not is_stopped:
                 self._waiting.setdefault(key, WeakKeyDictionary())[reply] = bring
+            if not self._is_listening:
+                self._is_listening = True
+                self._service.listen(self)
         if is_stopped:
             reply.set_error(StoppedError("the engine is stopped"))
         elif self._loop is None:
@@ -350,13 +350,17 @@ class CompletionWaiters:
             for reply in list(replies):
                 reply.set_error(StoppedError("the engine is stopped"))
 
-    def _ended(self, instances: Sequence[Ended]) -> None:
-        if self._waiting:
-            for header, state in instances:
+    def committed(self, batch: CommandBatch) -> None:
+        """Answer those who wait for an instance that a commit has ended."""
+        if not self._waiting:
+            return
+        for draft in batch.written:
+            if draft.ends:
+                header = draft.header
                 for partition in {"", header.partition}:
                     key = header.tenant, partition, header.id
                     if key in self._waiting:
-                        self._tell(key, Completion(header, self._summarize(state)))
+                        self._tell(key, Completion(header, self._summarize(draft.state)))
 
     def _step(self) -> float:
         """Look at those that were asked for since the last time; now and then at all of them, however many are asked for meanwhile."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -41,10 +41,11 @@ from standfast.engine.common.operator_watch import Watch
 from standfast.engine.common.pauses import ActivePauses
 from standfast.engine.common.randomness import Randomness
 from standfast.engine.common.settings import Settings
+from standfast.engine.common.telemetry import Telemetry
 from standfast.engine.concurrency.loop import IsolatedTasks, Loop, Step
 from standfast.engine.concurrency.process_forks import INHERITED, belongs_here
 from standfast.engine.concurrency.replies import Reply
-from standfast.engine.listeners import NoWorkerListener, WorkerListener, tell_lives
+from standfast.engine.listeners import CommitListener, NoWorkerListener, WorkerListener, tell_lives
 from standfast.engine.loops.pause_propagation import PausePropagator
 from standfast.engine.worker.call import key_of
 from standfast.errors import ConfigurationError, ConflictError, StoppedError, StoreUnavailableError
@@ -56,7 +57,6 @@ from standfast.store.records.instances import (
     Claim,
     EffectClaim,
     InstanceChange,
-    InstanceHeader,
     Maintenance,
     ReceiptKey,
     StoredMessage,
@@ -77,15 +77,8 @@ _REFUSED = "maintenance mode refuses commands; try again when it has ended"
 T = TypeVar("T")
 
 
-class Ended(NamedTuple):
-    """An instance that has ended."""
-
-    header: InstanceHeader
-    state: object
-    """How it ended; to be read at once, because the engine goes on using it."""
-
-
-HearEnded = Callable[[Sequence[Ended]], None]
+TimerFired = Callable[[Telemetry, InstanceDraft], None]
+"""Reports what the command of a timer led to."""
 
 
 class Dispatcher:
@@ -100,6 +93,7 @@ class Dispatcher:
         chance: Randomness,
         programs: Programs,
         languages: ReadableTypes,
+        timer_fired: TimerFired,
         has_threads: bool,
     ) -> None:
         self.store = store
@@ -123,10 +117,8 @@ class Dispatcher:
         self.around = DraftContext.of(programs, settings, self.standing, self.shared.telemetry.companions)
         self._cause = causes(str(chance.new_id(clock.now())))
         self._working: WorkerListener = NoWorkerListener()
-        self._hearers: list[HearEnded] = []
-        self.listeners: list[Callable[[CommandBatch], None]] = []
-        self.hear_timer: Callable[[InstanceDraft], None] = lambda _draft: None  # Told of what a timer led to.
-        """Called back after each commit, on the thread that committed: they must be quick, and never fail."""
+        self._listeners: list[CommitListener] = []
+        self._timer_fired = timer_fired
         self._limit = settings.unhealthy_after.total_seconds()
         asked_at = time.monotonic()
         clock.synchronise(store.now(), asked_at)
@@ -264,9 +256,9 @@ class Dispatcher:
         """Tell the worker of this process what is written, and ask it what it has in hand."""
         self._working = working
 
-    def when_ended(self, hear: HearEnded) -> None:
-        """Call back after each commit that ends instances, on the thread that committed: quickly, because others wait for it."""
-        self._hearers.append(hear)
+    def listen(self, listener: CommitListener) -> None:
+        """Tell a part of the engine of every commit from now on."""
+        self._listeners.append(listener)
 
     def lease_to(self, worker: Lessee) -> None:
         """Let commits hand effects over to this worker."""
@@ -287,14 +279,15 @@ class Dispatcher:
         self._has_written = True
         if not self.has_threads:
             self._announce()
-        if self._hearers:
-            self._tell_ended(batch)
-        for hear in self.listeners:
-            hear(batch)
+        for listener in self._listeners:
+            try:
+                listener.committed(batch)
+            except BaseException:  # noqa: BLE001 - its trouble is not that of those who wait for their answers
+                _log.exception("commit_listener_failed listener=%s", type(listener).__name__)
         for draft in batch.written:
             for claim in draft.change.consumed:
                 if type(claim) is TimerClaim:
-                    self.hear_timer(draft)
+                    self._timer_fired(self.shared.telemetry, draft)
                     break
         if self._notifier is not None and (self._must_stop or any(map(_concerns_others, changes))):
             self._must_notify = True
@@ -458,14 +451,6 @@ class Dispatcher:
             return False
         numbers = [*change.withdrawn, *(recall.number for recall in change.recalls if recall.stop)]
         return any(not self._working.holds(key_of(change.header.id, number)) for number in numbers)
-
-    def _tell_ended(self, batch: CommandBatch) -> None:
-        ended = [Ended(draft.header, draft.state) for draft in batch.written if draft.ends]
-        for hear in self._hearers if ended else ():
-            try:
-                hear(ended)
-            except BaseException:  # noqa: BLE001 - its trouble is not that of those who wait for their answers
-                _log.exception("whoever waits for the ends of instances failed when it was told of one")
 
     def _submit(self, submission: Submission) -> None:
         self.committer.submit(submission)

@@ -75,6 +75,14 @@ def _tell_record(telemetry: Telemetry, header: InstanceHeader, record: Record) -
             pass
 
 
+class CommitListener(Protocol):
+    """A part of the engine that has to know what this process commits."""
+
+    def committed(self, batch: CommandBatch) -> None:
+        """Learn of a commit. It runs on the thread that committed, so it must be quick; what it raises is logged."""
+        ...
+
+
 class WorkerListener(Protocol):
     """The worker of this process with its loops, as the command side knows it; see docs/internals/lost-answers.md."""
 
