@@ -141,9 +141,7 @@ def test_several_processes_resume_a_run_once(place: Place) -> None:
     requests = second.service.store.resumes().open(limit=9)
     assert len(requests) == 1
     first.drain()
-    resumption = second.runtime.housekeeping.resuming
-    assert resumption.resumption is not None
-    told = resumption.resumption.requested(requests[0])
+    told = second.runtime.housekeeping.resuming.resumption.requested(requests[0])
     second.run(instance).pause()
     second.service.shared.submit(submission(second, instance, told.command, told.request))
     assert status(second, instance) == "paused"

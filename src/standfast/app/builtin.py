@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from standfast.calls.catalog.rate_limits import WorkflowRate
 from standfast.calls.catalog.registry import Registry
 from standfast.calls.context import CallContext
 from standfast.calls.handlers.builtin import BuiltinHandlers
@@ -16,14 +15,12 @@ from standfast.calls.handlers.registration import NamedHandlers
 from standfast.engine.common.handlers import EffectContext
 from standfast.engine.common.settings import Settings
 from standfast.engine.dispatcher import Dispatcher
-from standfast.engine.loops.stuck_instances import IncidentLook
 from standfast.features.batches.executor import Batching
 from standfast.features.batches.model.decider import BatchDecider
 from standfast.features.documents.webhooks import Webhooks
 from standfast.features.events.model import PublicationDecider
 from standfast.features.events.routing import EventRouter
 from standfast.features.operations.alert_model import AlertDecider
-from standfast.features.operations.alerts import Alerting
 from standfast.features.schedules.model.decider import ScheduleDecider
 from standfast.features.schedules.starter import Scheduling
 from standfast.graph.nodes.action import ELSEWHERE
@@ -50,13 +47,8 @@ def register_builtin_deciders(registry: Registry) -> None:
     registry.add(AlertDecider(), is_own=True)
 
 
-def serve_builtin_deciders(
-    desk: CallContext, errands: BuiltinHandlers, deliveries: Deliveries, incidents: IncidentLook
-) -> None:
-    """Have done what they ask for, and operators told of what is found."""
-    settings, clock = desk.service.shared.settings, desk.service.shared.clock
-    desk.registry.rate = None if settings.workflow_rate is None else WorkflowRate(settings.workflow_rate, clock.now)
-    incidents.alert = Alerting(desk, errands, deliveries).tell
+def serve_builtin_deciders(desk: CallContext, errands: BuiltinHandlers) -> None:
+    """Have done what they ask for."""
     for kind in (EventRouter, Scheduling, Batching):
         kind(desk, errands)
     desk.service.shared.handlers.register(ELSEWHERE.handler, _document_action(desk), joins=True)

@@ -37,10 +37,12 @@ from standfast.engine.common.settings import Settings
 from standfast.engine.common.telemetry import Listener
 from standfast.engine.concurrency.process_forks import INHERITED
 from standfast.engine.dispatcher import Dispatcher
+from standfast.engine.loops.housekeeping import WorkflowDuties
 from standfast.engine.loops.projections import Projection
 from standfast.engine.worker_process import WorkerProcess
 from standfast.errors import ConfigurationError, StoppedError, StoreUnavailableError
 from standfast.features.documents.webhooks import Webhooks
+from standfast.features.operations.alerts import Alerting
 from standfast.features.processes.operation_handlers import Invocations
 from standfast.features.runs.incidents import directory_incidents
 from standfast.features.runs.reads import KINDS
@@ -116,24 +118,23 @@ class Engine(EngineCalls):
     ) -> None:
         checked_tenant(tenant)
         self.settings = _checked_settings(settings)
-        self._codec, self._has_threads = codec or JsonCodec(), threads
+        self._codec, self._has_threads, clock = codec or JsonCodec(), threads, clock or DatabaseClock()
         self._limit = self.settings.unhealthy_after.total_seconds()
-        self.registry = Registry(self._codec, limit=self.settings.max_payload_bytes, retry=self.settings.retry)
+        self.registry = Registry(self._codec, self.settings, now=clock.now)
         register_builtin_deciders(self.registry)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
             self.service = Dispatcher(
                 self._store,
                 self.settings,
-                clock=clock or DatabaseClock(),
+                clock=clock,
                 chance=chance or SystemRandomness(),
                 programs=self.registry.get,
                 languages=self.registry,
                 timer_fired=report_timeouts,
                 has_threads=threads,
             )
-            self._named = NamedHandlers(self.service.shared.handlers, self._codec)
-            self.registry.required = self._named.required
+            self._named = NamedHandlers(self.service.shared.handlers, self._codec, required=self.registry.required)
             self._invocations = Invocations(self.settings, self.service.shared.clock.now, self._named, invokers)
             self.errands = BuiltinHandlers(self.service.shared.handlers, self.settings)
             """Who does what runs have the engine itself do."""
@@ -144,13 +145,11 @@ class Engine(EngineCalls):
             self.deliveries = deliveries_of(self.service, self.office, self._invocations.outbound, self.registry)
             """How people are told what runs have them told."""
             self.errands.add(Notify, self.deliveries.run)
-            self.runtime = WorkerProcess(self.service)
-            self.runtime.housekeeping.heed(RESUMPTION, KINDS)
             self._answering = answering(self.service.shared, self.office.directory) if threads else None
             self.registry.library.attach(self.service)
             endings = CompletionWaiters(self.service, self._headers, final_state, has_threads=threads)
             self._desk = self._own_desk(endings, tenant, capabilities)
-            self._serve_runs()
+            self.runtime = WorkerProcess(self.service, self._duties())
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = EngineLifecycle(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
@@ -183,16 +182,17 @@ class Engine(EngineCalls):
             resolvers=resolvers,
         )
 
-    def _serve_runs(self) -> None:
-        """Have done what events and workflows of documents have the engine itself do."""
-        serve_builtin_deciders(self._desk, self.errands, self.deliveries, self.runtime.housekeeping.incidents)
+    def _duties(self) -> WorkflowDuties:
+        """Have done what events and workflows of documents have the engine itself do; what its housekeeping does for them."""
+        alerts = Alerting(self._desk, self.errands, self.deliveries)
+        serve_builtin_deciders(self._desk, self.errands)
         reviews = TaskReview(self._desk, self.office.finder)
-        self.runtime.housekeeping.review = reviews.look
         if isinstance(self.office.directory, TableDirectory):
             self.office.directory.when_changed = reviews.changed
         webhooks = Webhooks(self._invocations.outbound, self._invocations.lent, self.service.shared.clock.now)
         serve_webhooks(webhooks, self.errands, self._named)
         self.registry.charters.attach(self.service)
+        return WorkflowDuties(RESUMPTION, KINDS, review=reviews.look, alert=alerts.tell)
 
     # -- set-up
 

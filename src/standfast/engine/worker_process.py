@@ -20,10 +20,10 @@ from standfast.engine.common.handlers import Fail
 from standfast.engine.common.health import Watched
 from standfast.engine.common.pauses import holds_call
 from standfast.engine.common.work_errors import is_stranded, outcome_of
-from standfast.engine.concurrency.loop import IsolatedTasks, Loop
+from standfast.engine.concurrency.loop import Chores, IsolatedTasks, Loop
 from standfast.engine.dispatcher import STOP, Dispatcher
 from standfast.engine.loops.due_work import DueWork
-from standfast.engine.loops.housekeeping import Housekeeping
+from standfast.engine.loops.housekeeping import Housekeeping, WorkflowDuties
 from standfast.engine.loops.projections import Projecting
 from standfast.engine.worker.call import Ends, Execution, Key, key_of
 from standfast.engine.worker.claimer import Claimer
@@ -51,7 +51,7 @@ _STEP_SECONDS = 2.0
 class WorkerProcess:
     """Runs effects, timers, messages and projections until it is stopped."""
 
-    def __init__(self, service: Dispatcher) -> None:
+    def __init__(self, service: Dispatcher, duties: WorkflowDuties) -> None:
         store, shared = service.store, service.shared
         self._service = service
         self._shared = shared
@@ -62,11 +62,13 @@ class WorkerProcess:
         ends = Ends(
             returned=self._returned, failed=self._failed, given_back=self._given_back, transact=transactions.run
         )
-        self.worker = Worker(self.identity, ends, shared)
+        failures = Chores("failures of effects", limit=shared.settings.unhealthy_after.total_seconds())
+        self.worker = Worker(self.identity, ends, shared, is_barred=self._is_barred, slot_freed=failures.wake)
         self.intake = Claimer(
             store.line(),
             self.worker,
             shared,
+            failures,
             standing=service.standing,
             parked=self._expect,
             claim_lost=lambda: service.committer.owe_recovery(self.intake.see),
@@ -84,7 +86,14 @@ class WorkerProcess:
             store.workers(), self.worker, shared, name=name, watch=service.watch, effects_ready=ready
         )
         self.projecting = Projecting(store.feed, shared)
-        self.housekeeping = Housekeeping(store.line(), shared, service.vocabularies, self.worker.identity)
+        self.housekeeping = Housekeeping(
+            store.line(),
+            shared,
+            service.vocabularies,
+            self.worker.identity,
+            duties=duties,
+            is_outdated=lambda: bool(service.watch.problem()),
+        )
         self._wakeups = store.wakeups(self._noticed)
         self._loops: list[Loop] = []
         self._is_driven = False
@@ -117,7 +126,7 @@ class WorkerProcess:
         self._attach()
         self.heartbeat.step()  # Nobody may take the first effects for orphans; if there is no database, nothing has begun.
         self._loops = loops
-        self.worker.start(self.intake.chores.wake)
+        self.worker.start()
         self._service.lease_to(self.worker)
         self.projecting.start()
         for loop in self._loops:
@@ -249,8 +258,6 @@ class WorkerProcess:
     def _attach(self) -> None:
         self._service.attach(self)
         self._service.watch.when_changed(self._maintained)
-        self.housekeeping.is_outdated = lambda: bool(self._service.watch.problem())
-        self.worker.is_barred = self._is_barred
 
     def look(self) -> None:
         """There may be work that nobody was told of."""

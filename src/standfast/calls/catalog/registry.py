@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from standfast.calls.catalog.definitions import Library, unknown_hint
 from standfast.calls.catalog.organisation_settings import OrganisationSettings
 from standfast.calls.catalog.rate_limits import WorkflowRate
+from standfast.engine.common.settings import Settings
 from standfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
 from standfast.graph.model import Graph
 from standfast.kernel.codec.codecs import Codec
 from standfast.kernel.codec.message_types import SYSTEM_PREFIX, MessageTypeSet
 from standfast.kernel.decider import Decider
 from standfast.kernel.program import Program
-from standfast.kernel.retry import RetryPolicy
 from standfast.machine.machine import GRAPH_LANGUAGE
 from standfast.store.records.instances import SHARED_TENANT, Word
 
@@ -32,18 +33,18 @@ _log = logging.getLogger("standfast")
 class Registry:
     """Programs by the name of their definition: deciders of the code, and published graphs."""
 
-    def __init__(self, codec: Codec, *, limit: int, retry: RetryPolicy | None = None) -> None:
+    def __init__(self, codec: Codec, settings: Settings, *, now: Callable[[], datetime]) -> None:
         self.codec = codec
-        self._limit = limit
+        self._limit = settings.max_payload_bytes
         self._deciders: dict[str, Program] = {}
         self.handled: set[str] = set()
         """Deciders that were registered with their handler, which has their name."""
-        self.library = Library(codec, limit=limit, retry=retry)
+        self.library = Library(codec, limit=self._limit, retry=settings.retry)
         self.charters = OrganisationSettings()
         """What organisations say about their documents."""
-        self.rate: WorkflowRate | None = None
+        self.rate = None if settings.workflow_rate is None else WorkflowRate(settings.workflow_rate, now)
         """How much tenants may ask of workflows; None means that nobody counts."""
-        self.required: Mapping[str, str] = {}
+        self.required: dict[str, str] = {}
         """The capability that a handler of this process requires, by name."""
         graphs = self.library.speaker
         self._commands, self._effects = _words(graphs, graphs.commands), _words(graphs, graphs.effects)

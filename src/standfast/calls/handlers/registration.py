@@ -35,13 +35,13 @@ Handling: TypeAlias = (
 class NamedHandlers:
     """The handlers of one engine that steps and effects know by name."""
 
-    def __init__(self, handlers: Handlers, codec: Codec) -> None:
+    def __init__(self, handlers: Handlers, codec: Codec, *, required: dict[str, str]) -> None:
         self._handlers = handlers
         self._codec = codec
         self._given: dict[str, object] = {}
         """As they were given, by name."""
-        self.required: dict[str, str] = {}
-        """The capability that a handler requires, by name; most require none."""
+        self.required = required
+        """Filled here: the capability that a handler requires, by name; most require none."""
 
     def add(
         self,

@@ -9,13 +9,14 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 from standfast.engine.commit.context import EngineContext
 from standfast.engine.commit.readable_types import Vocabularies
 from standfast.engine.concurrency.loop import IsolatedTasks
 from standfast.engine.loops.missing_handlers import SHORTEST_PAUSE, MissingHandlers
 from standfast.engine.loops.resume import Resuming, Resumption
-from standfast.engine.loops.stuck_instances import IncidentLook
+from standfast.engine.loops.stuck_instances import Alert, IncidentLook
 from standfast.engine.worker.unreadable_work import Throttle, UnreadWork
 from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.kernel.row_kinds.events import EVENT_KIND
@@ -65,10 +66,32 @@ _KEEP_EVENTS = timedelta(days=1)
 """How long a published event that is over can still be looked at, whatever is kept of other instances."""
 
 
+class WorkflowDuties(NamedTuple):
+    """What housekeeping does for workflows, about which the engine knows nothing itself."""
+
+    resumption: Resumption
+    """The commands for instances that are to go on."""
+    kinds: tuple[str, ...]
+    """The kinds of instances that must never stand still for good."""
+    review: Callable[[], None]
+    """Checks whether open questions can still be decided."""
+    alert: Alert
+    """Pushes an incident to operators."""
+
+
 class Housekeeping:
     """Keeps the database tidy. One thread steps it."""
 
-    def __init__(self, parts: StoreParts, shared: EngineContext, vocabularies: Vocabularies, worker: WorkerId) -> None:
+    def __init__(
+        self,
+        parts: StoreParts,
+        shared: EngineContext,
+        vocabularies: Vocabularies,
+        worker: WorkerId,
+        *,
+        duties: WorkflowDuties,
+        is_outdated: Callable[[], bool],
+    ) -> None:
         self._keeper = parts.keeper()
         self._pauses = parts.pauses()
         self._shared = shared
@@ -79,18 +102,13 @@ class Housekeeping:
         self._throttle = Throttle(shared)
         self.missing = MissingHandlers(parts, shared)
         self.unread = UnreadWork(parts, shared, vocabularies, worker)
-        self.resuming = Resuming(parts, shared)
-        self.incidents = IncidentLook(parts, shared)
+        self.resuming = Resuming(parts, shared, duties.resumption)
+        self.incidents = IncidentLook(parts, shared, duties.kinds, duties.alert)
         self.fading = CompressionPass(parts, shared)
-        self.review: Callable[[], None] = lambda: None
-        """Looks again whether open questions can be decided; given in by whoever knows how."""
-        self.is_outdated: Callable[[], bool] = lambda: False
+        self.review = duties.review
+        """Checks whether open questions can still be decided."""
+        self.is_outdated = is_outdated
         """Whether the schema of the database is newer than the code, so that nothing is touched."""
-
-    def heed(self, resumption: Resumption, kinds: tuple[str, ...]) -> None:
-        """What is said to instances that are to go on, and which kinds of instances must never stand still for good."""
-        self.resuming.resumption = resumption
-        self.incidents.kinds = kinds
 
     def step(self) -> float:
         """One round."""

@@ -57,11 +57,10 @@ class _Refusal(NamedTuple):
 class Resuming:
     """Looks for what is to go on, once in an interval. One thread steps it."""
 
-    def __init__(self, parts: StoreParts, shared: EngineContext) -> None:
+    def __init__(self, parts: StoreParts, shared: EngineContext, resumption: Resumption) -> None:
         self._resumes = parts.resumes()
         self._shared = shared
-        self.resumption: Resumption | None = None
-        """Given in by whoever knows the commands; until then nobody looks."""
+        self.resumption = resumption
         self._due_at: datetime | None = None
         """When to look next; None means now."""
         self._refusals: deque[_Refusal] = deque()
@@ -71,7 +70,7 @@ class Resuming:
         """Have instances told, if it is time to look; how many."""
         self._write_refusals()
         interval, now = self._shared.settings.resume_worker_interval, self._shared.clock.now()
-        if self.resumption is None or interval is None:
+        if interval is None:
             return 0
         if self._due_at is not None and self._due_at - interval <= now < self._due_at:
             return 0
@@ -82,7 +81,7 @@ class Resuming:
 
     def next_at(self) -> datetime | None:
         """When to look next, if there is anything to find then; None if there is not."""
-        if self.resumption is None or self._shared.settings.resume_worker_interval is None:
+        if self._shared.settings.resume_worker_interval is None:
             return None
         resumes, kind = self._resumes, self.resumption.expiring
         is_waiting = resumes.open(limit=1) or resumes.decided(limit=1) or resumes.late(kind=kind, before=_FAR, limit=1)

@@ -40,14 +40,13 @@ def hung_calls(incidents: Incidents, settings: Settings, now: datetime) -> list[
 class IncidentLook:
     """Looks for them, once in an interval. One thread steps it; any thread may ask what was found."""
 
-    def __init__(self, parts: StoreParts, shared: EngineContext) -> None:
+    def __init__(self, parts: StoreParts, shared: EngineContext, kinds: tuple[str, ...], alert: Alert) -> None:
         self._incidents = parts.incidents()
         self._shared = shared
         self._throttle = Throttle(shared)
-        self.kinds: tuple[str, ...] = ()
-        """The kinds of instances that are looked at, given in by whoever knows them; deciders may rest for as long as they like."""
-        self.alert: Alert | None = None
-        """Pushes what was found to operators; given in by whoever knows how."""
+        self._kinds = kinds
+        """The kinds of instances that are looked at; deciders may rest for as long as they like."""
+        self._alert = alert
         self._due_at: datetime | None = None
         """When to look next; None means now."""
         self._after: InstanceId | None = None
@@ -65,11 +64,11 @@ class IncidentLook:
     def look(self) -> int:
         """Look at the next instances, if it is time to; how many of them stand still."""
         now = self._shared.clock.now()
-        if not self.kinds or (self._due_at is not None and self._due_at - _EVERY <= now < self._due_at):
+        if self._due_at is not None and self._due_at - _EVERY <= now < self._due_at:
             return 0
         self._due_at = now + _EVERY
         still_since = now - self._shared.settings.stuck_after
-        stretch = self._incidents.look(self.kinds, after=self._after, still_since=still_since, limit=_MOST)
+        stretch = self._incidents.look(self._kinds, after=self._after, still_since=still_since, limit=_MOST)
         self._after = stretch.last
         self._found += stretch.found
         if stretch.last is None:
@@ -85,9 +84,8 @@ class IncidentLook:
 
     def _look_at_people(self) -> None:
         self.undecidable = tuple(self._incidents.undecidable(limit=_MOST_LISTED))
-        for each in self.undecidable if self.alert is not None else ():
-            assert self.alert is not None
-            self.alert(each, "nobody can decide a question of it")
+        for each in self.undecidable:
+            self._alert(each, "nobody can decide a question of it")
 
     def _look_at_schedules(self) -> None:
         self.refused = tuple(self._incidents.refused_schedules(limit=_MOST_LISTED))
@@ -119,8 +117,7 @@ class IncidentLook:
         ]
 
     def _tell(self, found: Incident) -> None:
-        if self.alert is not None:
-            self.alert(found, "it stands still, and nothing can ever wake it")
+        self._alert(found, "it stands still, and nothing can ever wake it")
         if not self._throttle.allows(found.instance):
             return
         _log.error(

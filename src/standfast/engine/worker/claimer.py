@@ -58,6 +58,7 @@ class Claimer:
         parts: StoreParts,
         worker: Worker,
         shared: EngineContext,
+        chores: Chores,
         *,
         standing: ActivePauses,
         parked: Callable[[datetime], None],
@@ -87,7 +88,7 @@ class Claimer:
         """Has the committer free what is owned without anybody knowing, and then call `see`."""
         self._parked = parked
         """Tells whoever lets an effect go when its time has come."""
-        self.chores = Chores("failures of effects", limit=shared.settings.unhealthy_after.total_seconds())
+        self.chores = chores
 
     def report(self, effect: StoredEffect, error: BaseException, *, may_retry: bool = True) -> None:
         """A call failed; what follows is done in the next step. `may_retry` says that nobody asked for its end."""

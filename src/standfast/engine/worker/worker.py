@@ -57,7 +57,15 @@ _STALL_SECONDS = 1.0
 class Worker:
     """Runs effects."""
 
-    def __init__(self, identity: WorkerId, ends: Ends, shared: EngineContext) -> None:
+    def __init__(
+        self,
+        identity: WorkerId,
+        ends: Ends,
+        shared: EngineContext,
+        *,
+        is_barred: Callable[[StoredEffect], bool],
+        slot_freed: Callable[[], None],
+    ) -> None:
         self.identity = identity
         self._ends = ends
         self._clock = shared.clock
@@ -75,11 +83,12 @@ class Worker:
         """What was said about effects that may be on their way here; None while none is."""
         self._is_open = False
         self.is_paused = False
-        """Set by a runtime, in maintenance: nothing is begun."""
-        self.is_barred: Callable[[StoredEffect], bool] = lambda _effect: False
-        """Set by a runtime: whether a pause covers an effect."""
+        """Set by the worker process, in maintenance: nothing is begun."""
+        self._is_barred = is_barred
+        """Whether a pause covers an effect."""
         self._trusted_until = 0.0
-        self._slot_freed: Callable[[], None] = lambda: None
+        self._slot_freed = slot_freed
+        """Wakes the claimer, because there is room for more."""
         self._idle = threading.Condition(self._lock)
         self._limit_of_health = shared.settings.unhealthy_after.total_seconds()
         most = shared.settings.threads
@@ -95,9 +104,8 @@ class Worker:
             limit=self._limit_of_health,
         )
 
-    def start(self, slot_freed: Callable[[], None]) -> None:
-        """Take work from now on; `slot_freed` is called when there is room for more."""
-        self._slot_freed = slot_freed
+    def start(self) -> None:
+        """Take work from now on."""
         self._is_open = True
         self._loop = EventLoop(limit=self._limit_of_health)
 
@@ -283,7 +291,7 @@ class Worker:
         """
         since = now - (0.0 if self.is_paused else self._patience)
         unbegun = [each for each in self._executions() if not each.is_begun]
-        waiting = [each for each in unbegun if each.started <= since or self.is_barred(each.effect)]
+        waiting = [each for each in unbegun if each.started <= since or self._is_barred(each.effect)]
         with self._lock:
             waiting = [each for each in waiting if not each.is_begun and each.settle()]
         for execution in waiting:
