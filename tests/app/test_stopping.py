@@ -201,10 +201,10 @@ def test_a_stop_that_meets_a_start_leaves_nothing_behind(
     engine, inside = live.engine().register(Puppet(act), done), threading.Event()
     start = engine.runtime.worker.start
 
-    def slowly(slot_freed: Callable[[], None]) -> None:
+    def slowly() -> None:
         inside.set()
         arrives(gate)
-        start(slot_freed)
+        start()
 
     monkeypatch.setattr(engine.runtime.worker, "start", slowly)
     starter, stopper = threading.Thread(target=engine.start_worker), threading.Thread(target=engine.stop)
@@ -227,9 +227,9 @@ def test_a_signal_may_stop_an_engine_that_is_being_started(
     engine = live.engine().register(Puppet(act), done)
     start = engine.runtime.worker.start
 
-    def interrupted(slot_freed: Callable[[], None]) -> None:
+    def interrupted() -> None:
         engine.stop()
-        start(slot_freed)
+        start()
 
     monkeypatch.setattr(engine.runtime.worker, "start", interrupted)
     engine.start_worker()

@@ -362,7 +362,7 @@ def test_the_look_ends_with_its_engine(live: Live, caplog: pytest.LogCaptureFixt
     engine.stop()
     directory = engine.office.directory
     assert isinstance(directory, TableDirectory)
-    directory.when_changed("default")
+    directory.note_change("default")
     engine.runtime.housekeeping.review()
     assert "review_of_tasks_failed" not in caplog.text
 

@@ -116,7 +116,7 @@ class Live:
         store = open_store(self.url, codec=stopped._codec.name)
         witness = ManualEngine(store=store, codec=stopped._codec)
         witness.registry = stopped.registry
-        witness.registry.library.attach(witness.service)
+        witness.registry.attach(witness.service)
         try:
             assert_folded(witness, proved)
         finally:

@@ -80,10 +80,14 @@ def deliveries_of(service: Dispatcher, office: ApproverService, outbound: Outbou
         return service.operate(lambda parts: parts.notifications().add(told, now), may_repeat=True)
 
     deliveries = Deliveries(
-        InApp(write), clock=clock.now, addresses=addresses_in(directory, clock.now), outbound=outbound
+        InApp(write),
+        clock=clock.now,
+        addresses=addresses_in(directory, clock.now),
+        people=principals_in(directory, clock.now),
+        roles=roles_in(directory, clock.now),
+        templates=registry.charters.manners,
+        outbound=outbound,
     )
-    deliveries.people, deliveries.manners = principals_in(directory, clock.now), registry.charters.manners
-    deliveries.roles = roles_in(directory, clock.now)
     deliveries.add("log", Log())
     if settings.mail_host:
         deliveries.add(EMAIL, _mail(settings))

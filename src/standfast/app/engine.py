@@ -61,10 +61,9 @@ from standfast.machine.model.engine_tasks import FindPeople, Notify, ReviewPeopl
 from standfast.notifications.notification import Channel, Notice
 from standfast.outbound.invokers import Invoker
 from standfast.people.access_facts import Accesses
-from standfast.people.approver_service import ApproverService
+from standfast.people.approver_service import ApproverService, directory_of
 from standfast.people.capabilities import CapabilityResolver, checked_resolvers
 from standfast.people.directory import Directory
-from standfast.people.directory_tables import TableDirectory
 from standfast.people.resolvers import Resolver
 from standfast.store.opening import DEFAULT_URL, open_store
 from standfast.store.ports.store import Store
@@ -120,36 +119,41 @@ class Engine(EngineCalls):
         self.settings = _checked_settings(settings)
         self._codec, self._has_threads, clock = codec or JsonCodec(), threads, clock or DatabaseClock()
         self._limit = self.settings.unhealthy_after.total_seconds()
+        resolvers = checked_resolvers(capabilities)
         self.registry = Registry(self._codec, self.settings, now=clock.now)
         register_builtin_deciders(self.registry)
         self._store = self._open(url, may_migrate=migrate) if store is None else store.share()
         try:
+            people = directory_of(directory, self._store, now=clock.now, patience=self.settings.people_timeout)
             self.service = Dispatcher(
                 self._store,
                 self.settings,
                 clock=clock,
                 chance=chance or SystemRandomness(),
-                programs=self.registry.get,
-                languages=self.registry,
+                catalog=self.registry,
+                facts=EngineFacts(Accesses(people, resolvers), self.registry, limit=self.settings.max_payload_bytes),
                 timer_fired=report_timeouts,
                 has_threads=threads,
             )
-            self._named = NamedHandlers(self.service.shared.handlers, self._codec, required=self.registry.required)
-            self._invocations = Invocations(self.settings, self.service.shared.clock.now, self._named, invokers)
-            self.errands = BuiltinHandlers(self.service.shared.handlers, self.settings)
-            """Who does what runs have the engine itself do."""
-            self.office = ApproverService(self.service, directory)
-            """Who finds the people that runs ask for."""
-            self.errands.add(FindPeople, self.office.finder.find)
-            self.errands.add(ReviewPeople, self.office.finder.review)
+            self.registry.attach(self.service)
+            handlers = self.service.shared.handlers
+            self._named = NamedHandlers(handlers, self._codec, required=self.registry.required)
+            self._invocations = Invocations(self.settings, clock.now, self._named, invokers)
+            self.errands = BuiltinHandlers(handlers, self.settings)
+            self.office = ApproverService(self.service, people)
             self.deliveries = deliveries_of(self.service, self.office, self._invocations.outbound, self.registry)
-            """How people are told what runs have them told."""
-            self.errands.add(Notify, self.deliveries.run)
-            self._answering = answering(self.service.shared, self.office.directory) if threads else None
-            self.registry.library.attach(self.service)
+            self._answering = answering(self.service.shared, people) if threads else None
             endings = CompletionWaiters(self.service, self._headers, final_state, has_threads=threads)
-            self._desk = self._own_desk(endings, tenant, capabilities)
-            self.runtime = WorkerProcess(self.service, self._duties())
+            self._desk = CallContext(
+                self.service,
+                self.registry,
+                endings,
+                self._answering,
+                directory=people,
+                request=RequestContext(tenant=tenant, actor=SYSTEM),
+                resolvers=resolvers,
+            )
+            self.runtime = WorkerProcess(self.service, self._serve_runs())
             super().__init__(FutureEngineCalls(self._desk, self.runtime.projecting))
             self._life = EngineLifecycle(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
@@ -159,39 +163,16 @@ class Engine(EngineCalls):
             self._store.close()
             raise
 
-    def _own_desk(
-        self,
-        endings: CompletionWaiters,
-        tenant: str,
-        capabilities: CapabilityResolver | Sequence[CapabilityResolver] | None,
-    ) -> CallContext:
-        """Where the engine's own calls are made."""
-        resolvers = checked_resolvers(capabilities)
-        self.service.around.facts = EngineFacts(
-            Accesses(self.office.directory, resolvers),
-            self.registry,
-            limit=self.service.shared.settings.max_payload_bytes,
-        )
-        return CallContext(
-            self.service,
-            self.registry,
-            endings,
-            self._answering,
-            directory=self.office.directory,
-            request=RequestContext(tenant=tenant, actor=SYSTEM),
-            resolvers=resolvers,
-        )
-
-    def _duties(self) -> WorkflowDuties:
-        """Have done what events and workflows of documents have the engine itself do; what its housekeeping does for them."""
+    def _serve_runs(self) -> WorkflowDuties:
+        """Register what runs have the engine itself do. Returns what its housekeeping does for them."""
+        self.errands.add(FindPeople, self.office.finder.find)
+        self.errands.add(ReviewPeople, self.office.finder.review)
+        self.errands.add(Notify, self.deliveries.run)
         alerts = Alerting(self._desk, self.errands, self.deliveries)
         serve_builtin_deciders(self._desk, self.errands)
-        reviews = TaskReview(self._desk, self.office.finder)
-        if isinstance(self.office.directory, TableDirectory):
-            self.office.directory.when_changed = reviews.changed
         webhooks = Webhooks(self._invocations.outbound, self._invocations.lent, self.service.shared.clock.now)
         serve_webhooks(webhooks, self.errands, self._named)
-        self.registry.charters.attach(self.service)
+        reviews = TaskReview(self._desk, self.office.finder)
         return WorkflowDuties(RESUMPTION, KINDS, review=reviews.look, alert=alerts.tell)
 
     # -- set-up

@@ -17,9 +17,9 @@ import msgspec
 from standfast.engine.commit.batch import CommandBatch
 from standfast.engine.commit.cache import InstanceCache
 from standfast.engine.commit.committer import Committer
-from standfast.engine.commit.context import DraftContext, EngineContext, ReadableTypes
+from standfast.engine.commit.context import DraftContext, EngineContext, ProgramCatalog
 from standfast.engine.commit.draft import InstanceDraft
-from standfast.engine.commit.facts import Acting
+from standfast.engine.commit.facts import Acting, FactSource
 from standfast.engine.commit.inbox import InboxSubmission, InboxWriter
 from standfast.engine.commit.queue import CommitQueue, CommitQueues, Lane
 from standfast.engine.commit.readable_types import Vocabularies
@@ -50,7 +50,6 @@ from standfast.engine.loops.pause_propagation import PausePropagator
 from standfast.engine.worker.call import key_of
 from standfast.errors import ConfigurationError, ConflictError, StoppedError, StoreUnavailableError
 from standfast.kernel.ids import InstanceId
-from standfast.kernel.program import Programs
 from standfast.store.ports.store import LostRaceError, Store, StoreParts, Writer
 from standfast.store.records.instances import (
     Address,
@@ -91,8 +90,8 @@ class Dispatcher:
         *,
         clock: Clock,
         chance: Randomness,
-        programs: Programs,
-        languages: ReadableTypes,
+        catalog: ProgramCatalog,
+        facts: FactSource,
         timer_fired: TimerFired,
         has_threads: bool,
     ) -> None:
@@ -105,16 +104,18 @@ class Dispatcher:
             settings,
             clock=clock,
             chance=chance,
-            programs=programs,
-            languages=languages,
+            programs=catalog.get,
+            languages=catalog,
             submit=self._submit,
             find_key=self._find_key,
         )
-        self.vocabularies = Vocabularies(languages, clock)
+        self.vocabularies = Vocabularies(catalog, clock)
         """What this process can read, and what others can."""
         self.standing = ActivePauses()
         """The pauses that this process knows of."""
-        self.around = DraftContext.of(programs, settings, self.standing, self.shared.telemetry.companions)
+        self.around = DraftContext.of(
+            catalog.get, settings, self.standing, self.shared.telemetry.companions, facts=facts
+        )
         self._cause = causes(str(chance.new_id(clock.now())))
         self._working: WorkerListener = NoWorkerListener()
         self._listeners: list[CommitListener] = []

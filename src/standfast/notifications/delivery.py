@@ -39,16 +39,24 @@ class Deliveries:
     """The channels of one process."""
 
     def __init__(
-        self, in_app: Channel, *, clock: Callable[[], datetime], addresses: Addresses, outbound: Outbound
+        self,
+        in_app: Channel,
+        *,
+        clock: Callable[[], datetime],
+        addresses: Addresses,
+        people: People,
+        roles: Roles,
+        templates: Callable[[str], NotificationTemplates | None],
+        outbound: Outbound,
     ) -> None:
         self.addresses = addresses
-        """Who knows where people are reached."""
-        self.people: People = lambda _tenant, _of: []
-        """Who knows what people want."""
-        self.roles: Roles = lambda _tenant, of: frozenset({of.name} if of.kind == "role" else ())
-        """Who knows which roles a recipient has."""
-        self.manners: Callable[[str], NotificationTemplates | None] = lambda _tenant: None
-        """Who knows how an organisation words its notices."""
+        """Finds where people are reached."""
+        self._people = people
+        """Finds what people want."""
+        self._roles = roles
+        """Finds which roles a recipient has."""
+        self._templates = templates
+        """Finds how an organisation words its notices."""
         self._clock = clock
         self._outbound = outbound
         self._channels: dict[str, Channel | Sending] = {IN_APP: in_app}
@@ -94,11 +102,11 @@ class Deliveries:
 
         What a step waits for, and what is told in the application, nobody does without.
         """
-        manners, occasion = self.manners(notice.tenant), occasion_of(errand.key)
+        manners, occasion = self._templates(notice.tenant), occasion_of(errand.key)
         is_optional = errand.channel != IN_APP and not errand.waits
         if manners is None and not is_optional:
             return errand.channel, notice, frozenset()
-        people = self.people(notice.tenant, notice.recipient)
+        people = self._people(notice.tenant, notice.recipient)
         wants = {each.id: wants_of(each) for each in people}
         if manners is not None:
             language = wants.get(notice.to, NotificationPreferences()).language if notice.kind == "user" else ""
@@ -132,13 +140,13 @@ class Deliveries:
 
     def _has_left(self, notice: Notice) -> bool:
         """Whether all are deactivated whom the directory knows of those who are meant."""
-        known = self.people(notice.tenant, notice.recipient)
+        known = self._people(notice.tenant, notice.recipient)
         return bool(known) and not any(each.is_active for each in known)
 
     def _notice(self, context: EffectContext, errand: Notify) -> Notice:
         words: Notify | FullWords = errand
         if errand.full is not None:
-            roles = self.roles(context.tenant, Recipient(errand.kind, errand.to))
+            roles = self._roles(context.tenant, Recipient(errand.kind, errand.to))
             words = errand.full if all(not roles.isdisjoint(each) for each in errand.full.audience) else errand
         return Notice(
             key=f"{context.instance}/{errand.key}",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
 from standfast.engine.dispatcher import Dispatcher
 from standfast.errors import ConfigurationError
 from standfast.people.approval_chains import Chain, chain_of
@@ -10,22 +13,28 @@ from standfast.people.directory import Directory
 from standfast.people.directory_tables import TableDirectory
 from standfast.people.directory_watch import WatchedDirectory
 from standfast.people.resolvers import Resolvers
+from standfast.store.ports.store import Store
+
+
+def directory_of(
+    given: Directory | None, store: Store, *, now: Callable[[], datetime], patience: timedelta
+) -> Directory:
+    """Return the directory of an engine: the one that it was given, or the tables of its database."""
+    directory: object = given  # What a caller without types gave.
+    if directory is not None and not isinstance(directory, Directory):
+        raise ConfigurationError(
+            f"the directory is of type {type(directory).__name__}; give Directory.from_file(…), or a subclass of Directory"
+        )
+    found = given or TableDirectory(store)
+    return WatchedDirectory(found, now, patience) if found.changes_unseen else found
 
 
 class ApproverService:
     """What one engine needs to find people."""
 
-    def __init__(self, service: Dispatcher, directory: Directory | None) -> None:
-        given: object = directory  # What a caller without types gave.
-        if given is not None and not isinstance(given, Directory):
-            raise ConfigurationError(
-                f"the directory is of type {type(given).__name__}; give Directory.from_file(…), or a subclass of Directory"
-            )
+    def __init__(self, service: Dispatcher, directory: Directory) -> None:
         self._service = service
-        self.directory = directory or TableDirectory(service.store)
-        if self.directory.changes_unseen:
-            shared = service.shared
-            self.directory = WatchedDirectory(self.directory, shared.clock.now, shared.settings.people_timeout)
+        self.directory = directory
         self.resolvers = Resolvers()
         self.finder = ApproverResolver(
             Sources(

@@ -32,8 +32,11 @@ class TableDirectory(Directory):
         self._grantless_until: dict[str, datetime] = {}
         self._granting: set[str] = set()
         """Tenants that have granted roles; grants are never deleted."""
-        self.when_changed: Callable[[str], None] = lambda _tenant: None
-        """Told of the tenant whose people this process has changed."""
+        self._listeners: list[Callable[[str], None]] = []
+
+    def listen(self, changed: Callable[[str], None]) -> None:
+        """Call back with the tenant whenever this process has changed its people."""
+        self._listeners.append(changed)
 
     @property
     def name(self) -> str:
@@ -59,7 +62,8 @@ class TableDirectory(Directory):
         """This process has written somebody."""
         self._empty_until.pop(tenant, None)
         self._grantless_until.pop(tenant, None)
-        self.when_changed(tenant)
+        for changed in self._listeners:
+            changed(tenant)
 
     def grants_roles(self, tenant: str, now: datetime) -> bool:
         """Whether a tenant grants roles; that it does not is believed for a moment. No start fails because this cannot be known now."""

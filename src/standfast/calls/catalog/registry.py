@@ -12,6 +12,7 @@ from standfast.calls.catalog.definitions import Library, unknown_hint
 from standfast.calls.catalog.organisation_settings import OrganisationSettings
 from standfast.calls.catalog.rate_limits import WorkflowRate
 from standfast.engine.common.settings import Settings
+from standfast.engine.dispatcher import Dispatcher
 from standfast.errors import ConfigurationError, DefinitionError, Diagnostic, NotFoundError
 from standfast.graph.model import Graph
 from standfast.kernel.codec.codecs import Codec
@@ -48,6 +49,11 @@ class Registry:
         """The capability that a handler of this process requires, by name."""
         graphs = self.library.speaker
         self._commands, self._effects = _words(graphs, graphs.commands), _words(graphs, graphs.effects)
+
+    def attach(self, service: Dispatcher) -> None:
+        """Read and publish definitions and settings in the database of a dispatcher, which itself asks here for programs."""
+        self.library.attach(service)
+        self.charters.attach(service)
 
     def add(self, decider: Decider[S, C, E, F], *, is_own: bool = False) -> Program:
         """Make a decider known, of the application or of the engine's own; there can be only one of a type."""

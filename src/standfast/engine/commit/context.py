@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from standfast.engine.commit.facts import FactSource, NoSource
+from standfast.engine.commit.facts import FactSource
 from standfast.engine.commit.fairness import TenantFairness
 from standfast.engine.commit.submission import Submission
 from standfast.engine.commit.work_rows import Lessee
@@ -39,6 +39,14 @@ class ReadableTypes(Protocol):
 
     def speaker(self, language: str, /) -> Program:
         """A program that reads and writes this language; NotFoundError if nobody here speaks it."""
+        ...
+
+
+class ProgramCatalog(ReadableTypes, Protocol):
+    """The definitions that this process can run."""
+
+    def get(self, tenant: str, name: str, version: str = "", /) -> Program:
+        """The program of a definition of a tenant, or of a shared one; NotFoundError if there is none."""
         ...
 
 
@@ -82,6 +90,7 @@ class DraftContext:
         standing: ActivePauses,
         companions: Interceptors,
         *,
+        facts: FactSource,
         shares: TenantFairness | None,
         ageing: float,
         snapshot_events: int,
@@ -98,19 +107,26 @@ class DraftContext:
         self.observe = observe
         self.lessee: Lessee | None = None
         """The worker of this process, while it takes work."""
-        self.facts: FactSource = NoSource()
+        self.facts = facts
         """Where facts come from that decisions are based on."""
         self._warned: set[str] = set()
 
     @classmethod
     def of(
-        cls, programs: Programs, settings: Settings, standing: ActivePauses, companions: Interceptors
+        cls,
+        programs: Programs,
+        settings: Settings,
+        standing: ActivePauses,
+        companions: Interceptors,
+        *,
+        facts: FactSource,
     ) -> DraftContext:
         """What the settings say."""
         return cls(
             programs,
             standing,
             companions,
+            facts=facts,
             shares=None if settings.tenant_rate is None else TenantFairness(settings.tenant_rate),
             ageing=settings.ageing_rate,
             snapshot_events=settings.snapshot_events,
@@ -123,12 +139,12 @@ class DraftContext:
             self.programs,
             self.standing,
             self.companions,
+            facts=self.facts,
             shares=self.shares,
             ageing=self.ageing,
             snapshot_events=self.snapshot_events,
             observe=self.observe,
         )
-        other.facts = self.facts
         other._warned = self._warned
         return other
 

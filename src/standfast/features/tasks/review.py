@@ -39,6 +39,7 @@ from standfast.machine.model.state import RunState
 from standfast.machine.tasks.review import asks_of, review_of
 from standfast.people.approvers import ApproverResolver
 from standfast.people.directory import Directory, Look
+from standfast.people.directory_tables import TableDirectory
 from standfast.store.ports.maintenance import AskedName, Deputed
 from standfast.store.ports.tasks import AssigneeRecord, TaskQuery
 
@@ -83,6 +84,8 @@ class TaskReview:
         self._desk = desk
         self._finder = finder
         self._directory: Directory = desk.directory
+        if isinstance(self._directory, TableDirectory):
+            self._directory.listen(self.changed)
         self._known: dict[AskedName, object] = {}
         """What the directory said of each name at the last look."""
         self._work: deque[_Work] = deque()
