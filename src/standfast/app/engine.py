@@ -45,12 +45,12 @@ from standfast.features.documents.webhooks import Webhooks
 from standfast.features.operations.alerts import Alerting
 from standfast.features.processes.operation_handlers import Invocations
 from standfast.features.runs.incidents import directory_incidents
-from standfast.features.runs.reads import KINDS
 from standfast.features.runs.resume import RESUMPTION
 from standfast.features.runs.run_calls import final_state
 from standfast.features.sagas.options import handler_name
 from standfast.features.tasks.review import TaskReview
 from standfast.graph.definition import Definition, TypedDefinition
+from standfast.graph.model import KINDS
 from standfast.kernel.actor import SYSTEM, Actor, RequestContext
 from standfast.kernel.codec.codecs import Codec, JsonCodec
 from standfast.kernel.decider import Decider

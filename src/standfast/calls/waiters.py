@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar, cast, get_args
+from typing import Any, Final, NamedTuple, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from standfast.calls.status_text import OPERATOR
@@ -30,7 +30,7 @@ from standfast.engine.concurrency.manual_replies import ManualReply
 from standfast.engine.concurrency.replies import LastingReply, Reply
 from standfast.engine.dispatcher import Dispatcher
 from standfast.errors import NotFoundError, StandfastError, StoppedError, StoreUnavailableError
-from standfast.graph.model import Kind
+from standfast.graph.model import KINDS
 from standfast.kernel.ids import InstanceId
 from standfast.machine.model.events import TimedOut
 from standfast.machine.model.state import RunState
@@ -175,7 +175,6 @@ def _is_over(waiting: IdleWait) -> bool:
 
 _log = logging.getLogger("standfast.timeouts")
 
-_KINDS = frozenset(get_args(Kind))
 _TYPE = "timeout"
 """By which name the event is stored."""
 
@@ -184,7 +183,7 @@ def report_timeouts(telemetry: Telemetry, draft: InstanceDraft) -> None:
     """Log the timeouts of steps in a commit, and report them to telemetry."""
     header = draft.header
     for stored in draft.change.events:
-        if stored.type != _TYPE or stored.is_system or header.kind not in _KINDS:
+        if stored.type != _TYPE or stored.is_system or header.kind not in KINDS:
             continue
         step = cast("TimedOut", draft.program.decode(stored)).node
         told = StepTimedOut(

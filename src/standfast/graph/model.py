@@ -6,7 +6,7 @@ hash on every machine.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -119,6 +119,8 @@ IR_VERSION = 1
 """Raised when the meaning of compiled graphs changes."""
 
 Kind = Literal["saga", "process", "rules", "envelope"]
+KINDS: tuple[str, ...] = get_args(Kind)
+"""What lists of workflows show; instances of deciders are none."""
 LOOPING: frozenset[Kind] = frozenset({"process", "rules"})
 """Kinds of workflows that may go in circles."""
 

@@ -12,7 +12,7 @@ import pytest
 from app.sagas.acting import Stage, history, status, statuses
 from standfast import Saga, SagaDefinition
 from standfast.features.runs.calls import stored_as
-from standfast.features.runs.reads import KINDS
+from standfast.graph.model import KINDS
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.engines import Live, Place

@@ -23,9 +23,8 @@ from standfast.expressions.model.suggestions import suggestion
 from standfast.features.definitions.diff import DefinitionChange, compared, compared_words
 from standfast.features.process_files.loading import load_processes
 from standfast.features.rules import load_rules
-from standfast.features.runs.reads import KINDS
 from standfast.graph.definition import Definition, definition_of
-from standfast.graph.model import Graph
+from standfast.graph.model import KINDS, Graph
 from standfast.kernel.codec.message_types import SYSTEM_PREFIX
 from standfast.store.records.instances import InstanceQuery
 from standfast.store.records.queries import PublishedDefinition

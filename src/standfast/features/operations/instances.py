@@ -18,7 +18,7 @@ from standfast.features.deciders.deletion import delete_instance
 from standfast.features.deciders.verification import Verification
 from standfast.features.operations.restore import SentEffect, sent
 from standfast.features.operations.seals import proved
-from standfast.features.runs.reads import KINDS
+from standfast.graph.model import KINDS
 from standfast.kernel.codec.type_cache import settled
 from standfast.kernel.decider import Decider
 from standfast.kernel.decision import Attribute

@@ -11,7 +11,7 @@ import msgspec
 
 from standfast.calls.context import CallContext
 from standfast.errors import PayloadError
-from standfast.features.runs.reads import KINDS
+from standfast.graph.model import KINDS
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.row_kinds.steps import STEPS, StoredStep
 from standfast.store.ports.reading import TenantReader

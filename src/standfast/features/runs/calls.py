@@ -27,7 +27,6 @@ from standfast.errors import PayloadError, StandfastError
 from standfast.features.runs import views
 from standfast.features.runs.history import PastState, state_at
 from standfast.features.runs.reads import (
-    KINDS,
     LARGEST_PAGE,
     begun,
     check_readable,
@@ -36,6 +35,7 @@ from standfast.features.runs.reads import (
     workflow_row,
 )
 from standfast.features.runs.resume import RESUMPTION
+from standfast.graph.model import KINDS
 from standfast.graph.status_words.by_kind import spoken, words_of
 from standfast.graph.status_words.protocol import StatusWords
 from standfast.store.ports.maintenance import PausedQuery

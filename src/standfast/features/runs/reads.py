@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar, cast, get_args
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -18,8 +18,7 @@ from standfast.features.runs import views
 from standfast.features.runs.explain import Circumstances, RunExplanation, unreadable, why
 from standfast.features.runs.incidents import directory_incidents
 from standfast.features.runs.pauses.pause import holds_on, told
-from standfast.graph.model import Graph
-from standfast.graph.model import Kind as GraphKind
+from standfast.graph.model import KINDS, Graph
 from standfast.graph.status_words.by_kind import words_of
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
@@ -38,8 +37,6 @@ LARGEST_PAGE = 1000
 _LOOK_SECONDS = 1.0
 """How long a caller who has waited in vain waits to be told why."""
 _MAINTAINED = "maintenance mode holds up all work: admin.resume_processing() ends it"
-KINDS: tuple[str, ...] = get_args(GraphKind)
-"""What lists of workflows show; instances of deciders are none."""
 
 
 def workflow_row(reader: TenantReader, identity: InstanceId) -> InstanceHeader:
