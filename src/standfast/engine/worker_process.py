@@ -18,6 +18,7 @@ from standfast.engine.commit.work_rows import result_of
 from standfast.engine.common.gc_tuning import collect_after
 from standfast.engine.common.handlers import Fail
 from standfast.engine.common.health import Watched
+from standfast.engine.common.operator_watch import WorkSwitch
 from standfast.engine.common.pauses import holds_call
 from standfast.engine.common.work_errors import is_stranded, outcome_of
 from standfast.engine.concurrency.loop import Chores, IsolatedTasks, Loop
@@ -62,8 +63,11 @@ class WorkerProcess:
         ends = Ends(
             returned=self._returned, failed=self._failed, given_back=self._given_back, transact=transactions.run
         )
+        self._switch = WorkSwitch()
         failures = Chores("failures of effects", limit=shared.settings.unhealthy_after.total_seconds())
-        self.worker = Worker(self.identity, ends, shared, is_barred=self._is_barred, slot_freed=failures.wake)
+        self.worker = Worker(
+            self.identity, ends, shared, switch=self._switch, is_barred=self._is_barred, slot_freed=failures.wake
+        )
         self.intake = Claimer(
             store.line(),
             self.worker,
@@ -78,6 +82,7 @@ class WorkerProcess:
             shared,
             standing=service.standing,
             vocabularies=service.vocabularies,
+            switch=self._switch,
             effects_ready=self.intake.chores.wake,
         )
         name = shared.settings.worker_name or f"{socket.gethostname()}:{os.getpid()}"
@@ -85,7 +90,7 @@ class WorkerProcess:
         self.heartbeat = Heartbeat(
             store.workers(), self.worker, shared, name=name, watch=service.watch, effects_ready=ready
         )
-        self.projecting = Projecting(store.feed, shared)
+        self.projecting = Projecting(store.feed, shared, self._switch)
         self.housekeeping = Housekeeping(
             store.line(),
             shared,
@@ -283,7 +288,7 @@ class WorkerProcess:
 
     def _maintained(self, mode: Maintenance) -> None:
         """In maintenance nothing begins, not even what a commit could hand over; afterwards all of it is looked for."""
-        self.worker.is_paused = self.projecting.is_paused = self.due_work.is_paused = bool(mode)
+        self._switch.is_off = bool(mode)
         if not mode:
             self._noticed("")
 

@@ -20,6 +20,15 @@ _INTERVAL = timedelta(seconds=0.5)
 _log = logging.getLogger("standfast.schema")
 
 
+class WorkSwitch:
+    """Turns the parts of one worker process off while there is maintenance, and on again."""
+
+    __slots__ = ("is_off",)
+
+    def __init__(self) -> None:
+        self.is_off = False
+
+
 class Watch:
     """Knows whether there is maintenance, which pauses stand, and whether the schema of the database is still that of the code.
 

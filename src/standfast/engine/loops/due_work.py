@@ -20,6 +20,7 @@ from standfast.engine.commit.submission import (
     receipt_key,
     receipted,
 )
+from standfast.engine.common.operator_watch import WorkSwitch
 from standfast.engine.common.pauses import ActivePauses
 from standfast.engine.common.telemetry import TimerFired
 from standfast.engine.common.work_errors import UnreadableError, describe
@@ -52,6 +53,7 @@ class DueWork:
         *,
         standing: ActivePauses,
         vocabularies: Vocabularies,
+        switch: WorkSwitch,
         effects_ready: Callable[[], None],
     ) -> None:
         self._timers = parts.timers()
@@ -68,8 +70,8 @@ class DueWork:
         """Held while `_look_at` changes: several committers tell of what they wrote."""
         self._look_at: datetime | None = None
         """When something is known to be due, at most one poll interval ahead; None means that it is time to look."""
-        self.is_paused = False
-        """Set by a runtime, in maintenance: messages that are in hand but not handed in are given back."""
+        self._switch = switch
+        """Off in maintenance: messages that are in hand but not handed in are given back."""
         self.chores = Chores("failures of timers and messages", limit=shared.settings.unhealthy_after.total_seconds())
 
     def expect(self, at: datetime) -> None:
@@ -127,7 +129,7 @@ class DueWork:
 
     def fire(self, then: Callable[[], None] = _nothing) -> tuple[int, datetime | None]:
         """Hand in the timers that are due; how many, and when the next one is. `then` is called as often, each time when one has settled."""
-        if self.is_paused:
+        if self._switch.is_off:
             return _NOTHING
         words = self._shared.languages.commands()
         due = self._timers.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=MOST)
@@ -140,7 +142,7 @@ class DueWork:
 
     def deliver(self) -> int:
         """Hand in the messages whose turn has come; how many."""
-        if self.is_paused:
+        if self._switch.is_off:
             return 0
         words = self._shared.languages.commands()
         messages = self._inbox.claim(self._shared.clock.judge(), words=words, hold=self._hold, limit=MOST)
@@ -157,7 +159,7 @@ class DueWork:
 
     def unpark(self) -> tuple[int, datetime | None]:
         """Let parked effects go whose time has come; for how many handlers, and when the next one's does."""
-        if self.is_paused:
+        if self._switch.is_off:
             return _NOTHING
         handlers, next_at = self._effects.wake(self._shared.clock.judge())
         if handlers:
@@ -223,7 +225,7 @@ class DueWork:
         """Hand in the first message of a target; the next one follows when it is carried out, so that none overtakes another."""
         if not line:
             return
-        if self.is_paused:
+        if self._switch.is_off:
             self.chores.add(partial(self._give_back, line[0]), otherwise=partial(_leave, line[0].id))
             return
         message = line.popleft()

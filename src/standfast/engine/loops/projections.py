@@ -14,6 +14,7 @@ import msgspec
 from standfast.engine.commit.context import EngineContext
 from standfast.engine.common.clock import Clock
 from standfast.engine.common.health import Watched
+from standfast.engine.common.operator_watch import WorkSwitch
 from standfast.engine.common.work_errors import as_exception, describe
 from standfast.engine.concurrency.loop import Chores, IsolatedTasks
 from standfast.engine.concurrency.replies import Reply
@@ -220,7 +221,7 @@ class _Fed:
 class Projecting:
     """Feeds the projections. One thread steps it; rebuilds are asked for from any."""
 
-    def __init__(self, open_feed: Callable[[], Feed], shared: EngineContext) -> None:
+    def __init__(self, open_feed: Callable[[], Feed], shared: EngineContext, switch: WorkSwitch) -> None:
         self._open_feed = open_feed
         self._feed = open_feed()
         self._shared = shared
@@ -229,8 +230,8 @@ class Projecting:
         """Asked for and not done yet."""
         self._lock = threading.Lock()
         self._is_running = False
-        self.is_paused = False
-        """Set by a runtime, in maintenance: nothing is fed."""
+        self._switch = switch
+        """Off in maintenance: nothing is fed."""
         self._rebuilding = threading.Lock()
         self._spare: Feed | None = None
         self.chores = Chores("rebuilds", limit=shared.settings.unhealthy_after.total_seconds())
@@ -329,7 +330,7 @@ class Projecting:
     def _feed_all(self) -> int:
         """Feed each a stretch of events, so that one that fails keeps no other from its own; the first failure is raised at the end."""
         turns = IsolatedTasks()
-        fed = () if self.is_paused else self._projections.values()
+        fed = () if self._switch.is_off else self._projections.values()
         done = sum(turns.take(partial(self._feed_one, each), 0) for each in fed)
         turns.end()
         return done

@@ -146,7 +146,7 @@ class Claimer:
 
     def claim(self, wanted: list[Wanted], limit: int) -> list[StoredEffect]:
         """The most urgent effects of these handlers that this process can read, now ours."""
-        if self._worker.is_paused:
+        if self._worker.switch.is_off:
             return []
         words, now = self._shared.languages.effects(), self._shared.clock.judge()
         for _ in range(_ROUNDS):
@@ -205,7 +205,7 @@ class Claimer:
     def _waits(self, handler: str) -> bool:
         """Whether an effect waits for this handler, in maintenance for nothing that it could have."""
         now = self._shared.clock.judge()
-        return not self._worker.is_paused and bool(
+        return not self._worker.switch.is_off and bool(
             self._effects.waiting(handler, waited=timedelta(0), now=now, limit=1)
         )
 

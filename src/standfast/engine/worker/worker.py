@@ -21,6 +21,7 @@ from standfast.engine.commit.work_rows import options_of
 from standfast.engine.common.clock import later
 from standfast.engine.common.health import Watched
 from standfast.engine.common.interceptors import ended
+from standfast.engine.common.operator_watch import WorkSwitch
 from standfast.engine.common.telemetry import EffectEnded
 from standfast.engine.common.work_errors import RecalledError, describe, is_interrupt
 from standfast.engine.concurrency.threads import Threads
@@ -63,6 +64,7 @@ class Worker:
         ends: Ends,
         shared: EngineContext,
         *,
+        switch: WorkSwitch,
         is_barred: Callable[[StoredEffect], bool],
         slot_freed: Callable[[], None],
     ) -> None:
@@ -82,8 +84,8 @@ class Worker:
         self._told: dict[Key, Callable[[Execution], None]] | None = None
         """What was said about effects that may be on their way here; None while none is."""
         self._is_open = False
-        self.is_paused = False
-        """Set by the worker process, in maintenance: nothing is begun."""
+        self.switch = switch
+        """Off in maintenance: nothing is begun."""
         self._is_barred = is_barred
         """Whether a pause covers an effect."""
         self._trusted_until = 0.0
@@ -289,7 +291,7 @@ class Worker:
 
         In maintenance, and of what is paused, that is whatever has not begun.
         """
-        since = now - (0.0 if self.is_paused else self._patience)
+        since = now - (0.0 if self.switch.is_off else self._patience)
         unbegun = [each for each in self._executions() if not each.is_begun]
         waiting = [each for each in unbegun if each.started <= since or self._is_barred(each.effect)]
         with self._lock:
@@ -305,7 +307,7 @@ class Worker:
             return list(self._held.values())
 
     def _takes_work(self) -> bool:
-        return self._is_open and not self.is_paused and time.monotonic() < self._trusted_until
+        return self._is_open and not self.switch.is_off and time.monotonic() < self._trusted_until
 
     def _prepare(self, effect: StoredEffect, now: float) -> Execution:
         program = self._languages.speaker(effect.language)

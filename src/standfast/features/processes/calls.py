@@ -22,6 +22,7 @@ from standfast.calls.references import InstanceLike, checked_definition, checked
 from standfast.calls.reply_chaining import and_then
 from standfast.calls.waiters import PATIENCE, IdleWait, is_at_rest
 from standfast.engine.commit.submission import CommandOutcome
+from standfast.engine.common.operator_watch import WorkSwitch
 from standfast.engine.concurrency.replies import Reply
 from standfast.engine.dispatcher import Dispatcher
 from standfast.engine.loops.due_work import MOST, DueWork
@@ -67,6 +68,7 @@ def fire_due_timers(service: Dispatcher) -> int:
             service.shared,
             standing=service.standing,
             vocabularies=service.vocabularies,
+            switch=WorkSwitch(),
             effects_ready=service.hint,
         )
         begun.append(due)
