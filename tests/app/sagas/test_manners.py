@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from standfast import Actor, Escalation, ForbiddenError, NotFoundError, Notice, PayloadError, Saga
-from standfast.kernel.people import Principal
-from standfast.notifications.templates import PREFERENCES, NotificationPreferences, manners_of, wants_of
+from standfast.kernel.people import PREFERENCES, Principal
+from standfast.notifications.templates import NotificationPreferences, manners_of, wants_of
 from standfast.testing import ManualEngine
 from support.engines import Place
 
