@@ -315,8 +315,11 @@ def _return_step(turn: DecisionBuilder, command: c.ReturnStep) -> Answer | None:
     return None
 
 
-def _mending(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
-    """The same, and if nothing holds the run up any more it goes on: somebody was found to decide a question, or a document is rejected, and all else in its slot has ended."""
+def _resumes_if_free(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
+    """Wrap the function of a command: afterwards the run goes on if nothing holds it up any more.
+
+    That is so once a question has an approver again, or once a document is rejected and all else in its slot has ended.
+    """
 
     def decide(turn: DecisionBuilder, command: c.Command) -> Answer | None:
         answer, state = act(turn, command), turn.state
@@ -333,8 +336,8 @@ def _is_free(state: RunState) -> bool:
     return state.reason == NO_APPROVER and not any(each.trouble for each in state.questions.values())
 
 
-def _waking(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
-    """The same, and if a run of rules goes on by it that waited, and so counted as paused, the history says that it was resumed."""
+def _records_resume(act: Callable[..., Answer | None]) -> Callable[..., Answer | None]:
+    """Wrap the function of a command: afterwards the history says so if the command has resumed a run of rules, which counts as paused while it waits."""
 
     def decide(turn: DecisionBuilder, command: c.Command) -> Answer | None:
         waited = stations(turn)
@@ -540,35 +543,35 @@ _TABLE: dict[type[c.Command], Callable[..., Answer | None]] = {
     c.CompleteStep: _complete_step,
     c.FailStep: _fail_step,
     c.ReturnStep: _return_step,
-    c.TimeOut: _waking(_mending(_time_out)),
+    c.TimeOut: _records_resume(_resumes_if_free(_time_out)),
     c.PassDeadline: _pass_deadline,
     c.EndGrace: _end_grace,
-    c.AnswerStep: _waking(_mending(answer_step)),
-    c.AdvanceProcess: _waking(_mending(advance)),
+    c.AnswerStep: _records_resume(_resumes_if_free(answer_step)),
+    c.AdvanceProcess: _records_resume(_resumes_if_free(advance)),
     c.SendSignal: signal,
     c.CancelWorkflow: _cancel_workflow,
     c.AbortWorkflow: _abort_workflow,
     c.UndoWorkflow: _undo_workflow,
     c.RequeueStep: _requeue,
     c.PauseWorkflow: pause,
-    c.ResumeWorkflow: _mending(resume),
+    c.ResumeWorkflow: _resumes_if_free(resume),
     c.ExpirePause: expire,
     c.RetryCompensation: _retry_compensation,
     c.EndChild: _end_child,
     c.InvolvePeople: _involve,
     c.NoteMissingHandler: _note_missing,
     c.PeopleFound: _people_found,
-    c.PeopleReviewed: _mending(people_reviewed),
-    c.AskAgain: _mending(ask_again),
-    c.TakeEvents: _waking(take_events),
-    **dict.fromkeys(REPAIRS, _mending(repair)),
+    c.PeopleReviewed: _resumes_if_free(people_reviewed),
+    c.AskAgain: _resumes_if_free(ask_again),
+    c.TakeEvents: _records_resume(take_events),
+    **dict.fromkeys(REPAIRS, _resumes_if_free(repair)),
     ForkWorkflow: fork,
     c.RemindTask: remind,
-    c.EscalateTask: _waking(_mending(escalate)),
+    c.EscalateTask: _records_resume(_resumes_if_free(escalate)),
     c.EndNotice: end_notice,
-    **dict.fromkeys(TASK_COMMANDS, _waking(_mending(task_command))),
+    **dict.fromkeys(TASK_COMMANDS, _records_resume(_resumes_if_free(task_command))),
     CreateDocument: create,
-    Mutate: _mending(mutate),
+    Mutate: _resumes_if_free(mutate),
     RequestTransition: request,
     SupersedeDocument: supersede,
     SwitchWorkflow: switch,
