@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -412,6 +414,10 @@ _HOMES: Final = {
 """Where the names of the package come from, module by module. Each is loaded when it is first asked for: who only wants `standfast --help` waits for none."""
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 
+
+# msgspec can crash when the interpreter collects struct classes on its way out (msgspec issue 717). What lives then is
+# of no more use, so it is kept from the collector. The hook runs after all that are registered later.
+atexit.register(gc.freeze)
 
 if not TYPE_CHECKING:  # Who checks types is told of every name above, and that there are no others.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -36,3 +38,10 @@ def test_a_process_of_the_engines_own_looks_rarely() -> None:
     ended.set()
     Engine("sqlite://").serve(ended)
     assert gc.get_threshold()[0] == OWN_PROCESS
+
+
+def test_a_process_that_ends_collects_no_classes() -> None:
+    """A hook of the package freezes what is alive when the interpreter exits, because collecting struct classes then can crash it."""
+    program = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 0)); import standfast"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr

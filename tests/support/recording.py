@@ -272,7 +272,7 @@ def _read(thing: Any, module: str) -> dict[str, Any]:
 @cache
 def _known() -> dict[str, Any]:
     """Every name of the package that is a type, and what the APIs import for checkers alone."""
-    checked = {}
+    checked: dict[str, Any] = {}
     for api in (namespaces, sync, aio):
         for node in ast.walk(ast.parse(inspect.getsource(api))):
             if isinstance(node, ast.ImportFrom) and f"{node.module}".startswith("standfast."):
