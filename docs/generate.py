@@ -1,10 +1,11 @@
-"""Writes the generated pages; with `--check`, fails when one of them is stale instead.
+"""Write the generated pages; with `--check`, fail if one of them is stale.
 
     python3 dev.py docs      write them
     python3 dev.py check     includes the check
 
 A page is a function that returns its text, listed in `PAGES`. Pages depend on the repository alone: not on the clock,
-the machine or the order in which a folder is listed.
+the machine or the order in which a folder is listed. `REPORTS` are made in the same way and not committed: the check
+only proves that they can be made.
 """
 # ruff: noqa: INP001, T201 - a script that prints.
 
@@ -68,7 +69,7 @@ SECTIONS = {
     "G": "What no specification says and everybody needs",
 }
 SHOWN_TESTS = 3
-REQUIREMENTS_INTRODUCTION = """Each row was read clause by clause together with the tests that cite it. The verdicts stand in `requirements-rows.txt`:
+REQUIREMENTS_INTRODUCTION = """Each row was read clause by clause together with the tests that cite it. The verdicts are in `docs/requirements-rows.txt`:
 
 - *proved*: a test fails if any clause of the row is taken away.
 - *documented*: the row asks for no more than a statement, and a test finds it on a page.
@@ -127,6 +128,7 @@ def main(arguments: list[str]) -> int:
     check = parser.parse_args(arguments).check
     try:
         pages = {path: make() for path, make in PAGES.items()}
+        reports = {path: make() for path, make in REPORTS.items()}
     except PageError as error:
         print(f"docs: {error}", file=sys.stderr)
         return 1
@@ -136,6 +138,10 @@ def main(arguments: list[str]) -> int:
     for path in stale:
         (DOCS / path).write_text(pages[path], encoding="utf-8")
         print(f"wrote docs/{path}")
+    for path, text in reports.items():
+        (ROOT / path).parent.mkdir(exist_ok=True)
+        (ROOT / path).write_text(text, encoding="utf-8")
+        print(f"wrote {path}")
     return 0
 
 
@@ -619,7 +625,6 @@ def _schema_text(schema: dict[str, object]) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "requirements.md": requirements_page,
     "reference/errors.md": errors_page,
     "reference/settings.md": settings_page,
     "reference/cli.md": cli_page,
@@ -637,6 +642,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/body.schema.json": body_schema_page,
     "../src/standfast/features/documents/body/body.schema.json": body_schema_page,
 }
+
+REPORTS: dict[str, Callable[[], str]] = {"reports/requirements.md": requirements_page}
+"""Too large to commit, and of interest only beside the tests."""
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

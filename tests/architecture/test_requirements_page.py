@@ -151,8 +151,16 @@ def test_a_stale_page_fails_the_check(
     """The check names the stale page and the remedy and writes nothing; writing makes the check pass."""
     monkeypatch.setattr(generate, "DOCS", tmp_path)
     monkeypatch.setattr(generate, "PAGES", {"page.md": lambda: "text\n"})
+    monkeypatch.setattr(generate, "REPORTS", {})
     assert generate.main(["--check"]) == 1
     assert "docs/page.md is stale: run `python3 dev.py docs`" in capsys.readouterr().err
     assert not (tmp_path / "page.md").exists()
     assert generate.main([]) == 0
     assert generate.main(["--check"]) == 0
+
+
+def test_the_report_is_made_from_the_rows_and_the_tests() -> None:
+    """The report is not committed, so the check makes it anew: every verdict of the real rows has its support."""
+    page = generate.REPORTS["reports/requirements.md"]()
+    assert page.startswith("# Requirements and the tests that defend them\n")
+    assert page.count("\n| D-") == 125

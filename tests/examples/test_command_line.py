@@ -91,7 +91,7 @@ def words(group: click.Group, path: str) -> Iterator[str]:
 PAGES = [
     ROOT / "README.md",
     ROOT / "src/standfast/cli/develop/samples/project/README.md",
-    *(each for each in sorted((ROOT / "docs").rglob("*.md")) if each.name != "requirements.md"),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 CALLED = re.compile(r"(?:^(?:    )?(?:\$ )?|`|\$\(|&& )standfast ((?!=)[^`\n|]+)", re.MULTILINE)
 SPANS = {"call", "claim", "command", "commit"}
