@@ -19,8 +19,6 @@ from support.repository import ROOT, SOURCE
 
 NAME = re.compile(r"(?<![\w./])engine(?=\.[a-z_]+)(?!\.(?:md|py|sql)\b)")
 PART = re.compile(r"\s*\.([a-z_]\w*)")
-PAST = re.compile(r"(?:review|findings)-")
-"""Pages that tell how things were on a day."""
 PLAIN = {"settings", "clock"}
 """What an engine keeps beside its calls."""
 
@@ -28,8 +26,7 @@ PLAIN = {"settings", "clock"}
 def pages() -> Iterator[tuple[str, str]]:
     """The text of every page that a reader meets."""
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
-        if not PAST.match(page.name):
-            yield page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8")
+        yield page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8")
 
 
 def sentences(file: Path) -> Iterator[str]:
