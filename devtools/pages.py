@@ -261,7 +261,7 @@ def decisions_page() -> str:
         "",
         NOTICE,
         "",
-        "What differs from the first design, or was hard to decide, each with its context and its consequences.",
+        "Architecture decision records: context, decision, consequences. An ADR that a later one changes says so in its status.",
         "",
     ]
     return (
