@@ -379,7 +379,7 @@ def test_bad_news_is_for_the_instance_that_asked(place: Place, caplog: pytest.Lo
     if key == "p-2":
         assert engine.deciders.state(Misled, "p-1") == ("x",)
         assert [(each.source, each.error) for each in engine.dead_letters.list()] == [("effect", "Fail: no")]
-        assert "what 'misled' says of an effect" in caplog.text
+        assert "the failure command of 'misled' for an effect" in caplog.text
         assert "names 'p-2'" in caplog.text
     else:
         assert engine.deciders.state(Misled, "p-1") == ("x", "done")

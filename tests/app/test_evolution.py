@@ -254,7 +254,7 @@ def test_an_engine_warns_of_work_that_it_does_not_know(live: Live, caplog: pytes
     first.stop()
     with caplog.at_level(logging.WARNING):
         live.engine().register(Doll(), done).start_worker()
-        eventually(lambda: "1 effects wait for the handler 'order'" in caplog.text)
+        eventually(lambda: "handler_missing handler='order' effects=1" in caplog.text)
     assert "1 timers wait for 'order', which is not registered here" in caplog.text
     assert "1 messages wait for 'puppet', which is not registered here" in caplog.text
 

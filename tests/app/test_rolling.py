@@ -155,7 +155,7 @@ def test_work_that_nobody_reads_is_reported(place: Place, caplog: pytest.LogCapt
     told = [(each.kind, each.language, each.type) for each in heard if isinstance(each, WorkUnreadable)]
     both = [("effect", "puppet", "Fax"), ("inbox", "puppet", "Warn")]
     assert told == [*both, *both, ("timer", "puppet", "Warn")]
-    assert "does not know 'Warn' version 1" in caplog.text
+    assert "type='Warn' version=1" in caplog.text
     assert new.runtime.housekeeping.unread.look() == []
 
 
@@ -198,7 +198,7 @@ def test_a_timer_of_an_unreadable_instance_waits_for_newer_code(place: Place, ca
     with caplog.at_level(logging.WARNING, "standfast"):
         old.advance(hours=1, minutes=10)
     assert old.dead_letters.list() == []
-    assert 9 <= caplog.text.count("work of 'puppet' is left to processes with newer code") <= 11
+    assert 9 <= caplog.text.count("work_left_to_newer_code definition='puppet'") <= 11
     place.engine().register(Newer()).advance(minutes=1)
     assert state(place) == ("set", "warned", "rang")
 

@@ -277,7 +277,7 @@ def test_a_state_that_would_not_come_back_has_no_snapshot(
     state = place.engine(OFTEN).register(kind()).deciders.state(kind, "d-1")
     assert state == (Closed(25) if kind is Base else {str(number): 1 for number in range(25)})
     assert snapshot_of(place, "d-1") is None
-    told = [record for record in caplog.records if "no snapshots" in record.message]
+    told = [record for record in caplog.records if "snapshot_unsupported" in record.message]
     assert len(told) == 1
     assert told[0].levelno == logging.WARNING
     assert "'door'" in told[0].message

@@ -57,7 +57,10 @@ def test_every_line_from_inside_a_call_says_whose_work_it_is(place: Place, writt
     assert [{name: each[name] for name in named} for each in inside] == [named, named]
     assert (inside[0]["amount"], inside[0]["level"], inside[0]["logger"]) == (12, "info", "shop")
     (failed,) = [each for each in written.lines if each["logger"] == "standfast.handlers"]
-    assert failed["message"] == f"the handler 'charge' failed for 'order', run {run.id}: LookupError: no such card"
+    assert (
+        failed["message"]
+        == f"handler_failed handler='charge' definition='order' run={run.id}: LookupError: no such card"
+    )
     assert failed["step"] == "charge"
     assert "no such card" in failed["error"]
     assert "tenant" not in written.lines[-1]

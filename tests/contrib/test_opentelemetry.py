@@ -265,6 +265,6 @@ def test_a_companion_that_raises_does_no_harm(place: Place, caplog: pytest.LogCa
     engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.drain()
     assert engine.deciders.state(Puppet, "p-1") == ("x",)
-    assert [each.message for each in caplog.records].count("a companion failed") == 2
-    with pytest.raises(ConfigurationError, match="derives from Companion"):
+    assert [each.message for each in caplog.records].count("interceptor_failed") == 2
+    with pytest.raises(ConfigurationError, match="derives from Interceptor"):
         engine.accompany(lambda facts: None)  # type: ignore[arg-type]

@@ -101,7 +101,7 @@ def test_a_submitted_command_waits_for_the_database(
     engine = live.engine().register(Puppet(note))
     with full(live, engine):
         reply = engine.futures.deciders.submit(Puppet, Do("p-1", "x"), command_id=command_id)
-        eventually(lambda: "the database is away" in caplog.text)
+        eventually(lambda: "database_unavailable" in caplog.text)
         assert not reply.done()
     reply.result(timeout=30)
     engine.start_worker()
@@ -125,7 +125,7 @@ def test_nobody_waits_for_the_database_of_a_stopped_engine(live: Live, caplog: p
     engine = live.engine(patient).register(Puppet(note))
     with full(live, engine):
         reply = engine.futures.deciders.submit(Puppet, Do("p-1", "x"))
-        eventually(lambda: "the database is away" in caplog.text)
+        eventually(lambda: "database_unavailable" in caplog.text)
         stopping = threading.Thread(target=engine.service.stop, args=(20.0,))
         stopping.start()
         assert isinstance(reply.exception(timeout=30), StoreUnavailableError)

@@ -177,7 +177,7 @@ def test_an_event_loop_that_stands_keeps_nothing_from_others(live: Live, gate: t
     engine = live.engine(FEW).register(Puppet(act), rude).register(Doll(act), polite).start_worker()
     engine.deciders.execute(Puppet, Do("p-1", "x"))
     engine.deciders.execute(Doll, Do("d-1", "x"))
-    said = "event loop: an async handler has not let it turn for "
+    said = "event loop: an async handler has blocked it for "
     eventually(lambda: any(each.startswith(said) for each in engine.health().problems))
     other = live.engine(FEW).register(Doll(act), polite).start_worker()
     eventually(lambda: other.deciders.state(Doll, "d-1") == ("x", "done"))

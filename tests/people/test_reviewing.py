@@ -345,7 +345,7 @@ def test_operators_are_alerted(place: Place) -> None:
     for _ in range(3):
         engine.advance(minutes=3)
     (told,) = engine.acting(Actor(id="olga")).notifications.mine()
-    assert (told.instance, "nobody can decide a question of it" in told.body) == (run.id, True)
+    assert (told.instance, "one of its tasks has no eligible approver" in told.body) == (run.id, True)
 
 
 def test_a_tenant_without_a_directory_is_asked_nothing(place: Place) -> None:

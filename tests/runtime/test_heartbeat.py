@@ -45,7 +45,7 @@ def test_a_beat_frees_the_work_of_the_dead(place: Place, caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING):
         alive.runtime.heartbeat.step()
     assert heard == [WorkRevived(handlers=("puppet",))]
-    assert "took over the work of a worker that died: puppet" in caplog.text
+    assert "dead_workers_released workers=puppet" in caplog.text
 
 
 def test_a_worker_that_was_taken_for_dead_stops_what_it_does(live: Live) -> None:

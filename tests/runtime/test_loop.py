@@ -217,7 +217,7 @@ def test_a_chore_that_fails_keeps_nothing_from_being_done() -> None:
         assert chores.run() == 1
     assert done == [0, 1, 2]
     assert 0 < chores.rest(3600.0) <= 5
-    assert chores.problem().startswith("1 cannot be done, one of them for 0 s: SystemExit")
+    assert chores.problem().startswith("1 tasks fail, one of them for 0 s: SystemExit")
 
 
 def test_a_chore_that_cannot_be_done_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

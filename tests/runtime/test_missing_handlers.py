@@ -117,8 +117,8 @@ def test_the_log_has_one_line_for_each_handler_and_window(place: Place, caplog: 
             look(engine)
     said = [record.getMessage() for record in caplog.records if record.name == "standfast.housekeeping"]
     assert sorted(said) == [
-        "1 effects wait for the handler 'doll', which no live worker has",
-        "5 effects wait for the handler 'puppet', which no live worker has",
+        "handler_missing handler='doll' effects=1: no live worker has it",
+        "handler_missing handler='puppet' effects=5: no live worker has it",
     ]
     told = [each for each in heard if isinstance(each, HandlerMissingObserved)]
     assert told == [
@@ -196,8 +196,8 @@ def test_trouble_with_telling_is_logged_and_never_raised(place: Place, caplog: p
         engine.deciders.execute(Puppet, Do(key, what))
     engine.advance(COOLDOWN)
     assert look(engine) == ["puppet"]
-    assert "failed on the news that nobody has the handler 'puppet'" in caplog.text
-    assert "could not be told that nobody has its handler" in caplog.text
+    assert "event=handler_missing handler='puppet'" in caplog.text
+    assert "event=handler_missing: " in caplog.text
     assert notes(engine) == ("x",)
 
 

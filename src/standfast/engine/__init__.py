@@ -1,1 +1,1 @@
-"""Run deciders: dispatcher, listeners, worker process."""
+"""The engine: accepts commands, commits them and runs their effects, timers and messages."""

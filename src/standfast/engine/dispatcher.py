@@ -1,6 +1,6 @@
-"""The command side of an engine: everything that happens to an instance comes through here, with or without a worker.
+"""The command side of an engine. Every change of an instance passes through it, with or without a worker.
 
-It owns the committer, and tells whoever needs to know what was written.
+It owns the committers, and notifies the listeners of commits.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ from standfast.store.records.instances import (
 _log = logging.getLogger("standfast")
 
 STOP = "stop"
-"""The hint that somebody may have to stop what he does; every hint also says that there may be work."""
+"""Hint that handlers may have to stop. Every hint also says that there may be work."""
 
 _LONG_SECONDS = 60.0
 _ROUNDS = 8
-"""How often a race may be lost in a row before the caller is told."""
+"""Races lost in a row before the caller gets an error."""
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 _REFUSED = "maintenance mode refuses commands; try again when it has ended"
 
@@ -77,11 +77,11 @@ T = TypeVar("T")
 
 
 TimerFired = Callable[[Telemetry, InstanceDraft], None]
-"""Reports what the command of a timer led to."""
+"""Reports the result of a timer's command."""
 
 
 class Dispatcher:
-    """Takes commands and commits them."""
+    """Accepts commands and commits them."""
 
     def __init__(
         self,
@@ -110,9 +110,9 @@ class Dispatcher:
             find_key=self._find_key,
         )
         self.vocabularies = Vocabularies(catalog, clock)
-        """What this process can read, and what others can."""
+        """The message types that this process and others can read."""
         self.standing = ActivePauses()
-        """The pauses that this process knows of."""
+        """The active pauses that this process knows."""
         self.around = DraftContext.of(
             catalog.get, settings, self.standing, self.shared.telemetry.companions, facts=facts
         )
@@ -132,7 +132,7 @@ class Dispatcher:
         self._at_desk = threading.Lock()
         self.joints = JointCommits(store, self, self._cause, settings.handler_role)
         self._is_ending = threading.Event()
-        """Set when the engine stops: nobody waits for the database any longer."""
+        """Set when the engine stops: waits for the database end."""
         lanes = (settings.committers or store.writers) if has_threads else 1
         self.committer = CommitQueues(
             [self._lane(f"committer {each}", settings.cache_size // lanes) for each in range(1, lanes + 1)]
@@ -144,19 +144,19 @@ class Dispatcher:
         self._must_notify = False
         self._has_written = False
         self._must_stop = False
-        """Whether the next hint has to say that somebody may have to stop."""
+        """Whether the next hint must say that handlers may have to stop."""
 
     def start(self) -> None:
-        """Work on threads from now on, if it is to have any."""
+        """Start the threads, if the engine has any."""
         if not self.has_threads:
             return
-        self.watch.step()  # Before anything is begun that is paused.
+        self.watch.step()  # Pauses must be known before any work begins.
         self.committer.start()
         self._watching = self._begin("watch", self._look)
         if self._wakeups.must_send:
             self._notifier = self._begin("notifier", self._notify)
 
-    def execute(  # noqa: PLR0913 - all that can be said about a command, by name
+    def execute(  # noqa: PLR0913 - the parts of a command, by name
         self,
         address: Address,
         command: object,
@@ -175,11 +175,12 @@ class Dispatcher:
         is_unasked: bool = False,
         settled: Settled,
     ) -> None:
-        """Have a command carried out; with `connection`, here and now, in the transaction that its owner has open and will commit.
+        """Submit a command. With `connection`, commit it now in the caller's open transaction.
 
-        A new instance is pinned to `definition_version`, has `parent` and the id `identity`, a UUIDv7 that none has, or one that is made
-        for it. An address without key and instance names a new one. `said` is what its caller said, by which a repetition is told. `view` sees what
-        the command leaves. `is_unasked` marks what the engine does by itself.
+        A new instance is pinned to `definition_version`, has the parent `parent`, and gets the unused UUIDv7 `identity`
+        or a generated one. An address without key and instance creates a new instance. `said` is the caller's content,
+        which identifies a repetition. `view` projects the instance after the command. `is_unasked` marks actions of the
+        engine itself.
         """
         refusal = self.refusal()
         if refusal:
@@ -192,7 +193,7 @@ class Dispatcher:
                 settled(None, error)
                 return
         if not address.key and address.instance is None:
-            # With an id from the beginning it is told apart from its neighbours in a batch, and found again after an outage.
+            # An id from the beginning distinguishes the instance within a batch and identifies it after an outage.
             made = identity or InstanceId(self.shared.chance.new_id(self.shared.clock.now()))
             address = msgspec.structs.replace(address, instance=made)
         given, why = reasoned(command, comment, by.asked)
@@ -221,11 +222,14 @@ class Dispatcher:
             self._carry_out_within(connection, submission)
 
     def new_cause(self) -> str:
-        """Return a name that nothing else has, for a command or an audit entry."""
+        """Return a unique name for a command or an audit entry."""
         return self._cause()
 
     def _carry_out_within(self, connection: object, submission: Submission) -> None:
-        """Commit a command in its caller's transaction. Nobody is told of what it wrote: it becomes true when the caller commits."""
+        """Commit a command in its caller's transaction.
+
+        No listener is notified, because the changes are visible only after the caller's commit.
+        """
         lost: LostRaceError | None = None
         for _ in range(_ROUNDS):
             try:
@@ -233,32 +237,35 @@ class Dispatcher:
                     batch = self.transactor(self._desk.writer()).commit_inside(unit, submission)
             except LostRaceError as error:
                 lost = error
-            except Exception as error:  # noqa: BLE001 - the caller is told, and his transaction is as it was
+            except Exception as error:  # noqa: BLE001 - the caller gets the error, and its transaction is unchanged
                 submission.settled(None, error)
                 return
             else:
                 outdate(self.committer, batch)
-                ((_, outcome, refusal),) = batch.answers  # One that was refused has written nothing.
+                ((_, outcome, refusal),) = batch.answers  # A refused command has written nothing.
                 submission.settled(outcome, refusal)
                 return
         told = ConflictError(f"others were first {_ROUNDS} times in a row ({lost}): roll back, and try again")
         submission.settled(None, told)
 
     def transactor(self, writer: Writer) -> Committer:
-        """What commits one command inside an open transaction; it remembers nothing and hands nothing over."""
+        """Return the committer of a single command inside an open transaction.
+
+        It caches nothing and hands over no effects.
+        """
         return self._committing(writer, InstanceCache(0), self.around.without_lessee())
 
     def written_inside(self, batch: CommandBatch) -> None:
-        """Pass on what was written by a commit that no lane made."""
+        """Notify the listeners of a commit that no lane made."""
         outdate(self.committer, batch)
         self.written(batch)
 
     def attach(self, working: WorkerListener) -> None:
-        """Tell the worker of this process what is written, and ask it what it has in hand."""
+        """Attach the worker of this process: it is notified of commits, and asked which effects it owns."""
         self._working = working
 
     def listen(self, listener: CommitListener) -> None:
-        """Tell a part of the engine of every commit from now on."""
+        """Notify a part of the engine of every later commit."""
         self._listeners.append(listener)
 
     def lease_to(self, worker: Lessee) -> None:
@@ -266,13 +273,13 @@ class Dispatcher:
         self.around.lessee = worker
 
     def lease_to_nobody(self) -> None:
-        """The worker stops: commits leave effects to others."""
+        """Detach the worker that stops. Commits leave effects to other workers."""
         self.around.lessee = None
 
     def written(self, batch: CommandBatch) -> None:
-        """Pass on what was written."""
+        """Notify the listeners of a commit."""
         changes = [draft.change for draft in batch.written] if self._notifier is not None else []
-        if any(map(self._stops_others, changes)):  # Asked before the worker of this process lets go of anything.
+        if any(map(self._stops_others, changes)):  # Evaluated before the worker of this process releases anything.
             self._must_stop = True
         if self.shared.telemetry.is_heard:
             tell_lives(self.shared.telemetry, batch)
@@ -295,7 +302,7 @@ class Dispatcher:
             self._notifier.wake()
 
     def accept(self, message: StoredMessage, reply: Reply[int]) -> None:
-        """Have a command put into the inbox, together with others that come at the same time."""
+        """Queue a command for the inbox. Messages that arrive together are stored together."""
         refusal = self.refusal()
         if refusal:
             reply.set_error(StoppedError(refusal))
@@ -312,21 +319,21 @@ class Dispatcher:
         self.committer.accept(InboxSubmission(message=message, reply=reply, deadline=deadline))
 
     def accept_within(self, connection: object, message: StoredMessage) -> int:
-        """Put a command into the inbox in the transaction that the caller has open; its number."""
+        """Store a command in the inbox within the caller's open transaction, and return its number."""
         if refusal := self.refusal():
             raise StoppedError(refusal)
         return self.store.accept_within(connection, message, self.shared.clock.now())
 
     def operate(self, work: Callable[[StoreParts], T], *, may_repeat: bool = False, is_patient: bool = True) -> T:
-        """Do an operator's work, one at a time, on a connection that is kept for it.
+        """Run an operator's action on the maintenance connection, one action at a time.
 
-        A database that is away is waited for as long as a command waits for it, unless the caller is not patient. What may have been
-        done is done again only where that does no harm.
+        An unavailable database is waited for as for a command, unless `is_patient` is False. An action whose outcome is
+        unknown is repeated only if `may_repeat` allows it.
         """
         self.check_process()
         if told := self.watch.problem():
             raise StoppedError(told)
-        if self.store.is_lent:  # Whoever is at the desk may be waiting for the caller.
+        if self.store.is_lent:  # The holder of the operator lock may be waiting for this caller.
             return work(self._desk)
 
         def at_desk() -> T:
@@ -336,7 +343,10 @@ class Dispatcher:
         return self.patiently(at_desk, may_repeat=may_repeat, is_patient=is_patient)
 
     def survey(self, question: Callable[[StoreParts], T]) -> T:
-        """Have an operator's question answered, as of one moment, on a connection for reading: it holds nobody up; a database that is away is waited for."""
+        """Run an operator's query on a consistent snapshot of a read connection.
+
+        It blocks no writers, and waits for an unavailable database.
+        """
         self.check_process()
 
         def look() -> T:
@@ -346,7 +356,7 @@ class Dispatcher:
         return self.patiently(look, may_repeat=True)
 
     def patiently(self, work: Callable[[], T], *, may_repeat: bool, is_patient: bool = True) -> T:
-        """Wait for a database that is away as long as a command waits for it; see `operate`."""
+        """Retry while the database is unavailable, as long as a command would wait. See `operate`."""
         patience = self.shared.settings.patience.total_seconds() if is_patient and self.has_threads else 0.0
         deadline, pause = time.monotonic() + patience, _FIRST_PAUSE_SECONDS
         while True:
@@ -355,32 +365,32 @@ class Dispatcher:
             except StoreUnavailableError as error:
                 if (error.may_be_done and not may_repeat) or time.monotonic() >= deadline:
                     raise
-                _log.warning("the database is away (%s); trying again in %.2f s", error, pause)
+                _log.warning("database_unavailable retry_in=%.2f: %s", pause, error)
                 if self._is_ending.wait(min(pause, max(0.0, deadline - time.monotonic()))):
                     raise
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def hint(self) -> None:
-        """There is work that nobody was told of."""
+        """Announce that there may be work."""
         self._working.look()
         if self._notifier is not None:
             self._must_notify = True
             self._notifier.wake()
 
     def look_around(self) -> None:
-        """Somebody may have paused or resumed something: learn of it at once, where a thread watches."""
+        """Check for changed pauses now, on the watching thread."""
         if self._watching is not None:
             self._watching.wake()
 
     def follow_pauses(self) -> None:
-        """A pause has begun or ended: have this process know of it now, and the others soon."""
+        """Learn of a begun or ended pause in this process now, and notify the others."""
         self.watch.tell_pauses(self.operate(lambda parts: parts.pauses().standing(), may_repeat=True))
         self._must_stop = True
         self.hint()
         self.look_around()
 
     def stop(self, timeout: float) -> None:
-        """Commit what is waiting, then end; all of it, whatever goes wrong on the way."""
+        """Commit the queued work, then end. Errors on the way do not stop the shutdown."""
         turns = IsolatedTasks()
         self._is_ending.set()
         turns.take(lambda: self.committer.stop(timeout), None)
@@ -392,17 +402,17 @@ class Dispatcher:
         turns.end()
 
     def is_here(self) -> bool:
-        """Whether the present thread is one of the service's own."""
+        """Whether the current thread belongs to the dispatcher."""
         return self.committer.is_here() or any(loop.is_here() for loop in self._loops)
 
     @property
     def maintenance(self) -> Maintenance:
-        """The maintenance mode, as far as this process knows."""
+        """The maintenance mode that this process knows."""
         return self.watch.mode
 
     @property
     def has_worker(self) -> bool:
-        """Whether a worker of this process takes work."""
+        """Whether a worker of this process accepts work."""
         return self.around.lessee is not None
 
     @property
@@ -411,18 +421,18 @@ class Dispatcher:
         return list(self._loops)
 
     def parts(self) -> list[Watched]:
-        """What can stop."""
+        """The parts with a health check."""
         return [*(lane.committer for lane in self.committer.lanes), *self._loops, self.watch]
 
     def _announce(self) -> None:
-        """Have it known what this process can read, here and now; with threads the one that watches does it."""
+        """Announce the message types that this process can read. With threads the watching thread does it."""
         if self.vocabularies.is_new and not self.store.is_lent:
             self.vocabularies.announce(self._keeper)
 
     def _look(self) -> float:
-        """Watch, and walk for the pauses that there are."""
+        """Run one round of watching and pause propagation."""
         until_next = self.watch.step()
-        if self._has_written:  # Whoever only looks has nothing to say, and may have no right to.
+        if self._has_written:  # A process that only reads announces nothing, and may lack the right to.
             self.vocabularies.announce(self._keeper)
         pause = self.walker.step()
         return until_next if pause is None else pause
@@ -434,12 +444,15 @@ class Dispatcher:
         return loop
 
     def check_process(self) -> None:
-        """StoppedError in a forked child of the process that the engine belongs to."""
+        """Raise StoppedError in a forked child of the process that owns the engine."""
         if self.is_inherited:
             raise StoppedError(INHERITED)
 
     def refusal(self) -> str:
-        """Why commands are refused just now, if they are. Without a thread that watches, whoever asks looks, now and then."""
+        """Return why commands are currently refused, or an empty text.
+
+        Without a watching thread, the caller checks periodically.
+        """
         if self.is_inherited:
             return INHERITED
         if not self.has_threads:
@@ -447,7 +460,7 @@ class Dispatcher:
         return self.watch.problem() or (_REFUSED if self.watch.mode == "refuse" else "")
 
     def _stops_others(self, change: InstanceChange) -> bool:
-        """Whether another process may be at work on something that is not wanted any more, or has to stop."""
+        """Return whether another process may work on an effect that is withdrawn or recalled."""
         if not change.withdrawn and not change.recalls:
             return False
         numbers = [*change.withdrawn, *(recall.number for recall in change.recalls if recall.stop)]
@@ -457,7 +470,10 @@ class Dispatcher:
         self.committer.submit(submission)
 
     def _find_key(self, tenant: str, instance: InstanceId) -> str:
-        """From memory where the instance is remembered, which it mostly is while an effect of it is in hand."""
+        """Return the business key of an instance, from the cache if possible.
+
+        It usually is cached while an effect runs.
+        """
         known = self.committer.header(instance) or next(iter(self.store.reader(tenant).headers([instance])), None)
         return "" if known is None else known.key
 
@@ -465,7 +481,7 @@ class Dispatcher:
         return Committer(writer, around, clock=self.shared.clock, chance=self.shared.chance, cache=cache)
 
     def _lane(self, name: str, cache_size: int) -> Lane:
-        """A committer with a connection of its own."""
+        """Create a committer with its own connection."""
         writer, cache, limit = self.store.writer(), InstanceCache(cache_size), self.shared.settings.batch_limit
         committer = CommitQueue(
             self._committing(writer, cache, self.around),
@@ -480,9 +496,10 @@ class Dispatcher:
         return Lane(committer, cache)
 
     def _recovered(self, writer: Writer) -> None:
-        """The database is back. The answer to a claim or to a commit that handed effects over may be lost: free them.
+        """Recover after an outage. Free effects whose claim or commit got no answer.
 
-        What is in hand is asked for first, then what was handed in to the committer: an effect goes from one to the other.
+        The worker is asked for its effects first, and the committer for its queue second, because effects pass from one
+        to the other.
         """
         lessee = self.around.lessee
         if lessee is None:
@@ -505,10 +522,10 @@ class Dispatcher:
 
 
 def _concerns_others(change: InstanceChange) -> bool:
-    """Whether there is work in it that another process may have to do."""
+    """Return whether the change contains work for another process."""
     if change.messages or change.timers or change.recalls:
         return True
-    for effect in change.effects:  # noqa: SIM110 - every step of a saga comes here, and a generator would cost more than what it looks at
+    for effect in change.effects:  # noqa: SIM110 - every step of a saga comes here, and a generator would cost more than the loop itself
         if effect.owner is None:
             return True
     return False

@@ -1,7 +1,4 @@
-"""What became of instances in a commit, for whoever measures it.
-
-The two sides of an engine: what the command side needs of the worker of its process, if there is one.
-"""
+"""Listeners of commits: the worker of the process, and telemetry about instances."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from standfast.store.records.instances import EffectClaim, InstanceHeader
 
 
 def tell_lives(telemetry: Telemetry, batch: CommandBatch) -> None:
-    """Which instances began, which ended, which stand still, and which steps of them failed."""
+    """Publish which instances started, ended or paused, and which of their steps failed."""
     for draft in batch.written:
         header = draft.header
         definition, tenant, instance, kind = header.definition, header.tenant, header.id, header.kind
@@ -84,46 +81,46 @@ class CommitListener(Protocol):
 
 
 class WorkerListener(Protocol):
-    """The worker of this process with its loops, as the command side knows it; see docs/internals/lost-answers.md."""
+    """The worker of this process with its loops, as the dispatcher sees it. See docs/internals/lost-answers.md."""
 
     def written(self, batch: CommandBatch) -> None:
-        """The committer has written a batch: run what it handed over, stop what it withdrew, mind its timers."""
+        """A batch was committed: run the effects that it handed over, stop withdrawn ones and schedule its timers."""
         ...
 
     def look(self) -> None:
-        """There may be work that nobody was told of."""
+        """There may be work."""
         ...
 
     def held(self) -> Sequence[EffectClaim]:
-        """What the worker has in hand, calls whose failure is not dealt with included."""
+        """Returns the claims that the worker owns, including failed calls that are not handled yet."""
         ...
 
     def holds(self, key: Key) -> bool:
-        """Whether the worker has an effect in hand."""
+        """Returns whether the worker owns an effect."""
         ...
 
     def claiming(self) -> AbstractContextManager[object]:
-        """Inside it no effect is on its way from the database into the worker's hands."""
+        """Context in which no effect passes from the database to the worker."""
         ...
 
 
 class NoWorkerListener:
-    """The working side of an engine that only takes commands."""
+    """The listener of an engine without a worker."""
 
     def written(self, batch: CommandBatch) -> None:
-        """Workers of other processes find what was written."""
+        """Does nothing: workers of other processes find the work."""
 
     def look(self) -> None:
-        """Workers of other processes look by themselves."""
+        """Does nothing: workers of other processes poll."""
 
     def held(self) -> Sequence[EffectClaim]:
-        """Nothing."""
+        """Returns nothing."""
         return ()
 
     def holds(self, key: Key) -> bool:  # noqa: ARG002 - the same for all
-        """No."""
+        """Returns False."""
         return False
 
     def claiming(self) -> AbstractContextManager[object]:
-        """Nothing is ever on its way."""
+        """Does nothing: no effect is ever in transit."""
         return nullcontext()

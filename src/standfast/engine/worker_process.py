@@ -1,4 +1,4 @@
-"""The working side of an engine: a worker with its loops, which may run in any number of processes on one database."""
+"""A worker with its loops. Any number of processes may run one on the same database."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class WorkerProcess:
         self._limit = shared.settings.unhealthy_after.total_seconds()
 
     def start(self) -> None:
-        """Begin to work, on threads."""
+        """Start the threads."""
         if self._shared.settings.collect_after is not None:
             collect_after(self._shared.settings.collect_after)
         steps = {
@@ -125,11 +125,13 @@ class WorkerProcess:
         }
         limit, lease = self._limit, self._shared.settings.lease.total_seconds()
         telemetry = self._shared.telemetry
-        # A heart that stands still for as long as the lease has lost all work.
+        # A heartbeat thread that is blocked for the length of the lease has lost all work.
         limits = dict.fromkeys(steps, limit) | {"heartbeat": min(limit, lease)}
         loops = [Loop(each, steps[each], telemetry, limit=limits[each], hint=hints.get(each)) for each in steps]
         self._attach()
-        self.heartbeat.step()  # Nobody may take the first effects for orphans; if there is no database, nothing has begun.
+        # The worker registers before it takes work, so that its first effects are not released as orphans. Without a
+        # database nothing has begun.
+        self.heartbeat.step()
         self._loops = loops
         self.worker.start()
         self._service.lease_to(self.worker)
@@ -138,7 +140,10 @@ class WorkerProcess:
             loop.start()
 
     def stop(self, timeout: timedelta) -> None:
-        """Take nothing new, let running handlers finish, give back the rest; all of it, whatever goes wrong on the way."""
+        """Accept nothing new, let running handlers finish, and release the rest.
+
+        Errors on the way do not stop the shutdown.
+        """
         self._service.lease_to_nobody()
         hearts, others, turns = self._loops[:1], self._loops[1:], IsolatedTasks()
         for loop in others:
@@ -147,9 +152,9 @@ class WorkerProcess:
         none: list[EffectClaim] = []
         unbegun = turns.take(lambda: self.worker.stop(timeout.total_seconds()), none)
         if not turns.take(lambda: _all_ended(others), otherwise=False):
-            turns.take(self._service.store.take_back, None)  # A projection may hang with the only writer.
+            turns.take(self._service.store.take_back, None)  # A projection may hang while it holds the only writer.
         turns.take(self.projecting.stop, None)
-        for heart in hearts:  # It beats for as long as handlers run.
+        for heart in hearts:  # The heartbeat continues while handlers run.
             heart.stop()
         turns.take(lambda: _all_ended(hearts), otherwise=False)
         if unbegun:
@@ -159,32 +164,35 @@ class WorkerProcess:
 
     @property
     def is_listed(self) -> bool:
-        """Whether others may take its worker for alive."""
+        """Whether other processes may consider this worker alive."""
         return self._is_driven or self.is_begun
 
     def retire(self) -> None:
-        """Leave the list of the living, once the last result is committed. What did not come back is free for others, and counts."""
-        # A heart that hangs in a call has its connection in use.
+        """Deregister the worker after its last commit.
+
+        Effects of calls that have not returned are released and count as attempts.
+        """
+        # A heartbeat thread that hangs in a call is using its connection.
         is_in_use = any(heart.is_alive for heart in self._loops[:1])
         workers = self._service.store.workers() if is_in_use else self.heartbeat.workers
         _politely(lambda: workers.retire(self.identity))
 
     @property
     def is_begun(self) -> bool:
-        """Whether there is anything to stop: work may have been taken."""
+        """Whether there is anything to stop, because the worker may have taken work."""
         return bool(self._loops)
 
     @property
     def loops(self) -> list[Loop]:
-        """The loops, once they run."""
+        """The running loops."""
         return list(self._loops)
 
     def is_here(self) -> bool:
-        """Whether the present thread is one of the worker's own."""
+        """Whether the current thread belongs to the worker."""
         return self.worker.is_here() or any(loop.is_here() for loop in self._loops)
 
     def parts(self) -> list[Watched]:
-        """What can stop."""
+        """The parts with a health check."""
         if not self._loops:
             return []
         chores = (self.intake.chores, self.due_work.chores)
@@ -193,26 +201,26 @@ class WorkerProcess:
     # -- without threads
 
     def attach(self) -> None:
-        """Work without threads: `drain` does it all."""
+        """Start without threads. `drain` does all work."""
         self._is_driven = True
         self._attach()
         self.worker.open()
 
     def drain(self) -> int:
-        """Do everything that is due now, and what follows from it, until nothing is left; how many things were done."""
+        """Do all due work and its follow-up work until none is left. Return the number of items."""
         done = 0
         while True:
             self.heartbeat.step()
             self._service.watch.look_again()
             self._service.walker.drain()
-            self.housekeeping.catch_up()  # Before anything else, so that nobody meets what was to be gone by now.
+            self.housekeeping.catch_up()  # First of all, so that no later step finds expired data.
             count = self._work_off()
             if not count:
                 return done
             done += count
 
     def _work_off(self) -> int:
-        """Do the work that is due now, and what follows from it, until nothing is left; how many things were done."""
+        """Do the due work and its follow-up work until none is left. Return the number of items."""
         done = 0
         while True:
             count = self.intake.chores.drain() + self.due_work.chores.drain()
@@ -226,7 +234,7 @@ class WorkerProcess:
             self.heartbeat.step()
 
     def execute_next(self) -> int:
-        """Claim one effect and call its handler here; 0 if none is due."""
+        """Claim one effect and call its handler on this thread. Return 0 if none is due."""
         wanted = [Wanted(name, 1) for name in self._shared.handlers.names()]
         with self.worker.expecting():
             for effect in self.intake.claim(wanted, 1) if wanted else ():
@@ -240,7 +248,10 @@ class WorkerProcess:
         return 0
 
     def next_due(self) -> datetime | None:
-        """When something comes due next: a timer, parked work, news of a missing handler, the end of a silent worker; None if nothing."""
+        """Return when the next work is due: a timer, parked work, a missing-handler report or the lease of a silent worker.
+
+        None without any.
+        """
         _, due_at = self.due_work.fire()
         _, wake_at = self.due_work.unpark()
         known = (
@@ -258,30 +269,30 @@ class WorkerProcess:
     def _expect(self, until: datetime) -> None:
         self.due_work.expect(until)
 
-    # -- what comes back
+    # -- results of calls
 
     def _attach(self) -> None:
         self._service.attach(self)
         self._service.watch.when_changed(self._maintained)
 
     def look(self) -> None:
-        """There may be work that nobody was told of."""
+        """Check for work."""
         self._noticed("")
 
     def held(self) -> list[EffectClaim]:
-        """What the worker has in hand, calls whose failure is not dealt with included."""
+        """Return the claims that the worker owns, including failed calls that are not handled yet."""
         return [*self.worker.held(), *self.intake.failing()]
 
     def holds(self, key: Key) -> bool:
-        """Whether the worker has an effect in hand."""
+        """Return whether the worker owns an effect."""
         return self.worker.holds(key)
 
     def claiming(self) -> AbstractContextManager[object]:
-        """Inside it no effect is on its way from the database into the worker's hands."""
+        """Context in which no effect passes from the database to the worker."""
         return self.intake.claiming
 
     def _is_barred(self, effect: StoredEffect) -> bool:
-        """Whether a pause covers an effect, as far as is known without asking the database."""
+        """Return whether a pause covers an effect, as far as this process knows without the database."""
         standing = self._service.standing
         header = self._service.committer.header(effect.instance) if standing.pauses else None
         return header is not None and holds_call(standing.over(header), step_of(self._shared.languages, effect))
@@ -293,7 +304,7 @@ class WorkerProcess:
             self._noticed("")
 
     def written(self, batch: CommandBatch) -> None:
-        """Run what was handed over, stop what was withdrawn, mind the timers, wake whoever has something to do."""
+        """Run the effects that a commit handed over, cancel withdrawn ones, schedule its timers, and wake the loops concerned."""
         if not batch.written:
             return
         effects = [effect for draft in batch.written for effect in draft.change.effects]
@@ -307,7 +318,7 @@ class WorkerProcess:
         self.projecting.look()
 
     def _left_over(self, effects: list[StoredEffect]) -> None:
-        """Effects that were not handed over wait for their time, or for a slot."""
+        """Handle effects that were not handed over: they wait for their time or for a slot."""
         for effect in effects:
             if effect.parked_until is not None:
                 self.due_work.expect(effect.parked_until)
@@ -326,7 +337,7 @@ class WorkerProcess:
             self.due_work.look()
 
     def _returned(self, execution: Execution, result: object) -> None:
-        """A handler came back: with a command, or with nothing, which ends the effect."""
+        """Handle a handler's result: a command, or None, which ends the effect."""
         if result is None:
             self._service.committer.finish(execution.claim)
             return
@@ -341,7 +352,7 @@ class WorkerProcess:
     def _hand_in(
         self, execution: Execution, address: Address, command: object, tries: int = 0, *, may_wait: bool = False
     ) -> None:
-        """Have what a call came to committed; it was refused so many times before."""
+        """Submit the result of a call, which was refused `tries` times before."""
         effect = execution.effect
 
         def settled(_outcome: CommandOutcome | None, error: BaseException | None) -> None:
@@ -393,7 +404,7 @@ _LISTEN_SECONDS = 0.25
 
 
 def _all_ended(loops: Sequence[Loop]) -> bool:
-    """Wait a moment for the last rounds of loops to end; whether all did."""
+    """Wait briefly for the last rounds of loops. Return whether all have ended."""
     deadline = time.monotonic() + _STEP_SECONDS
     for loop in loops:
         loop.join(max(0.0, deadline - time.monotonic()))
@@ -401,16 +412,16 @@ def _all_ended(loops: Sequence[Loop]) -> bool:
 
 
 def _politely(farewell: Callable[[], object]) -> None:
-    """Say goodbye if anybody listens, and soon; if not, the end of the lease tells the others."""
+    """Run the deregistration with a time limit. If it fails, other processes notice when the lease expires."""
 
     def say() -> None:
         try:
             farewell()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the worker leaves
-            _log.warning("left without a goodbye: %s", error)
+        except Exception as error:  # noqa: BLE001 - the worker ends in any case
+            _log.warning("worker_deregistration_failed: %s", error)
 
     thread = threading.Thread(target=say, name="standfast-farewell", daemon=True)
     thread.start()
     thread.join(_STEP_SECONDS)
     if thread.is_alive():
-        _log.warning("left without a goodbye: the database did not answer within %.1f s", _STEP_SECONDS)
+        _log.warning("worker_deregistration_failed: the database did not answer within %.1f s", _STEP_SECONDS)

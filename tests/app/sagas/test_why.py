@@ -458,7 +458,7 @@ def test_the_engine_looks_for_such_runs_by_itself(place: Place, caplog: pytest.L
     Desk(place.store).run("delete from {}effects where instance = '" + str(instance) + "'")
     engine.advance(minutes=3)
     assert {(each.tenant, each.definition, each.instance) for each in heard} == {("acme", "order", instance)}
-    assert any("nothing can ever wake it" in record.message for record in caplog.records)
+    assert any("instance_stuck" in record.message for record in caplog.records)
     (said,) = engine.health().incidents
     assert (said.startswith(f"'order' {instance} of tenant 'acme', since "), engine.health().is_healthy) == (True, True)
     engine.as_tenant("acme").run(instance).abort()

@@ -1,1 +1,1 @@
-"""Commit commands: queue, committer, batch, draft, cache, limits."""
+"""Commits of commands: queue, committer, batch, draft, cache and limits."""

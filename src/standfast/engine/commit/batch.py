@@ -1,4 +1,4 @@
-"""One pass over a batch: every command decided in the order of arrival, on drafts of its instance."""
+"""Decide a batch of commands in order of arrival, each on a draft of its instance."""
 
 from __future__ import annotations
 
@@ -35,20 +35,21 @@ from standfast.store.sql.conflicts import VoidClaimError
 Answer = tuple[Submission, CommandOutcome | None, BaseException | None]
 
 Found = dict[Address, CachedInstance | StandfastError]
-"""The instances that exist, by address; an error stands for one that cannot be read."""
+"""The instances found in the store, by address. The value is an error where the instance cannot be read."""
 
 Name = int | Address
-"""How a batch tells instances apart: by the number that their id is, or, while they are not there, by the address that names them."""
+"""Identifies an instance within a batch: the integer form of its id, or its address if it does not exist yet."""
 
 _VOID = CommandOutcome(None, 0, "the claim is void")
 _ID_VERSION = 7
 
 
 class CommandBatch:
-    """Commands that share a transaction: each is decided in the order of arrival, on a draft of its instance; and what came of them.
+    """Decides the commands that share one transaction, and collects their outcomes.
 
-    A quick batch doubts what it cannot prove and leaves it, with all that follows on the same instance. Any batch leaves what follows a
-    failed decision, because a decider that fails may have spoilt the state in memory.
+    The optimistic path leaves out a command whose outcome it cannot prove, and every later command on the same
+    instance. Both paths leave out the commands behind a failed decision, because a failing decider may have corrupted
+    the cached state.
     """
 
     def __init__(
@@ -62,19 +63,19 @@ class CommandBatch:
         book: FactBook,
     ) -> None:
         self.now = now
-        """The time of everything in it."""
+        """The time used for every decision in the batch."""
         self.answers: list[Answer] = []
         self.written: list[InstanceDraft] = []
         self.kept: list[CachedInstance] = []
-        """Those that are remembered, and in hand until all are told of what was written."""
+        """The instances to cache. The batch owns them until all listeners have been notified of the commit."""
         self.doubtful: list[Submission] = []
-        """Must be looked at again, the careful way."""
+        """Commands to repeat on the locking path."""
         self.spent: list[Claim] = []
-        """Used up, because what they ask for was carried out before."""
+        """Claims to consume because their commands were committed before."""
         self.observations: list[ObservationRecord] = []
-        """Still to be written, because the transaction was not ours."""
+        """Observations to write in a separate transaction, because this transaction belongs to the caller."""
         self.wanted: list[tuple[Place, FactKey]] = []
-        """Facts that decisions have asked for and that nobody has read. Nothing of the batch counts until they are."""
+        """Facts that decisions need and that have not been read yet. The batch is invalid until they are read."""
         self._around = around
         self._book = book
         self._new_id = new_id
@@ -86,22 +87,25 @@ class CommandBatch:
         self._receipts: dict[ReceiptKey, tuple[Name, CommandOutcome, bytes]] = {}
 
     def accept(self, submission: Submission, outcome: CommandOutcome) -> None:
-        """The command was carried out, or there was nothing to do."""
+        """Record that the command was committed, or had nothing to do."""
         self.answers.append((submission, outcome, None))
 
     def refuse(self, submission: Submission, error: BaseException) -> None:
-        """The command failed."""
+        """Record that the command failed."""
         self.answers.append((submission, None, error))
 
     def add(self, other: CommandBatch) -> None:
-        """Take over what came of a part."""
+        """Merge the outcomes of a partial batch into this one."""
         self.answers += other.answers
         self.written += other.written
         self.kept += other.kept
         self.doubtful += other.doubtful
 
     def decide(self, submissions: Iterable[Submission], found: Found) -> list[InstanceDraft]:
-        """Decide commands for the instances that were found; the drafts to write. The answers hold once those are written."""
+        """Decide commands on the instances found, and return the drafts to write.
+
+        The outcomes are valid once the drafts are committed.
+        """
         for each in submissions:
             tracked = found.get(each.address)
             if isinstance(tracked, StandfastError):
@@ -115,7 +119,8 @@ class CommandBatch:
     def _decide(self, each: Submission, tracked: CachedInstance | None) -> None:
         name: Name = tracked.header.id.int if tracked else each.address
         if each.receipt is not None and each.receipt in self._receipts:
-            name = self._receipts[each.receipt][0]  # Whatever its address says: the first one with this receipt tells.
+            # The first command with this receipt determines the instance, whatever address this one names.
+            name = self._receipts[each.receipt][0]
         if self._doubted and name in self._doubted:
             self.doubtful.append(each)
             return
@@ -134,7 +139,8 @@ class CommandBatch:
         else:
             before.append(answer)
         if outcome is None and name in self._drafts and self._drafts[name].is_tainted:
-            self._doubted.add(name)  # The state may be spoilt: what follows is decided on a new one.
+            # The state may be corrupted: decide the following commands on a freshly loaded one.
+            self._doubted.add(name)
 
     def _answer(self, each: Submission, name: Name, tracked: CachedInstance | None) -> Answer:
         if each.receipt is not None and each.receipt in self._receipts:
@@ -159,12 +165,16 @@ class CommandBatch:
                 self._drafts[name].is_tainted = True
             return each, None, error if isinstance(error, StandfastError) else _failure(each, error)
         if each.receipt is not None:
-            # Whoever comes with it again is answered like the first one, who alone may see the instance.
+            # A repetition gets the outcome of the first command, without its view: only the first caller may see the
+            # instance.
             self._receipts[each.receipt] = (name, replace(outcome, seen=None), each.digest)
         return each, outcome, None
 
     def _authorise(self, each: Submission, tracked: CachedInstance | None) -> tuple[Gate, ...]:
-        """Give the actor of a command the rights of this moment; what proves them. ForbiddenError if the actor may not act."""
+        """Return the gates that prove the actor's current rights, and apply those rights to the command.
+
+        Raises ForbiddenError if the actor may not act.
+        """
         if each.request.actor.kind == "system":
             return ()
         each.asked = each.asked or each.request
@@ -175,14 +185,14 @@ class CommandBatch:
         return found.gates
 
     def _want(self, each: Submission, name: Name, keys: Sequence[FactKey]) -> None:
-        """Leave an instance until facts are read. The decider may have spoilt its state."""
+        """Skip an instance until the facts are read, because the decider may have corrupted its state."""
         draft = self._drafts.get(name)
         if draft is not None:
             self.wanted += [(draft.facts.place, key) for key in keys]
         self._doubt(each, name)
 
     def _repeated(self, each: Submission, receipt: ReceiptKey, name: Name) -> Answer:
-        """The same id twice in one batch: the same command is answered like the first one, another one is refused."""
+        """Handle an id that occurs twice in one batch: repeat the first outcome for an equal command, and refuse a different one."""
         _, outcome, digest = self._receipts[receipt]
         if not is_same(digest, each.digest):
             return each, None, ReusedIdError(receipt.key)
@@ -210,13 +220,16 @@ class CommandBatch:
         return InstanceDraft(self._around, header, program, before, facts=facts)
 
     def _may_be_wrong(self, each: Submission, tracked: CachedInstance | None) -> bool:
-        """Whether an answer that writes nothing needs proof: the state or the actor's rights are from memory, or the command may have been carried out."""
+        """Return whether an outcome without writes needs proof.
+
+        It does if state or rights come from memory, or if the command may have been committed before.
+        """
         if self._is_careful:
             return False
         return each.receipt is not None or each.asked is not None or (tracked is not None and not tracked.is_fresh)
 
     def _doubt(self, each: Submission, name: Name) -> None:
-        """Leave the whole instance to the careful way, so that its commands stay in order."""
+        """Send all commands of an instance to the locking path, so that they stay in order."""
         self._doubted.add(name)
         self.doubtful += [before for before, _, _ in self._answers.pop(name, [])]
         self.doubtful.append(each)
@@ -227,7 +240,7 @@ class CommandBatch:
 
 
 def asking_of(each: Submission, tracked: CachedInstance | None = None) -> Asking:
-    """Who wants to have a command carried out."""
+    """Build the authorization request for a command."""
     return Asking(
         request=each.asked or each.request,
         tenant=each.address.tenant,
@@ -241,7 +254,7 @@ def _failure(each: Submission, error: BaseException) -> CommandError:
     definition = each.address.definition
     try:
         said = repr(error)
-    except BaseException:  # noqa: BLE001 - an error that cannot even be shown
+    except BaseException:  # noqa: BLE001 - the error itself cannot be formatted
         said = type(error).__name__
     told = CommandError(f"{definition!r} raised {said} on {stored_name(each.command)}", decider=definition)
     told.__cause__ = error

@@ -1,4 +1,4 @@
-"""Instances as last known: their rows and folded states, kept in memory for the next command."""
+"""Cache of instances: rows and folded states that the next command can be decided on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from standfast.kernel.program import Program
 from standfast.store.records.instances import Address, InstanceHeader, Loaded, PendingTimerRecord
 
 NO_SNAPSHOTS = -1
-"""Size of the last snapshot, for a state that cannot be stored."""
+"""Size of the last snapshot of a state that cannot be stored."""
 
 
 class CachedInstance:
-    """An instance as it was at its last known commit."""
+    """An instance as of its last known commit."""
 
     __slots__ = (
         "bytes_since",
@@ -37,16 +37,18 @@ class CachedInstance:
         self.program = program
         self.state = state
         self.timers = timers
-        """Those that have not fired, by key."""
+        """Pending timers by key."""
         self.events_since = 0
         """Events since the last snapshot."""
         self.bytes_since = 0
         self.snapshot_bytes = 0
         self.is_fresh = True
-        """Whether it was read for this very batch; otherwise it comes from memory and may be old."""
+        """Whether the instance was read for the current batch. False means that it comes from the cache and may be
+        stale."""
         self.free: list[None] = []
-        """Empty while somebody has the state in hand, and may change it: at first whoever made it. Of two threads that pop what is there
-        one gets it; whoever has it appends it again, once. While it is gone only the row can be relied on."""
+        """The ownership token of the state: empty while a thread owns the state and may change it. Its creator is
+        the first owner. The thread whose `pop` succeeds owns the state and appends the token once when it is done.
+        Without ownership only the row is reliable."""
 
     @classmethod
     def of(cls, loaded: Loaded, program: Program) -> CachedInstance:
@@ -66,7 +68,7 @@ class CachedInstance:
         return tracked
 
     def renewed(self, loaded: Loaded) -> CachedInstance:
-        """The same instance with its row and its timers as they were just read; it has no other events."""
+        """Return the same instance with a freshly read row and timers. The history must be unchanged."""
         tracked = CachedInstance(loaded.header, self.program, self.state, loaded.timers)
         tracked.events_since, tracked.bytes_since = self.events_since, self.bytes_since
         tracked.snapshot_bytes = self.snapshot_bytes
@@ -74,9 +76,9 @@ class CachedInstance:
 
 
 def folded(loaded: Loaded, program: Program, load_whole: Callable[[], Loaded | None]) -> CachedInstance | None:
-    """A stored instance: from its snapshot and what came after it, or from its whole history where the snapshot is worth nothing.
+    """Fold a stored instance from its snapshot and later events, or from its whole history if the snapshot is unusable.
 
-    None if it was deleted meanwhile.
+    Returns None if the instance was deleted meanwhile.
     """
     snapshot = loaded.snapshot
     if snapshot is None:
@@ -85,15 +87,15 @@ def folded(loaded: Loaded, program: Program, load_whole: Callable[[], Loaded | N
         try:
             return CachedInstance.of(loaded, program)
         except (PayloadError, ReplayError):
-            pass  # It cannot be read, or the events do not fit on it: the events alone tell.
+            pass  # The snapshot cannot be read or does not match the events: replay the events alone.
     whole = load_whole()
     return None if whole is None else CachedInstance.of(whole, program)
 
 
 class InstanceCache:
-    """The instances that were used last. The version gate of a commit makes a stale one harmless.
+    """Least recently used instances are evicted first. A stale entry is harmless, because each commit checks the version.
 
-    They are kept by the number that an id is: Python compares and hashes ids themselves much more slowly.
+    Keys are the integer forms of ids, because Python compares and hashes UUID objects much more slowly.
     """
 
     def __init__(self, size: int) -> None:
@@ -101,10 +103,10 @@ class InstanceCache:
         self._by_id: OrderedDict[int, CachedInstance] = OrderedDict()
         self._ids: dict[tuple[str, str, str, str], int] = {}
         self.outdated: deque[InstanceId] = deque()
-        """Instances that a commit has moved which whoever uses the memory did not make; any thread may tell of one."""
+        """Instances changed by commits that did not go through the owner of this cache. Any thread may append."""
 
     def find(self, address: Address) -> CachedInstance | None:
-        """The instance at an address, if it is remembered."""
+        """Return the cached instance at an address, or None."""
         if address.instance is not None:
             number: int | None = address.instance.int
         else:
@@ -118,30 +120,36 @@ class InstanceCache:
         return tracked
 
     def knows(self, address: Address) -> bool:
-        """Whether the instance at an address is remembered; any thread may ask."""
+        """Return whether the instance at an address is cached. Safe from any thread."""
         if address.instance is not None:
             return address.instance.int in self._by_id
         return (address.tenant, address.partition, address.definition, address.key) in self._ids
 
     def is_running(self, identity: InstanceId, partition: str = "") -> bool:
-        """Whether an instance is remembered, in the partition if one is named, and had not ended; any thread may ask."""
+        """Return whether an instance is cached and has not ended, in the partition if one is given.
+
+        Safe from any thread.
+        """
         tracked = self._by_id.get(identity.int)
         if tracked is None or partition not in {"", tracked.header.partition}:
             return False
         return tracked.header.ended_at is None and identity not in self.outdated
 
     def is_at(self, identity: InstanceId, version: int) -> bool:
-        """Whether an instance is remembered with so many events, and nobody has told of more; any thread may ask."""
+        """Return whether an instance is cached at this version and not marked as outdated. Safe from any thread."""
         tracked = self._by_id.get(identity.int)
         return tracked is not None and tracked.header.version == version and identity not in self.outdated
 
     def header(self, identity: InstanceId) -> InstanceHeader | None:
-        """The row of an instance as it is remembered; any thread may ask."""
+        """Return the cached row of an instance. Safe from any thread."""
         tracked = self._by_id.get(identity.int)
         return None if tracked is None else tracked.header
 
     def take(self, identity: InstanceId) -> CachedInstance | None:
-        """An instance that is remembered and that nobody has in hand; any thread may ask, and has it from then on. It may be old."""
+        """Return a cached instance and transfer its ownership to the caller, or None if another thread owns it.
+
+        The instance may be stale. Safe from any thread.
+        """
         tracked = self._by_id.get(identity.int)
         try:
             if tracked is not None:
@@ -151,7 +159,7 @@ class InstanceCache:
         return tracked
 
     def keep(self, tracked: CachedInstance) -> None:
-        """Remember an instance, and forget the one that was not used for the longest time."""
+        """Cache an instance, and evict the least recently used one if the cache is full."""
         header = tracked.header
         number = header.id.int
         self._by_id[number] = tracked
@@ -162,16 +170,16 @@ class InstanceCache:
             self._drop(next(iter(self._by_id)))
 
     def forget(self, identity: InstanceId) -> None:
-        """Do not trust what is remembered of an instance."""
+        """Remove an instance from the cache."""
         self._drop(identity.int)
 
     def forget_timers(self) -> None:
-        """Forget the instances that have timers: these were moved, or may have been."""
+        """Evict the instances that have timers, because a pause has moved them or may have."""
         for number in [number for number, tracked in self._by_id.items() if tracked.timers]:
             self._drop(number)
 
     def forget_outdated(self) -> None:
-        """Forget what others have moved."""
+        """Evict the instances that other committers have changed."""
         while self.outdated:
             self._drop(self.outdated.popleft().int)
 

@@ -1,9 +1,10 @@
-"""One batch of commands, one transaction.
+"""Commit one batch of commands in one transaction, on one of two paths.
 
-There are two ways to commit. The quick one decides on what is in memory or was just read, and writes with the version of each instance
-as the gate: one round trip. The careful one locks, reads, checks claims and receipts, decides and writes in one transaction. Whatever
-cannot be trusted after the quick way goes the careful way: a lost race, a refusal that was decided on a state from memory, a repeated
-command, an answer that never came.
+The optimistic path decides on cached or freshly read state, and writes with the version of each instance as its gate.
+It takes one round trip.
+
+The locking path locks, reads, checks claims and receipts, decides and writes in one transaction. It handles what the
+optimistic path cannot prove: lost races, refusals on cached state, repeated commands and commits without an answer.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ from standfast.store.records.instances import Address, Claim, InstanceChange, Lo
 from standfast.store.sql.conflicts import VoidClaimError
 
 _ROUNDS = 8
-"""How often a race may be lost in a row before the caller is told; each round somebody else has won."""
+"""Optimistic races lost in a row before the caller gets an error. Another process has won each of them."""
 
 
 _FACT_ROUNDS = 16
-"""How often decisions of one commit may ask for more facts than they get at once."""
+"""Rounds in which the decisions of one commit may ask for further facts."""
 
 
 class Committer:
-    """Carries out batches on one writer."""
+    """Commits batches on one writer."""
 
     def __init__(
         self, writer: Writer, around: DraftContext, *, clock: Clock, chance: Randomness, cache: InstanceCache
@@ -59,10 +60,13 @@ class Committer:
         self._chance = chance
         self._cache = cache
         self._shifts = 0
-        """How often the pauses that move timers had become others when timers were last forgotten."""
+        """The number of changes to timer-moving pauses at the last eviction of timers."""
 
     def commit(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> CommandBatch:
-        """Carry out the commands, and use up work that ended without one. StoreUnavailableError leaves all of it undone or unknown."""
+        """Commit the commands, and consume the claims of work that ended without one.
+
+        After StoreUnavailableError nothing is committed, or the outcome is unknown.
+        """
         if any(each.is_uncertain or each.held_since is not None for each in submissions):
             self._writer.write([], finished=finished, now=self._clock.now())
             batch = self._carefully(submissions)
@@ -73,7 +77,7 @@ class Committer:
             batch.add(self._carefully(again))
         return batch
 
-    # -- the quick way
+    # -- the optimistic path
 
     def _quickly(self, submissions: Sequence[Submission], finished: Sequence[Claim]) -> CommandBatch:
         book = FactBook(self._around.facts)
@@ -89,7 +93,7 @@ class Committer:
             if changes or used or seen:
                 gates = _gates(drafts)
                 self._writer.write(changes, finished=used, observations=seen, gates=gates, now=now)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is found out whose fault it is
+        except Exception as error:  # noqa: BLE001 - the locking path finds the command that caused it
             self._undo(drafts, finished, error)
             undone = self._begin(book, is_careful=False)
             undone.doubtful = list(submissions)
@@ -98,7 +102,7 @@ class Committer:
         return batch
 
     def _look_up(self, submissions: Sequence[Submission], book: FactBook, now: datetime) -> None:
-        """Read the rights of those actors of whom nothing is remembered."""
+        """Read the rights of those actors whose rights are not cached."""
         for each in submissions:
             if each.request.actor is SYSTEM or each.request.actor.kind == "system":
                 continue
@@ -107,7 +111,7 @@ class Committer:
                 if book.authorised(asking, now) is None:
                     with self._writer.looking() as look:
                         self._around.facts.authorise(look, asking, now, may_remember=True)
-            except StandfastError as error:  # The command is refused for it where it is decided.
+            except StandfastError as error:  # The decision refuses the command with the same error.
                 if isinstance(error, StoreUnavailableError):
                     raise
 
@@ -129,7 +133,7 @@ class Committer:
             ):
                 try:
                     tracked.free.pop()
-                except IndexError:  # A handler commits to it just now.
+                except IndexError:  # A handler commits to this instance at the moment.
                     missing[each.address] = None
                 else:
                     found[each.address] = tracked
@@ -140,14 +144,17 @@ class Committer:
         return found
 
     def _undo(self, drafts: Sequence[InstanceDraft], finished: Sequence[Claim], error: Exception) -> None:
-        """Nothing was written, or nobody knows: forget what was computed. What ended without a command has no part in it."""
+        """Discard the computed state after a failed or unanswered commit.
+
+        Claims that ended without a command are unaffected.
+        """
         self._forget(drafts)
         if isinstance(error, StoreUnavailableError):
             raise error
         if finished:
             self._writer.write([], finished=finished, now=self._clock.now())
 
-    # -- the careful way
+    # -- the locking path
 
     def _carefully(self, submissions: Sequence[Submission]) -> CommandBatch:
         for _ in range(_ROUNDS):
@@ -159,19 +166,19 @@ class Committer:
                 raise
             except StandfastError as error:
                 return self._isolated(submissions, error)
-            except Exception as error:  # noqa: BLE001 - one of them provokes it, and it must fail alone
+            except Exception as error:  # noqa: BLE001 - one command causes it and must fail alone
                 return self._isolated(submissions, _unexpected(error))
-        return self._isolated(submissions, ConflictError(f"somebody else was first {_ROUNDS} times in a row: {lost}"))
+        return self._isolated(submissions, ConflictError(f"other commits were first {_ROUNDS} times in a row: {lost}"))
 
     def _isolated(self, submissions: Sequence[Submission], error: StandfastError) -> CommandBatch:
-        """One of the commands spoils the transaction: halve it until the culprit is alone."""
+        """Isolate the command that spoils the transaction by halving the batch until it is alone."""
         batch = self._begin(FactBook(self._around.facts), is_careful=True)
         if len(submissions) == 1:
             batch.refuse(submissions[0], error)
             return batch
         middle = len(submissions) // 2
         batch.add(self._carefully(submissions[:middle]))
-        # An instance that somebody held may be free by now: those who come later must not overtake whoever was refused because of that.
+        # A held instance may be free by now. Commands behind a refused one must not overtake it.
         held = {each.address: refusal for each, _, refusal in batch.answers if isinstance(refusal, HeldError)}
         if rest := [each for each in submissions[middle:] if each.address not in held]:
             batch.add(self._carefully(rest))
@@ -185,7 +192,8 @@ class Committer:
         try:
             with self._writer.unit() as unit:
                 addresses = list(dict.fromkeys(each.address for each in submissions))
-                # Many do not wait for one that somebody holds, and one that was held before is tried again and again.
+                # A batch does not wait for a held instance, and neither does a command that was held before: it is
+                # retried periodically.
                 waits = len(submissions) == 1 and submissions[0].held_since is None
                 batch, drafts = self._decided(
                     submissions,
@@ -215,7 +223,7 @@ class Committer:
         load: Callable[[], Found],
         settle: Callable[[Sequence[Submission], Found, CommandBatch], Sequence[Submission]],
     ) -> tuple[CommandBatch, list[InstanceDraft]]:
-        """Decide commands the careful way. Whenever decisions ask for facts, these are read, and everything is decided anew."""
+        """Decide commands on the locking path. When decisions need facts, read these and decide everything again."""
         for _ in range(_FACT_ROUNDS):
             batch = self._begin(book, is_careful=True)
             found = load()
@@ -232,10 +240,10 @@ class Committer:
     def commit_inside(
         self, unit: Transaction, submission: Submission, known: CachedInstance | None = None
     ) -> CommandBatch:
-        """Carry out one command inside a transaction that the caller has open and will commit.
+        """Commit one command inside the caller's open transaction.
 
-        `known` is the instance as the caller has it in hand: if it is still so, the history is not read. VoidClaimError if what the
-        command comes from was taken over: then nothing of the transaction may stand.
+        `known` is the instance that the caller owns. If its version is current, the history is not read. Raises
+        VoidClaimError if another worker took over the command's work: the caller must then roll back.
         """
         if not self._around.companions.is_any:
             return self._inside(unit, submission, known)
@@ -252,7 +260,7 @@ class Committer:
             ended(submission.passages, error)
 
     def _inside(self, unit: Transaction, submission: Submission, known: CachedInstance | None) -> CommandBatch:
-        hands = [known]  # In hand once: a decision that asks for facts may spoil it.
+        hands = [known]  # Usable once: a decision that needs facts may corrupt it.
         batch, drafts = self._decided(
             [submission],
             FactBook(self._around.facts, unit.looking(), may_remember=False),
@@ -263,7 +271,7 @@ class Committer:
         )
         now = batch.now
         changes = _changes(drafts)
-        if changes:  # The claim is used up with it, or the race is lost.
+        if changes:  # The write consumes the claim, or the race is lost.
             unit.write(changes, now, gates=_gates(drafts))
         elif submission.claim is not None and unit.void([submission.claim]):
             raise VoidClaimError
@@ -276,7 +284,7 @@ class Committer:
         return batch
 
     def _found_inside(self, unit: Transaction, address: Address, known: CachedInstance | None) -> Found:
-        """The instance, locked: as it is known if it has not moved, and else folded."""
+        """Lock the instance, and return the known state if it is current or a freshly folded one."""
         if known is None or address.instance != known.header.id or address.definition != known.header.definition:
             return self._fold([address], unit.load([address]), unit)
         loaded = unit.load([address], known=known.header.version)
@@ -289,7 +297,10 @@ class Committer:
         return self._fold([address], unit.load([address]), unit)
 
     def look_inside(self, unit: Transaction, address: Address) -> CachedInstance | None:
-        """An instance as it is in an open transaction, locked; None if there is none, and what keeps it from being read is raised."""
+        """Return an instance, locked in an open transaction, or None if there is none.
+
+        Raises the error if the instance cannot be read.
+        """
         found = self._fold([address], unit.load([address]), unit).get(address)
         if isinstance(found, StandfastError):
             raise found
@@ -298,7 +309,7 @@ class Committer:
     def _settled_before(
         self, submissions: Sequence[Submission], found: Found, unit: Transaction, batch: CommandBatch
     ) -> list[Submission]:
-        """Answer what was carried out already, and what nobody has a right to any more; the rest is still to do."""
+        """Settle the commands that were committed before or whose claim is void. Return the remaining ones."""
         keys = [each.receipt for each in submissions if each.receipt is not None]
         receipts = unit.receipts(keys) if keys else {}
         known = self._known_causes(submissions, found, unit)
@@ -323,7 +334,7 @@ class Committer:
         return left
 
     def _known_causes(self, submissions: Sequence[Submission], found: Found, unit: Transaction) -> set[str]:
-        """Which of the commands whose commit got no answer are in the history after all."""
+        """Return the causes of the commands that are in the history although their commit got no answer."""
         asked: list[tuple[InstanceId, str]] = []
         for each in submissions:
             tracked = found.get(each.address)
@@ -331,7 +342,7 @@ class Committer:
                 asked.append((tracked.header.id, each.cause))
         return unit.causes([each[0] for each in asked], [each[1] for each in asked]) if asked else set()
 
-    # -- what both share
+    # -- shared by both paths
 
     def _begin(self, book: FactBook, *, is_careful: bool) -> CommandBatch:
         return CommandBatch(
@@ -346,7 +357,10 @@ class Committer:
     def _fold(
         self, addresses: Sequence[Address], loaded: Sequence[Loaded | None], source: Writer | Transaction
     ) -> Found:
-        """The states of stored instances; an error stands for one that cannot be folded, so that it fails alone."""
+        """Fold stored instances.
+
+        An error stands for an instance that cannot be folded, so that only its own commands fail.
+        """
         found: Found = {}
         for address, each in zip(addresses, loaded, strict=True):
             if each is None:
@@ -396,7 +410,10 @@ _by_id = attrgetter("header.id.int")
 
 
 def _changes(drafts: Sequence[InstanceDraft]) -> list[InstanceChange]:
-    """The changes in the order of their instances' ids, which is the order in which rows are locked everywhere."""
+    """Return the changes in the order of instance ids.
+
+    Rows are locked in this order everywhere, which avoids deadlocks.
+    """
     try:
         changes = [draft.finish() for draft in drafts if draft.change.events]
     except Exception:
@@ -408,7 +425,7 @@ def _changes(drafts: Sequence[InstanceDraft]) -> list[InstanceChange]:
 
 
 def _gates(drafts: Sequence[InstanceDraft]) -> Sequence[Gate]:
-    """The facts that accepted commands were decided on; mostly none."""
+    """Return the gates of the facts that accepted commands were decided on. Most batches have none."""
     drafted = [
         (draft.change, (*draft.gates, *draft.facts.gates))
         for draft in drafts
@@ -418,7 +435,7 @@ def _gates(drafts: Sequence[InstanceDraft]) -> Sequence[Gate]:
 
 
 def _remember(drafts: Sequence[InstanceDraft], unit: Transaction, now: datetime) -> None:
-    """Keep the receipts of commands that changed nothing."""
+    """Store the receipts of commands that changed nothing."""
     receipts = [each for draft in drafts if draft.is_empty for each in draft.change.receipts]
     if receipts:
         unit.remember(receipts, now)

@@ -1,7 +1,4 @@
-"""What the parts of one engine share.
-
-What drafts need to know besides their instance.
-"""
+"""Collaborators shared within one engine, and the context that drafts need besides their instance."""
 
 from __future__ import annotations
 
@@ -27,18 +24,21 @@ from standfast.store.records.instances import Word
 
 
 class ReadableTypes(Protocol):
-    """What this process can read. Work in other words is left to processes that know them."""
+    """The message types that this process can read. Work of other types is left to processes that know them."""
 
     def commands(self) -> Sequence[Word]:
-        """The commands that timers and messages may bring."""
+        """Returns the commands that timers and messages may carry."""
         ...
 
     def effects(self) -> Sequence[Word]:
-        """The effects that handlers can be called for."""
+        """Returns the effects that handlers can be called for."""
         ...
 
     def speaker(self, language: str, /) -> Program:
-        """A program that reads and writes this language; NotFoundError if nobody here speaks it."""
+        """Returns a program that reads and writes this language.
+
+        Raises NotFoundError if no program in this process does.
+        """
         ...
 
 
@@ -51,7 +51,7 @@ class ProgramCatalog(ReadableTypes, Protocol):
 
 
 class EngineContext:
-    """The surroundings of one engine. Nothing here is shared between engines."""
+    """The shared collaborators of one engine. Engines share none of them."""
 
     def __init__(
         self,
@@ -68,12 +68,12 @@ class EngineContext:
         self.clock = clock
         self.chance = chance
         self.programs = programs
-        """The program of a definition; NotFoundError if nobody registered it."""
+        """Returns the program of a definition. Raises NotFoundError if it is not registered."""
         self.languages = languages
         self.submit = submit
-        """Hands a command to the committer."""
+        """Submits a command to the committer."""
         self.find_key = find_key
-        """The business key of a tenant's instance; empty if it has none."""
+        """Returns the business key of a tenant's instance, empty if it has none."""
         self.telemetry = Telemetry()
         self.handlers = Handlers()
 
@@ -82,7 +82,7 @@ _log = logging.getLogger("standfast")
 
 
 class DraftContext:
-    """The same for all drafts of a committer."""
+    """The context shared by all drafts of a committer."""
 
     def __init__(
         self,
@@ -98,17 +98,17 @@ class DraftContext:
     ) -> None:
         self.programs = programs
         self.standing = standing
-        """The pauses that this process knows of."""
+        """The active pauses that this process knows."""
         self.companions = companions
         self.shares = shares
-        """Whose turn it is; None if all tenants stand in one line."""
+        """Fair scheduling between tenants. None means one queue for all tenants."""
         self.ageing = ageing
         self.snapshot_events = snapshot_events
         self.observe = observe
         self.lessee: Lessee | None = None
-        """The worker of this process, while it takes work."""
+        """The worker of this process, while it accepts work."""
         self.facts = facts
-        """Where facts come from that decisions are based on."""
+        """Source of the facts that decisions are based on."""
         self._warned: set[str] = set()
 
     @classmethod
@@ -121,7 +121,7 @@ class DraftContext:
         *,
         facts: FactSource,
     ) -> DraftContext:
-        """What the settings say."""
+        """Build the context from the settings."""
         return cls(
             programs,
             standing,
@@ -134,7 +134,7 @@ class DraftContext:
         )
 
     def without_lessee(self) -> DraftContext:
-        """The same for commits that hand nothing over, because nobody learns for certain what became of them."""
+        """Return the same context without a worker, for commits that must not hand over effects because their outcome may stay unknown."""
         other = DraftContext(
             self.programs,
             self.standing,
@@ -149,7 +149,10 @@ class DraftContext:
         return other
 
     def warn_of_snapshots(self, decider: str, reason: PayloadError) -> None:
-        """A state cannot be kept as a snapshot. That is said once for each decider: all is well, but long histories are slow."""
+        """Warn, once per decider, that its state cannot be stored as a snapshot.
+
+        Commits are unaffected, but long histories load slowly.
+        """
         if decider not in self._warned:
             self._warned.add(decider)
-            _log.warning("an instance of %r gets no snapshots, so each load replays its history: %s", decider, reason)
+            _log.warning("snapshot_unsupported decider=%r: each load replays the whole history: %s", decider, reason)

@@ -1,7 +1,7 @@
-"""Computing a commit: commands applied to the state of an instance one after the other, and the rows that result.
+"""Draft of a commit: applies commands to the state of one instance and collects the rows to write.
 
-No I/O happens here. A command that is rejected, or on which the decider fails, leaves its draft as it was, so that its neighbours in
-the same batch do not notice.
+No I/O happens here. A rejected or failing command leaves the draft unchanged, so that the other commands of the batch
+are unaffected.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from standfast.store.sql.conflicts import VoidClaimError
 
 
 class InstanceDraft:
-    """All that one commit will do to one instance."""
+    """The changes of one commit to one instance."""
 
     __slots__ = (
         "_around",
@@ -83,26 +83,26 @@ class InstanceDraft:
         self._around = around
         self.facts = facts
         self.gates: tuple[Gate, ...] = ()
-        """What the rights of those were based on whose commands were accepted."""
+        """The gates behind the rights of the actors whose commands were accepted."""
         self.program = program
         self.before = before
         self.header = header
-        """The row as it will be."""
+        """The row after the commit."""
         self.state = before.state if before else program.initial()
         self.timers = dict(before.timers) if before else {}
         self.change = InstanceChange(header=header, expected=header.version)
         self.finished: Sequence[Claim] = ()
-        """Claims that are used up without a change."""
+        """Claims that are consumed without a change."""
         self.observations: Sequence[ObservationRecord] = ()
         self.ends = False
         """Whether the change ends the instance."""
         self.pauses = False
-        """Whether the change lets the instance stand still."""
+        """Whether the change pauses the instance."""
         self.is_tainted = False
-        """Whether the decider failed on it: a state that it may have spoilt is not kept."""
+        """Whether the decider failed on the state. A state that it may have corrupted is not cached."""
 
     def apply(self, submission: Submission, now: datetime) -> CommandOutcome:
-        """Decide one command and add what follows from it. Raises, and adds nothing, if it is refused or fails."""
+        """Decide one command and add its changes. A refused or failing command raises and adds nothing."""
         fired = ""
         if submission.claim is not None:
             self._check_claim(submission.claim)
@@ -112,7 +112,9 @@ class InstanceDraft:
                 fired = submission.claim.key
         header = self.header
         if submission.is_own:
-            self.program.check_own(submission.command, header.key, f"what {self.program.type!r} says of an effect")
+            self.program.check_own(
+                submission.command, header.key, f"the failure command of {self.program.type!r} for an effect"
+            )
         moment = Moment(
             now=now,
             instance=header.id,
@@ -148,11 +150,11 @@ class InstanceDraft:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the instance stays as it is."""
+        """Whether the instance stays unchanged."""
         return not self.change.events
 
     def finish(self) -> InstanceChange:
-        """The change to write."""
+        """Return the change to write."""
         change = self.change
         change.header = self.header
         self._compare_status()
@@ -162,7 +164,7 @@ class InstanceDraft:
         return change
 
     def after(self) -> CachedInstance:
-        """The instance once the change is written: the tracked one, brought up to date."""
+        """Return the tracked instance, updated to its state after the commit."""
         change = self.change
         tracked = self.before or CachedInstance(self.header, self.program, self.state, self.timers)
         if change.snapshot is not None:
@@ -176,7 +178,7 @@ class InstanceDraft:
         return tracked
 
     def give_up(self) -> None:
-        """The change will not be written: let go of what was reserved for it."""
+        """Release the slots reserved for this change, because it will not be written."""
         lessee = self._around.lessee
         if lessee is not None:
             for effect in self.change.effects:
@@ -184,12 +186,12 @@ class InstanceDraft:
                     lessee.release(effect.handler)
 
     def _pending(self, fired: str, now: datetime) -> Mapping[str, datetime]:
-        """What a decision sees of the timers: those that it could cancel, and not the one that has just fired."""
+        """Return the timers visible to a decision: those it can cancel, without the one that has just fired."""
         due = self._around.standing.due(self.header, self.program.language, self.timers, now)
         return {key: at for key, at in due.items() if key != fired and not key.startswith(UNNAMED)}
 
     def _check_claim(self, claim: Claim) -> None:
-        """A command of this very batch may have voided the claim of a later one."""
+        """Raise if an earlier command of the same batch has voided the claim."""
         if isinstance(claim, TimerClaim):
             timer = self.timers.get(claim.key)
             if timer is None or timer.number != claim.number:
@@ -215,7 +217,7 @@ class InstanceDraft:
             check_text(status.reason, "reason of a status")
         if not header.version and (subject := program.subject(state)):
             header = msgspec.structs.replace(header, started_by=subject)
-        # Nothing can fail from here on: the draft takes all of it.
+        # Nothing below can fail, so the draft is updated completely or not at all.
         self.state = state
         if submission.claim is not None:
             self._use_up(submission.claim)
@@ -247,7 +249,10 @@ class InstanceDraft:
         return CommandOutcome(header.id, version)
 
     def _evolved(self, decision: Decision) -> tuple[list[Encoded], object]:
-        """The events as they are written, and the state after them: folded from what comes back, as a replay does it."""
+        """Return the encoded events and the state after them.
+
+        The state is folded from the decoded events, as in a replay.
+        """
         words, state = self.program.events, self.program.carried_state(decision)
         if state is not msgspec.UNSET:
             return [words.encode(event) for event in decision.events], state
@@ -259,11 +264,11 @@ class InstanceDraft:
         return written, self.program.apply(self.state, kept)
 
     def _begins(self, decision: Decision) -> bool:
-        """Whether somebody works on the instance from this decision on, or has before it."""
+        """Return whether work on the instance has begun, with this decision or before it."""
         return any(each.owner is not None for each in self.change.effects) or any(map(has_begun, decision.records))
 
     def _deadline(self, decision: Decision, now: datetime) -> datetime | None:
-        """When the instance will be stopped, if its program has a timer for that."""
+        """Return the time at which the instance's deadline timer is due, if its program sets one."""
         key = self.program.deadline_timer
         if not key or key not in self.timers:
             return None
@@ -272,14 +277,14 @@ class InstanceDraft:
     def _own_events(
         self, decision: Decision, rest: ExtraWork | None, submission: Submission, now: datetime
     ) -> list[Encoded]:
-        """Take the rest into the change; what the kernel itself says of the decision."""
+        """Add the extra work to the change, and return the kernel's own events for the decision."""
         told = [] if rest is None else self._take_rest(decision, rest, now)
         if submission.vouched is not None and decision.events:
             told.append(_answered(submission.vouched))
         return told
 
     def _take_rest(self, decision: Decision, rest: ExtraWork, now: datetime) -> list[Encoded]:
-        """Take it into the change; the events that tell of cancelled timers."""
+        """Add the extra work to the change, and return the events for cancelled timers."""
         events = self._cancel_timers(decision.cancelled_timers)
         self._set_timers(decision.timers, rest, self.header.issued + len(decision.effects), now)
         self._withdraw(decision.withdrawn_effects)
@@ -295,13 +300,14 @@ class InstanceDraft:
         if self._around.observe and self.header.version:
             self._observe(submission, self.header, skipped=True, now=now)
         identity, version = self.header.id if self.header.version else None, self.header.version
-        if submission.receipt is not None:  # Sent again, it must not act when there is something to do by then.
+        # A repetition of the command must not act if there is something to do by then.
+        if submission.receipt is not None:
             kept = Receipt(submission.receipt, identity, version, submission.digest)
             self.change.receipts = (*self.change.receipts, kept)
         return CommandOutcome(identity, version, answer.reason or "nothing to do")
 
     def _restore_timer(self, submission: Submission, now: datetime) -> CommandOutcome:
-        """Put a timer back that gave up, due at once. It says so in the history, so that everybody who knows the instance notices."""
+        """Restore a dead-lettered timer, due immediately. The history records it, so that all caches notice."""
         letter, header, claim = submission.command, self.header, submission.claim
         assert isinstance(letter, DeadLetterRecord)
         assert claim is not None
@@ -378,7 +384,10 @@ class InstanceDraft:
                 self.change.withdrawn = (*self.change.withdrawn, number)
 
     def _recall(self, recall: StoredRecall) -> None:
-        """Take an effect back. One that is not even written is; one that has just ended, or that nobody wants, needs nothing."""
+        """Recall an effect.
+
+        An effect that is not written yet is dropped. One that has ended or is unwanted needs nothing.
+        """
         change, number = self.change, recall.number
         if self._drop_effect(number):
             change.messages = [*change.messages, recall.message]
@@ -387,7 +396,7 @@ class InstanceDraft:
             for claim in change.consumed
         ):
             before = self._forget_recall(number)
-            # Of two commands that recall it the first one takes it back; either may ask for it to be stopped.
+            # The first of two commands recalls the effect. Each of them may ask the handler to stop.
             both = recall if before is None else replace(before, stop=before.stop or recall.stop)
             change.recalls = (*change.recalls, both)
 
@@ -399,7 +408,7 @@ class InstanceDraft:
         return found
 
     def _drop_effect(self, number: int) -> bool:
-        """Take an effect of this very change out of it; False if it is none."""
+        """Drop an effect that this change itself creates. Return False if the change does not contain it."""
         dropped = next((each for each in self.change.effects if each.number == number), None)
         if dropped is None:
             return False
@@ -440,7 +449,7 @@ class InstanceDraft:
                     self.timers[each.key] = self.timers[each.key]._replace(frozen_at=now)
 
     def _cancel_timers(self, keys: tuple[str, ...]) -> list[Encoded]:
-        """Drop the timers that are pending, and say so in the words of the history."""
+        """Drop pending timers, and return the events that record it."""
         pending = [key for key in dict.fromkeys(keys) if key in self.timers]
         for key in pending:
             self._drop_timer(key)
@@ -464,7 +473,7 @@ class InstanceDraft:
             self._forget_recall(claim.number)
 
     def _stop_timer(self, claim: Claim) -> None:
-        """A timer that has fired is no longer pending."""
+        """Remove a fired timer from the pending ones."""
         if isinstance(claim, TimerClaim):
             self.timers.pop(claim.key, None)
 
@@ -483,7 +492,10 @@ class InstanceDraft:
         self.observations = (*self.observations, seen)
 
     def _snapshot(self) -> Snapshot | None:
-        """A snapshot when the events since the last one outweigh it: so histories of any length stay cheap to load."""
+        """Return a snapshot if the events since the last one outweigh it.
+
+        This bounds the cost of loading long histories.
+        """
         if self.is_tainted:
             return None
         before = self.before
@@ -506,7 +518,7 @@ class InstanceDraft:
         )
 
     def _compare_status(self) -> None:
-        """What the change makes of the status."""
+        """Compare the status before and after the change."""
         old, new = self.before.header if self.before else None, self.header
         if old is not None and old.status == new.status and old.reason == new.reason and old.begun == new.begun:
             self.change.keeps_status = old.ended_at == new.ended_at
@@ -522,12 +534,12 @@ class InstanceDraft:
 
 
 def _told(type_: str, key: str) -> Encoded:
-    """What the kernel itself says about a timer."""
+    """Build the kernel's event about a timer."""
     return Encoded(type_, 1, msgspec.json.encode({"key": key}))
 
 
 def _answered(vouched: Vouched) -> Encoded:
-    """What a directory of the host has said of the actor, and whom else it was asked about."""
+    """Build the event that records the directory's answer about the actor and about other people."""
     told: dict[str, object] = {"directory": vouched.directory, "at": vouched.at, "roles": sorted(vouched.roles)}
     if vouched.people:
         told["people"] = [
@@ -544,5 +556,5 @@ def _size(events: Sequence[StoredEvent]) -> int:
 
 
 def _word(header: InstanceHeader) -> str:
-    """How a decider calls the state of an instance: what it gives as the reason of the status, or else the status itself."""
+    """Return the decider's name for the instance's state: the reason of the status, or else the status itself."""
     return header.reason or header.status

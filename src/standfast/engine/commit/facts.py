@@ -1,7 +1,7 @@
-"""Facts in a commit: who acts, with which rights, and what decisions read from outside of their instance.
+"""Facts in a commit: the actor, the actor's rights, and external data that decisions depend on.
 
-The application gives a source. On the quick way a fact may come from memory, because the commit checks its version. On the careful way
-every fact is read anew, in the transaction that writes.
+The application supplies the source. The optimistic path may use cached facts, because the commit checks their versions.
+The locking path reads every fact again in the writing transaction.
 """
 
 from __future__ import annotations
@@ -19,83 +19,87 @@ from standfast.store.ports.store import StaleFactError
 from standfast.store.records.instances import InstanceChange
 
 _MOST_AT_ONCE: Final = 16
-"""How many facts decisions of one commit get at once. For more they are made anew, so often and no more: one that asks without end fails."""
+"""Facts that the decisions of one commit get in one round. Decisions that need more are repeated a limited number of
+times, then fail."""
 
 
 class Place(NamedTuple):
-    """Whose facts are asked for."""
+    """The tenant and instance for which facts are requested."""
 
     tenant: str
     partition: str
 
 
 class Read(NamedTuple):
-    """A fact, and the gates that prove it."""
+    """A fact and the gates that prove it."""
 
     fact: Fact
     gates: tuple[Gate, ...] = ()
     error: Exception | None = None
-    """Why it cannot be told: whoever asks for it fails by this, and others in the same commit do not."""
+    """Why the fact cannot be read. Only the decision that needs the fact fails."""
 
 
 class Authorised(NamedTuple):
-    """A request whose actor has the rights of this moment, and the gates that prove them."""
+    """A request with the actor's current rights, and the gates that prove them."""
 
     request: RequestContext
     gates: tuple[Gate, ...] = ()
 
 
 class StandsIn(NamedTuple):
-    """For whom the actor acts by a delegation of the directory, as the front end has found out; the commit checks it."""
+    """The person whom the actor represents by a delegation, as resolved by the API layer.
+
+    The commit verifies the delegation.
+    """
 
     name: str
     roles: frozenset[str] = frozenset()
-    """The roles by which that one is asked; empty if by name."""
+    """The represented person's roles that the task names. Empty if the task names the person."""
     lent: frozenset[str] = frozenset()
-    """All of their roles, if they are asked by name: what a question takes they may have by one."""
+    """All roles of the represented person, if the task names the person. The decision may require one of them."""
 
 
 class Vouched(msgspec.Struct, frozen=True, kw_only=True):
-    """What a directory of the host has said of an actor, for this very command."""
+    """The host directory's answer about an actor, for one command."""
 
     at: datetime
     roles: frozenset[str] = frozenset()
     directory: str = ""
-    """The class of the directory."""
+    """Class name of the directory."""
     granted: frozenset[str] | None = None
-    """All roles that it grants to the actor; None if it does not have the actor, or grants no roles at all."""
+    """All roles that the directory grants to the actor. None if the actor is unknown to it or it grants no roles."""
     is_known: bool = False
-    """Whether it has the actor."""
+    """Whether the directory knows the actor."""
     is_person: bool = False
-    """Whether it has them as a person, and not as a service account."""
+    """Whether the directory knows the actor as a person and not as a service account."""
     people: tuple[PersonFact, ...] = ()
-    """What it has said of others, on whom it depends whether the actor may do this."""
+    """The directory's answers about other people on whom the actor's right depends."""
 
 
 class Acting(NamedTuple):
-    """For whom a command is carried out."""
+    """The actor on whose behalf a command is committed."""
 
     asked: RequestContext
-    """The request as its caller made it."""
+    """The request as the caller made it."""
     stands_in: StandsIn | None = None
     vouched: Vouched | None = None
 
 
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
-    """Who wants to have a command carried out, as the caller said it."""
+    """An authorization request, with the caller's claims."""
 
     request: RequestContext
     tenant: str
-    """Of the instance, whatever the request says."""
+    """Tenant of the instance. The request cannot override it."""
     definition: str = ""
-    """Of the instance; empty if the address does not name it."""
+    """Definition of the instance. Empty if the address does not name it."""
     stands_in: StandsIn | None = None
     vouched: Vouched | None = None
-    """What the host's directory has said; None if it was not asked."""
+    """The host directory's answer. None if the directory was not queried."""
 
 
 class FactSource(Protocol):
-    """Where the facts of an engine come from. `known` and `authorised` answer from memory, and ask nobody."""
+    """Source of the facts of an engine. `known` and `authorised` answer from memory, without I/O."""
 
     def known(self, place: Place, key: FactKey, now: datetime) -> Read | None:
         """Returns a fact from memory; None if it must be read."""
@@ -120,10 +124,10 @@ class FactSource(Protocol):
 
 
 class NoSource:
-    """For engines whose commands carry everything: nothing is read, and every actor is as the request says."""
+    """Source for engines whose commands carry all data. It reads nothing and accepts every request as it is."""
 
     def known(self, place: Place, key: FactKey, now: datetime) -> Read | None:
-        """Returns nothing."""
+        """Returns None."""
         del place, key, now
         return None
 
@@ -135,18 +139,18 @@ class NoSource:
         return {}
 
     def authorised(self, asking: Asking, now: datetime) -> Authorised | None:
-        """Takes the request at its word."""
+        """Accepts the request as it is."""
         del now
         return Authorised(asking.request)
 
     def authorise(self, look: FactLook, asking: Asking, now: datetime, *, may_remember: bool) -> Authorised:
-        """Takes the request at its word."""
+        """Accepts the request as it is."""
         del look, now, may_remember
         return Authorised(asking.request)
 
 
 class FactBook:
-    """The facts of one batch: from memory if nothing is to be read, and otherwise those that were read for it."""
+    """The facts of one batch, from memory or read for the batch."""
 
     __slots__ = ("_at_once", "_failure", "_look", "_may_remember", "_read", "_rights", "_source")
 
@@ -156,11 +160,12 @@ class FactBook:
         self._may_remember = may_remember
         self._read: dict[tuple[Place, FactKey], Read] = {}
         self._at_once = 0
-        """How many were read while a decision was made."""
+        """The number of facts read during the current decision."""
         self._failure: Exception | None = None
-        """What a fact could not be read by; nothing can be read behind it."""
+        """The error that ended reading. Later reads fail with it."""
         self._rights: dict[tuple[int, str, datetime], tuple[RequestContext, Authorised]] = {}
-        """By the number of the request, which stands beside the answer so that no other one gets it, by tenant and instant."""
+        """Authorized requests by object id, tenant and time. The value holds the request, so that its id is not
+        reused."""
 
     def get(self, place: Place, key: FactKey, now: datetime) -> Read:
         """Returns a fact, read now if there is a look. Raises FactsNeeded if it must be read first."""
@@ -175,11 +180,14 @@ class FactBook:
         return found
 
     def authorised(self, asking: Asking, now: datetime) -> Authorised | None:
-        """Returns a request with the rights of this moment; None if they must be read first. Raises ForbiddenError."""
+        """Returns a request with the actor's current rights, or None if they must be read first.
+
+        Raises ForbiddenError.
+        """
         is_plain = asking.stands_in is None and asking.vouched is None
         key = (id(asking.request), asking.tenant, now)
         if is_plain and key in self._rights:
-            return self._rights[key][1]  # It was judged at this very instant.
+            return self._rights[key][1]  # Already authorized at this instant.
         if self._look is None:
             found = self._source.authorised(asking, now)
         else:
@@ -189,12 +197,15 @@ class FactBook:
         return found
 
     def _found(self, place: Place, key: FactKey, now: datetime) -> Read | None:
-        """Reads a fact that a decision asks for. What keeps it from being read is raised by `fill`: it is no failure of the decision."""
+        """Reads a fact for a decision.
+
+        A read error is raised by `fill` and does not count as a failure of the decision.
+        """
         if self._failure is None and self._at_once < _MOST_AT_ONCE:
             self._at_once += 1
             try:
                 self._read |= self._facts(place, [key], now)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the whole commit fails by it
+            except Exception as error:  # noqa: BLE001 - the whole commit fails with it
                 self._failure = error
         return self._read.get((place, key))
 
@@ -204,7 +215,7 @@ class FactBook:
         return {(place, key): read for key, read in found.items()}
 
     def fill(self, wanted: Iterable[tuple[Place, FactKey]], now: datetime) -> bool:
-        """Reads facts that decisions have asked for; False if none of them is new."""
+        """Reads the facts that decisions need. Returns False if none of them is new."""
         if self._failure is not None:
             raise self._failure
         by_place: dict[Place, list[FactKey]] = {}
@@ -217,11 +228,11 @@ class FactBook:
 
 
 class DraftFacts(msgspec.Struct, gc=False):
-    """The facts that the decisions on one draft can ask for, and the gates of those that they did."""
+    """The facts available to the decisions on one draft, with the gates of those that were used."""
 
     book: FactBook
     place: Place
-    """Whose facts they are."""
+    """The tenant and instance of the facts."""
     now: datetime
     gates: tuple[Gate, ...] = ()
 
@@ -233,7 +244,7 @@ class DraftFacts(msgspec.Struct, gc=False):
 
 
 class VouchedFacts:
-    """Facts, and before them what a directory of the host has said of people for one command."""
+    """Facts that answer from the host directory's statement about people before they use the source."""
 
     def __init__(self, facts: Facts, people: Iterable[PersonFact]) -> None:
         self._facts = facts
@@ -246,9 +257,9 @@ class VouchedFacts:
 
 
 def gates_of(drafted: Iterable[tuple[InstanceChange, Iterable[Gate]]]) -> list[Gate]:
-    """Returns the gates that a commit has to check besides the versions of the instances that it changes itself.
+    """Returns the gates that a commit checks in addition to the versions of its own instances.
 
-    Raises StaleFactError if a decision was based on another version of one of these.
+    Raises StaleFactError if a decision was based on another version of one of these instances.
     """
     changes = [change for change, _ in drafted]
     wanted = {gate for _, gates in drafted for gate in gates}

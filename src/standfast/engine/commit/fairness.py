@@ -1,4 +1,4 @@
-"""Whose turn it is: a tenant that asks for more than its share stands behind the others with the rest, and loses nothing while there is room."""
+"""Fair scheduling between tenants. A tenant above its rate queues its excess effects behind those of other tenants."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from datetime import datetime, timedelta
 
 AT_ONCE = timedelta(0)
 _MANY = 10_000
-"""Tenants that are remembered; those who are within their share need not be."""
+"""Number of tenants to track. Tenants within their rate need no entry."""
 
 
 class TenantFairness:
-    """How far the tenants of one process are ahead of their shares.
+    """Tracks how far each tenant of this process is ahead of its rate.
 
-    Each effect takes a turn, and a tenant has so many turns in a second. What is asked for beyond that counts as if it had come when its turn is:
-    so those who ask for little stand before it in the one order by which work is claimed.
+    Each effect uses one turn, and a tenant has a fixed number of turns per second. An effect beyond the rate is ordered
+    as if it arrived at its turn. Tenants within their rate therefore come first in the claim order.
     """
 
     def __init__(self, rate: float) -> None:
         self._turn = timedelta(seconds=1.0 / rate)
         self._lock = threading.Lock()
         self._next: dict[str, datetime] = {}
-        """When the next turn of a tenant is, if that is later than now."""
+        """The next turn of a tenant, if it lies in the future."""
 
     def take(self, tenant: str, now: datetime) -> timedelta:
-        """Take a turn for an effect; how much later than now it is."""
+        """Use a turn for an effect, and return its delay."""
         with self._lock:
             turn = max(now, self._next.get(tenant, now))
             if len(self._next) >= _MANY:

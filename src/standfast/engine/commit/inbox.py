@@ -1,4 +1,4 @@
-"""Commands on their way into the inbox: those that wait while the committer is busy are accepted together, in one transaction."""
+"""Writes commands to the inbox. Commands that arrive while the committer is busy are accepted in one transaction."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 
 
 class InboxSubmission(msgspec.Struct, kw_only=True, eq=False):
-    """A message that is to be put into the inbox."""
+    """A message to be written to the inbox."""
 
     message: StoredMessage
     reply: Reply[int]
-    """Is told the number of the message, or the error."""
+    """Receives the number of the message, or the error."""
     deadline: float
-    """Monotonic time after which nobody waits any more."""
+    """Monotonic time after which the caller no longer waits."""
     is_uncertain: bool = False
-    """Whether it was sent and no answer came."""
+    """Whether the message was sent without an answer."""
 
 
 class InboxWriter:
-    """What waits for the inbox of one committer, in order of arrival. Anybody adds; the committer alone writes."""
+    """Writes the queued messages of one committer in order of arrival.
+
+    Any thread may add, and only the committer writes.
+    """
 
     def __init__(self, writer: Writer, clock: Clock, *, batch_limit: int, hint: Callable[[], None]) -> None:
         self._writer = writer
@@ -43,21 +46,22 @@ class InboxWriter:
         self._hint = hint
         self.waiting: deque[InboxSubmission] = deque()
         self.again_at: float | None = None
-        """Monotonic time at which to try again what the database did not take; None while it takes everything."""
+        """Monotonic time of the next retry after an outage. None while the database accepts writes."""
         self._pause = _FIRST_PAUSE_SECONDS
 
     def add(self, acceptance: InboxSubmission) -> None:
-        """Take a message; its reply comes when it is in the inbox, or will not be."""
+        """Queue a message. Its reply is set when the message is stored or has failed."""
         self.waiting.append(acceptance)
 
     def write(self, *, may_wait: bool) -> None:
-        """Put what waits into the inbox. A database that is away is tried again later, as long as the callers are patient.
+        """Write the queued messages. During an outage they are retried until their callers' deadlines.
 
-        `may_wait` says whether there is a later.
+        `may_wait` is False if there will be no retry.
         """
         if may_wait and self.again_at is not None and time.monotonic() < self.again_at:
             return
-        for _ in range(0, len(self.waiting), self._batch_limit):  # What comes meanwhile waits for the next time.
+        # Messages that arrive meanwhile wait for the next round.
+        for _ in range(0, len(self.waiting), self._batch_limit):
             batch = [self.waiting.popleft() for _ in range(min(self._batch_limit, len(self.waiting)))]
             try:
                 self._accept(batch)
@@ -72,7 +76,7 @@ class InboxWriter:
         self.again_at, self._pause = None, _FIRST_PAUSE_SECONDS
 
     def outlast(self, error: StoreUnavailableError, *, may_wait: bool) -> None:
-        """The database is away: tell those who wait no longer, and those of whom nobody knows and who cannot be sent again."""
+        """Handle an outage: answer callers whose deadline has passed, and messages whose outcome is unknown and that cannot be sent again."""
         now = time.monotonic()
         left = []
         for _ in range(len(self.waiting)):
@@ -86,31 +90,34 @@ class InboxWriter:
         if not left:
             self.again_at = None
             return
-        _log.warning("the database is away (%s); trying again in %.2f s", error, self._pause)
+        _log.warning("database_unavailable retry_in=%.2f: %s", self._pause, error)
         self.again_at = min(now + self._pause, *(each.deadline for each in left))
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def refuse(self, error: BaseException) -> None:
-        """Answer whoever waits: nothing is accepted any more."""
-        with suppress(IndexError):  # It may be the caller and the committer who do so.
+        """Answer all waiting callers with this error."""
+        with suppress(IndexError):  # The caller and the committer may both do this.
             while True:
                 self.waiting.popleft().reply.set_error(error)
 
     def _accept(self, batch: list[InboxSubmission]) -> None:
-        """One transaction; where the database refuses it, one for each, so that the message that is to blame fails alone."""
+        """Write a batch in one transaction.
+
+        If the database refuses it, write each message alone, so that only the faulty one fails.
+        """
         try:
             numbers = self._writer.accept([each.message for each in batch], self._clock.now())
         except StoreUnavailableError as error:
             for each in batch:
                 each.is_uncertain = each.is_uncertain or error.may_be_done
             raise
-        except Exception as error:  # noqa: BLE001 - it belongs to whoever waits
+        except Exception as error:  # noqa: BLE001 - the error goes to the caller
             if len(batch) == 1:
                 batch[0].reply.set_error(error if isinstance(error, StandfastError) else _unexpected(error))
                 return
             while batch:
                 self._accept(batch[:1])
-                del batch[0]  # What is left is what an outage leaves.
+                del batch[0]  # After an outage only the remaining messages are retried.
             return
         self._hint()
         for each, number in zip(batch, numbers, strict=True):

@@ -1,4 +1,4 @@
-"""The row of an instance: how it begins, and how a decision moves it."""
+"""The row of an instance: its initial values and its update by a decision."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from standfast.kernel.program import Program
 from standfast.store.records.instances import InstanceHeader
 
 MOST_ATTRIBUTES = 50
-"""Values that one instance is found by."""
+"""Maximum number of search attributes per instance."""
 
 
 def new_header(submission: Submission, identity: InstanceId, program: Program, now: datetime) -> InstanceHeader:
-    """The row of an instance to which nothing has happened yet, pinned to a version of its definition."""
+    """Return the row of a new instance, pinned to a version of its definition."""
     address = submission.address
     return InstanceHeader(
         id=identity,
@@ -52,7 +52,7 @@ def moved_header(
     search: str,
     now: datetime,
 ) -> InstanceHeader:
-    """The row after a decision."""
+    """Return the row after a decision."""
     return InstanceHeader(
         id=old.id,
         tenant=old.tenant,
@@ -80,14 +80,17 @@ def moved_header(
 
 
 def _paused_at(old: InstanceHeader, status: Status, now: datetime) -> datetime | None:
-    """Since when it is paused: what goes on and is paused again in one decision says so itself."""
+    """Return since when the instance is paused. A decision that resumes and pauses it again says so itself."""
     if status.word != "paused":
         return None
     return old.paused_at if status.since in {None, old.paused_at} and old.paused_at else status.since or now
 
 
 def are_marked_otherwise(old: InstanceHeader, new: InstanceHeader) -> bool:
-    """Whether two rows of an instance differ in what few changes touch; times and values that are equal and not the same ones count, and cost a writing."""
+    """Return whether two rows differ in rarely changed columns.
+
+    Values that are equal but not identical count as different and cost one write.
+    """
     return (
         old.paused_at is not new.paused_at
         or old.deadline_at is not new.deadline_at
@@ -97,7 +100,7 @@ def are_marked_otherwise(old: InstanceHeader, new: InstanceHeader) -> bool:
 
 
 def merged_search(search: str, laid_over: Mapping[str, Attribute | None]) -> str:
-    """The search attributes of a row after a decision laid others over them."""
+    """Merge search attributes of a decision into those of the row."""
     kept = {**(_decode(search) if search else {}), **laid_over}
     left = {name: value for name, value in sorted(kept.items()) if value is not None}
     if len(left) > MOST_ATTRIBUTES:

@@ -1,4 +1,4 @@
-"""Whether a decision can be written: everything that a database would refuse is refused here, before a transaction is spoilt."""
+"""Limits of a decision. Values that a database would refuse are refused here, before they spoil a transaction."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from standfast.kernel.codec.message_types import LONGEST_NAME
 from standfast.kernel.decision import Decision, Timer
 
 LONGEST_COMMENT = 64 * 1024
-"""Bytes of a comment or a reason. Every event of a command carries its comment, whatever the limit of a payload is."""
+"""Maximum size of a comment or reason in bytes. Every event of a command carries its comment, whatever the payload
+limit."""
 
 UNNAMED = "#"
-"""Keys of timers that were given none begin with this."""
+"""Prefix of the keys of unnamed timers."""
 
 _WIDEST = 2**63
 
@@ -23,7 +24,7 @@ _BEYOND = "outside of the years 1 to 9999, counted in UTC; give an instant that 
 
 
 def check_decision(decision: Decision, now: datetime) -> None:
-    """Raise if a text cannot be kept, or if an instant lies beyond the calendar or has no zone."""
+    """Raise if a text cannot be stored, or if a time is out of range or has no zone."""
     for effect in decision.effects:
         if effect.handler:
             _check_handler(effect.handler)
@@ -40,7 +41,7 @@ def check_decision(decision: Decision, now: datetime) -> None:
 
 
 def check_attributes(attributes: Mapping[str, object]) -> None:
-    """Raise unless every database can keep the values and find instances by them."""
+    """Raise unless every database can store the values and search by them."""
     for name, value in attributes.items():
         check_key(name, "name of a search attribute")
         if isinstance(value, str):
@@ -82,17 +83,17 @@ def _check_timer(timer: Timer, now: datetime) -> None:
 
 @lru_cache(1024)
 def _check_handler(name: str) -> None:
-    """Definitions name few handlers, and every step names one of them."""
+    """Raise if the handler's name cannot be stored. The result is cached, because definitions name few handlers."""
     check_key(name, "name of a handler")
 
 
 def check_key(text: str, what: str) -> None:
-    """Raise unless the text can be kept in an index."""
+    """Raise unless the text can be stored in an index."""
     check_text(text, what, limit=LONGEST_NAME)
 
 
 def check_text(text: str, what: str, *, limit: int = LONGEST_COMMENT) -> None:
-    """Raise unless every database can keep the text, and it is of a bearable length."""
+    """Raise unless every database can store the text and it is within the limit."""
     if "\x00" in text:
         raise PayloadError(f"the {what} holds a NUL character, which cannot be stored")
     try:

@@ -1,10 +1,11 @@
-"""The group committer: takes what is waiting and makes one transaction of it.
+"""The commit queue: groups waiting commands into batches, and commits each batch in one transaction.
 
-While one batch is at the database the next one gathers; so batches grow with load and vanish without it. With `start` it works on a
-thread of its own, and a lone command may be committed by the thread that brings it, which spares two changes of threads; without,
-whoever submits does the work, which is what tests want.
+While one batch is at the database, the next one gathers. Batches therefore grow with the load.
 
-Several committers side by side: while one of them waits for the database, another decides.
+After `start` each committer works on its own thread. A single command may be committed on its caller's thread, which
+saves two context switches. Without `start`, the submitting thread commits, as tests require.
+
+Several committers run in parallel: one decides while another waits for the database.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ _log = logging.getLogger("standfast.committer")
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.05, 2.0
 _HELD_SECONDS = 0.1
-"""How often a command is tried whose instance another transaction holds."""
+"""Interval between retries of a command whose instance another transaction holds."""
 _RECOVERY_SECONDS = 1.0
-"""How often a recovery that is owed is tried when nothing else is to do."""
+"""Interval between retries of a lease recovery while the queue is idle."""
 _ECHO_SECONDS = 65.0
-"""Longer than a statement of ours may take: a server that has not noticed that its client is gone may carry out a claim until then."""
+"""Longer than any statement of the engine may take. Until then a server that has not noticed a lost connection may
+still execute a claim."""
 
 Item = Submission | Claim | None
-"""A command, work that ended without one, or None, which only wakes the committer."""
+"""A command, a claim that ended without a command, or None to wake the committer."""
 
 
 class CommitQueue:
@@ -71,36 +73,38 @@ class CommitQueue:
         self._recovered = recovered
         self._queue: SimpleQueue[Item] = SimpleQueue()
         self.handing_over = threading.Lock()
-        """Held while effects are on their way from a commit into the worker's hands, where nobody else sees them."""
+        """Held while effects pass from a commit to the worker. Neither of them lists these effects meanwhile."""
         self._turn = threading.RLock()
         self._is_busy = False
         self._thread: threading.Thread | None = None
         self._is_stopped = False
         self._has_ended = False
         self._busy_since: float | None = None
-        """Monotonic time at which the work was taken up that is under way."""
+        """Monotonic time at which the current work began."""
         self._error = ""
-        """Why the database does not take it."""
+        """The error of the current outage."""
         self._failing_since: float | None = None
         self._failed_at = 0.0
-        """Monotonic times since when the database takes nothing, None while it does, and at which it was last tried: whoever waited may have gone since."""
+        """Monotonic times of the first and the last failed attempt of the current outage, None without one. The
+        callers may have given up since."""
         self._owes_recovery = False
         self._owes_since = 0.0
         self._echo = _ECHO_SECONDS
         self._again_at: float | None = None
-        """Monotonic time at which to recover once more, after a recovery that may have come before a lost claim was carried out."""
+        """Monotonic time of a second recovery, for a lost claim that the server executed after the first one."""
         self._when_recovered: list[Callable[[], None]] = []
         self._held: deque[tuple[float, Submission]] = deque()
-        """Commands whose instances other transactions hold, with the time at which each is tried again. Any thread adds, one takes."""
+        """Commands whose instances other transactions hold, with the time of the next retry. Any thread appends, one
+        thread removes."""
         self._claiming: set[Submission] = set()
         self._claims: dict[int, Claim] = {}
-        """Work whose end was handed in here without a command, and is not committed yet, by the identity of the claim: Python compares
-        and hashes the ids in claims slowly."""
+        """Claims of work that ended without a command and is not committed yet. The key is the identity of the claim
+        object, because Python compares and hashes the ids in claims slowly."""
 
     def submit(self, submission: Submission, *, may_wait: bool = False) -> None:
-        """Take a command; its `settled` is called when it is committed or has failed.
+        """Queue a command. Its `settled` callback is called when it is committed or has failed.
 
-        A caller that may wait commits the command itself if nobody else is at it.
+        A caller that may wait commits the command on its own thread if the committer is idle.
         """
         if self._is_stopped:
             submission.settled(None, StoppedError("the engine is stopped"))
@@ -113,7 +117,7 @@ class CommitQueue:
             self._put(submission)
 
     def accept(self, acceptance: InboxSubmission) -> None:
-        """Take a message for the inbox; its reply comes when it is accepted or has failed."""
+        """Queue a message for the inbox. Its reply is set when the message is stored or has failed."""
         if self._is_stopped:
             acceptance.reply.set_error(StoppedError("the engine is stopped"))
             return
@@ -121,52 +125,55 @@ class CommitQueue:
         self._put(None)
 
     def finish(self, claim: Claim) -> None:
-        """Work ended without a command: use it up with the next commit."""
+        """Consume the claim of work that ended without a command, with the next commit."""
         self._claims[id(claim)] = claim
         self._put(claim)
 
     def claims(self) -> list[Claim]:
-        """Work that nobody has in hand any more, because its end is waiting here."""
+        """Return the claims that the worker no longer owns because their end is queued here."""
         submissions = self._claiming.copy()
         return [*self._claims.copy().values(), *(each.claim for each in submissions if each.claim is not None)]
 
     def owe_recovery(self, when_recovered: Callable[[], None]) -> None:
-        """Somebody does not know what became of a statement: free what is owned without anybody knowing, as soon as possible."""
+        """Request a lease recovery after a statement whose outcome is unknown.
+
+        It frees effects that this worker owns without knowing it.
+        """
         self._when_recovered.append(when_recovered)
         self._owe()
         self._put(None)
 
     def start(self) -> None:
-        """Work on a thread of its own from now on."""
+        """Start the committer's thread."""
         self._thread = threading.Thread(target=self._run, name=f"standfast-{self.name.replace(' ', '-')}", daemon=True)
         self._thread.start()
 
     def stop(self, timeout: float) -> None:
-        """Commit what is waiting, then end."""
+        """Commit the queued work, then end."""
         self._is_stopped = True
         if self._thread is not None:
             deadline = time.monotonic() + timeout
             self._queue.put(None)
             if self.is_here():
-                return  # It ends with the work that it is at.
+                return  # The thread ends after its current work.
             self._thread.join(timeout)
             self._thread = None
-            # A caller may be committing on a thread of its own.
+            # A caller may be committing on its own thread.
             if self._turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 self._turn.release()
 
     def is_here(self) -> bool:
-        """Whether the present thread is the committer's own."""
+        """Whether the current thread is the committer's own."""
         return threading.current_thread() is self._thread
 
     @property
     def is_kept_waiting(self) -> bool:
-        """Whether the database takes nothing, or has not yet let go of what was under way when it went."""
+        """Whether the database is unavailable, or a lease recovery is still pending."""
         thread = self._thread
         return thread is not None and thread.is_alive() and (self._failing_since is not None or self._owes_recovery)
 
     def problem(self) -> str:
-        """What keeps commands from being carried out, in words; empty if nothing does."""
+        """Describe why commands are not committed. Empty if all is well."""
         thread, now = self._thread, time.monotonic()
         if thread is None or self._is_stopped:
             return ""
@@ -182,7 +189,7 @@ class CommitQueue:
         if held and max(held) >= self._limit:
             return f"{len(held)} commands wait for instances that other transactions hold, one of them for {max(held):.0f} s"
         if self._owes_recovery and now - self._owes_since >= self._limit:
-            return f"effects that were under way in an outage have not been free for {now - self._owes_since:.0f} s"
+            return f"the lease recovery after an outage has been pending for {now - self._owes_since:.0f} s"
         return ""
 
     def _put(self, item: Item) -> None:
@@ -193,7 +200,10 @@ class CommitQueue:
             self._work_here()
 
     def _work_here(self) -> None:
-        """Without a thread the caller works, unless it is called back from work already going on."""
+        """Commit on the caller's thread if there is no other.
+
+        A call from inside a commit returns, because that commit goes on.
+        """
         with self._turn:
             if self._is_busy:
                 return
@@ -206,7 +216,10 @@ class CommitQueue:
                 self._is_busy = False
 
     def _is_committed_here(self, submission: Submission) -> bool:
-        """Commit a command on the caller's thread; False if others are waiting, or if it did not go well, which is then dealt with as ever."""
+        """Commit a command on the caller's thread.
+
+        Return False if other work is queued or the commit failed, so that the committer's thread handles it.
+        """
         if self._thread is None or not self._turn.acquire(blocking=False):
             return False
         try:
@@ -217,8 +230,8 @@ class CommitQueue:
                 batch = self._commit([submission], [])
                 self._failing_since = None
                 self._settle(batch)
-        except BaseException as error:  # noqa: BLE001 - what was carried out is found out by the committer's own thread
-            _log.debug("a commit on the thread of its caller failed: %s", error)
+        except BaseException as error:  # noqa: BLE001 - the committer's thread finds out whether it was committed
+            _log.debug("inline_commit_failed: %s", error)
             submission.is_uncertain = True
             self._owe()
             return False
@@ -233,25 +246,25 @@ class CommitQueue:
             while not (self._is_stopped and self._queue.empty()):
                 items = self._take(wait=True)
                 try:
-                    with self._turn:  # Whoever else has it says since when.
+                    with self._turn:  # The current holder records since when it is busy.
                         self._busy_since = time.monotonic()
                         self._work(items)
-                except BaseException:  # noqa: BLE001 - whatever it was, the next commands have a right to be carried out
-                    _log.exception("the committer failed unexpectedly")
+                except BaseException:  # noqa: BLE001 - the following commands must still be committed
+                    _log.exception("committer_failed")
                 finally:
                     self._busy_since = None
         self._has_ended = True
         self._refuse_rest()
 
     def _refuse_rest(self) -> None:
-        """Answer whoever called at the very moment of the end; nobody waits for ever."""
+        """Refuse the commands that arrived while the committer ended, so that no caller waits forever."""
         error = StoppedError("the engine is stopped")
         held = [self._held.popleft()[1] for _ in range(len(self._held))]
         self._refuse([*held, *_sorted(self._take(wait=False))[0]], error)
         self._acceptances.refuse(error)
 
     def _take(self, *, wait: bool) -> list[Item]:
-        """What is waiting, at most a batch of it; nothing if nothing waits and nobody wants to."""
+        """Take at most a batch of queued items. Return none if the queue is empty and the caller does not wait."""
         items: list[Item] = []
         try:
             items.append(self._queue.get(block=wait, timeout=self._rest()))
@@ -262,7 +275,7 @@ class CommitQueue:
         return [*self._freed(items), *items] if self._held else items
 
     def _rest(self) -> float | None:
-        """Seconds to wait for commands; None for as long as it takes."""
+        """Return the seconds to wait for commands. None means without limit."""
         if self._owes_recovery:
             return _RECOVERY_SECONDS
         dues = [at for at in (self._again_at, self._acceptances.again_at) if at is not None]
@@ -281,13 +294,13 @@ class CommitQueue:
             self._acceptances.write(may_wait=self._may_wait)
 
     def _owe(self) -> None:
-        """Effects may be owned by the worker of this process without its knowing: they have to be freed."""
+        """Note that a lease recovery is due, because this worker may own effects without knowing it."""
         if not self._owes_recovery:
             self._owes_since = time.monotonic()
         self._owes_recovery = True
 
     def _carry_out(self, items: list[Item]) -> bool:
-        """Commit these; whether something went wrong of which nobody knows how it ended."""
+        """Commit these items. Return whether there was an outage, so that their outcome is unknown."""
         submissions, finished = _sorted(items)
         pause, had_outage = _FIRST_PAUSE_SECONDS, False
         while submissions or finished:
@@ -301,7 +314,7 @@ class CommitQueue:
                     self._acceptances.outlast(error, may_wait=self._may_wait)
                 if not self._may_wait:
                     return False
-                _log.warning("the database is away (%s); trying again in %.2f s", error, pause)
+                _log.warning("database_unavailable retry_in=%.2f: %s", pause, error)
                 time.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
                 more, done = _sorted(self._take(wait=False))
@@ -310,10 +323,10 @@ class CommitQueue:
             except BaseException as error:
                 if self._is_callers(error):
                     raise
-                _log.exception("a commit failed unexpectedly")
+                _log.exception("commit_failed")
                 self._refuse(submissions, error)
                 self._drop(finished)
-                had_outage = True  # What ended without a command may still be there.
+                had_outage = True  # Claims that ended without a command may still be queued.
                 break
             else:
                 self._failing_since, self._error = None, ""
@@ -324,7 +337,8 @@ class CommitQueue:
 
     def _note_failure(self, error: StoreUnavailableError) -> None:
         now = time.monotonic()
-        if self._failing_since is None or now - self._failed_at >= self._limit:  # Of what was so long ago nobody knows.
+        # The outage began so long ago that its state is unknown.
+        if self._failing_since is None or now - self._failed_at >= self._limit:
             self._failing_since = now
         self._failed_at, self._error = now, describe(error)
 
@@ -335,8 +349,8 @@ class CommitQueue:
     def _recover(self) -> None:
         try:
             self._recovered()
-        except Exception as error:  # noqa: BLE001 - it is still owed, and tried again before long
-            _log.warning("what was under way when the database went away is not free yet: %s", error)
+        except Exception as error:  # noqa: BLE001 - the recovery stays pending and is retried
+            _log.warning("lease_recovery_pending committer=%r: %s", self.name, error)
             return
         self._again_at = time.monotonic() + self._echo if self._owes_recovery else None
         self._owes_recovery = False
@@ -346,7 +360,7 @@ class CommitQueue:
 
     @property
     def _may_wait(self) -> bool:
-        """Whether an outage is waited out: not on a caller's thread, and not when the engine is stopping."""
+        """Return whether to wait out an outage: not on a caller's thread, and not while the engine stops."""
         return self._thread is not None and not self._is_stopped
 
     def _commit(self, submissions: list[Submission], finished: list[Claim]) -> CommandBatch:
@@ -367,35 +381,36 @@ class CommitQueue:
         return batch
 
     def _settle(self, batch: CommandBatch) -> None:
-        """What was written is written, whatever those do who are told of it."""
+        """Notify the listeners of a commit. Their failures do not affect it."""
         try:
             self._written(batch)
         except BaseException as problem:
             if self._is_callers(problem):
                 raise
-            _log.exception("the worker failed when it was told what was written")
-            self._owe()  # Effects may be on their way to nobody.
+            _log.exception("commit_listener_failed listener=worker")
+            self._owe()  # Effects of this commit may have no owner.
         for submission, outcome, error in batch.answers:
             if isinstance(error, HeldError) and self._is_put_off(submission):
                 continue
             self._tell(submission, outcome, error)
-        for kept in batch.kept:  # From now on others may change the states.
+        for kept in batch.kept:  # From here on other threads may change the states.
             kept.free.append(None)
 
     def _is_put_off(self, submission: Submission) -> bool:
-        """Have a command wait whose instance another transaction holds, unless its caller waits no longer."""
+        """Delay a command whose instance another transaction holds, unless its deadline has passed."""
         now = time.monotonic()
         if not self._may_wait or (submission.deadline is not None and submission.deadline < now):
             return False
         submission.held_since = submission.held_since or now
         self._held.append((now + _HELD_SECONDS, submission))
-        self._queue.put(None)  # The committer may be at rest, while this is another thread.
+        self._queue.put(None)  # Wakes the committer, because this may be another thread.
         return True
 
     def _freed(self, coming: Sequence[Item]) -> list[Submission]:
-        """The commands whose turn it is to be tried again, in the order in which they were put off.
+        """Return the delayed commands that are due for a retry, in order.
 
-        With one of them go all that wait for the same instance, and before one that comes: whoever is free by then, none overtakes another.
+        All delayed commands for the same instance are retried together, and before a new one. No command overtakes
+        another on the same instance.
         """
         now = time.monotonic()
         waiting = [self._held.popleft() for _ in range(len(self._held))]
@@ -405,7 +420,7 @@ class CommitQueue:
         return [each for _, each in waiting if each.address in tried]
 
     def _tell(self, submission: Submission, outcome: CommandOutcome | None, error: BaseException | None) -> None:
-        """Its caller's trouble is not that of its neighbours."""
+        """Settle a command. A failure of its callback does not affect other commands."""
         if error is not None and self._telemetry.is_heard:
             self._telemetry.tell(refused(submission, error))
         if submission.passages:
@@ -415,16 +430,16 @@ class CommitQueue:
         except BaseException as problem:
             if self._is_callers(problem):
                 raise
-            _log.exception("the caller of a command failed when it was told the outcome")
+            _log.exception("reply_callback_failed command=%s", submission.cause)
         if submission.claim is not None:
             self._claiming.discard(submission)
 
     def _is_callers(self, error: BaseException) -> bool:
-        """Whether an error is for the caller whose thread does the work, because it is none of those that programs deal with."""
+        """Return whether an error belongs to the caller on whose thread the commit runs, because programs do not handle it."""
         return self._thread is None and not isinstance(error, Exception)
 
     def _outlast(self, submissions: list[Submission], error: StoreUnavailableError) -> list[Submission]:
-        """Tell those who wait no longer; the others stay, to be looked up when the database is back."""
+        """Answer the callers whose deadline has passed. Return the other commands, to be looked up after the outage."""
         now = time.monotonic()
         left = []
         for each in submissions:
@@ -460,7 +475,7 @@ def _unknown(error: StoreUnavailableError) -> StoreUnavailableError:
 
 
 class Lane:
-    """A committer and what it remembers."""
+    """A committer and its cache."""
 
     def __init__(self, committer: CommitQueue, cache: InstanceCache) -> None:
         self.committer = committer
@@ -468,75 +483,90 @@ class Lane:
 
 
 class CommitQueues:
-    """Commits commands in groups, several groups at a time."""
+    """Commits commands in groups, several groups in parallel."""
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self.lanes = lanes
         self._recovering = threading.Lock()
 
     def submit(self, submission: Submission, *, may_wait: bool = False) -> None:
-        """Take a command; its `settled` is called when it is committed or has failed. See `CommitQueue.submit`."""
+        """Queue a command.
+
+        Its `settled` callback is called when it is committed or has failed. See `CommitQueue.submit`.
+        """
         self._lane_of(submission.address).submit(submission, may_wait=may_wait)
 
     def accept(self, acceptance: InboxSubmission) -> None:
-        """Take a message for the inbox. One lane has them all, so that each target keeps the order of its callers."""
+        """Queue a message for the inbox.
+
+        One lane handles all messages, so that each target keeps the order of its callers.
+        """
         self.lanes[0].committer.accept(acceptance)
 
     def is_running(self, instance: InstanceId, partition: str = "") -> bool:
-        """Whether an instance is known here, in the partition if one is named, and has not ended: whoever ends it here will tell."""
+        """Whether an instance is cached and has not ended, in the partition if one is given.
+
+        A commit that ends it will notify this process.
+        """
         return any(lane.cache.is_running(instance, partition) for lane in self.lanes)
 
     def is_at(self, instance: InstanceId, version: int) -> bool:
-        """Whether an instance is known here to have so many events: whoever adds more here will tell."""
+        """Whether an instance is cached at this version. A commit that moves it in this process updates the cache."""
         return any(lane.cache.is_at(instance, version) for lane in self.lanes)
 
     def header(self, instance: InstanceId) -> InstanceHeader | None:
-        """The row of an instance as it is known here."""
+        """Return the cached row of an instance."""
         return next((found for lane in self.lanes if (found := lane.cache.header(instance)) is not None), None)
 
     def take(self, instance: InstanceId) -> CachedInstance | None:
-        """An instance as a lane remembers it, unless somebody has it in hand: the caller has it from then on, and may change it."""
+        """Return a cached instance and transfer its ownership to the caller, or None if another thread owns it."""
         return next((found for lane in self.lanes if (found := lane.cache.take(instance)) is not None), None)
 
     def outdate(self, instance: InstanceId) -> None:
-        """No lane made the last commit of the instance: what one remembers is old, and a decision on it would lose its race."""
+        """Mark an instance as stale in all lanes after a commit that no lane made.
+
+        A decision on the stale state would lose its race.
+        """
         for lane in self.lanes:
             if lane.cache.header(instance) is not None:
                 lane.cache.outdated.append(instance)
 
     def finish(self, claim: Claim) -> None:
-        """Work ended without a command: use it up with the next commit."""
+        """Consume the claim of work that ended without a command, with the next commit."""
         self.lanes[0].committer.finish(claim)
 
     def claims(self) -> list[Claim]:
-        """Work that nobody has in hand any more, because its end is waiting here."""
+        """Return the claims that the worker no longer owns because their end is queued here."""
         return [claim for lane in self.lanes for claim in lane.committer.claims()]
 
     def owe_recovery(self, when_recovered: Callable[[], None]) -> None:
-        """Somebody does not know what became of a statement: free what is owned without anybody knowing, as soon as possible."""
+        """Request a lease recovery after a statement whose outcome is unknown.
+
+        It frees effects that this worker owns without knowing it.
+        """
         self.lanes[0].committer.owe_recovery(when_recovered)
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Inside it no lane hands anything over."""
+        """Context in which no lane hands over effects."""
         with self._recovering, ExitStack() as stack:
             for lane in self.lanes:
                 stack.enter_context(lane.committer.handing_over)
             yield
 
     def start(self) -> None:
-        """Work on threads from now on."""
+        """Start the threads of all lanes."""
         for lane in self.lanes:
             lane.committer.start()
 
     def stop(self, timeout: float) -> None:
-        """Commit what is waiting, then end."""
+        """Commit the queued work, then end."""
         deadline = time.monotonic() + timeout
         for lane in self.lanes:
             lane.committer.stop(max(0.0, deadline - time.monotonic()))
 
     def is_here(self) -> bool:
-        """Whether the present thread is that of a lane."""
+        """Whether the current thread belongs to a lane."""
         return any(lane.committer.is_here() for lane in self.lanes)
 
     def _lane_of(self, address: Address) -> CommitQueue:

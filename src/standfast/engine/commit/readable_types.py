@@ -1,6 +1,7 @@
-"""Which words the processes of a database can read. Each process announces its own, so that others know what waits for code that is not here now.
+"""Message types that the processes of a database can read. Each process announces its own types.
 
-A word that no process has ever announced is a mistake of whoever wrote it. One that was announced belongs to other code, which may come back.
+An unknown type that was never announced is a mistake of its sender. An announced one belongs to other code, which may
+return.
 """
 
 from __future__ import annotations
@@ -17,40 +18,40 @@ from standfast.store.records.instances import Word
 Kind = Literal["command", "effect", "event"]
 
 REMEMBERED: Final = timedelta(days=1)
-"""How long a word counts as one that other code can read, after the last process that could was seen."""
+"""How long a type counts as readable by other code after the last process that could read it was seen."""
 _NAME: Final = "vocabularies"
 _AGAIN: Final = timedelta(hours=6)
-"""How often a process says again what it can read."""
+"""Interval between two announcements of a process."""
 _SOON: Final = timedelta(seconds=10)
-"""When a process looks whether what it said was kept: two that speak at once overwrite each other."""
+"""When a process verifies its announcement. Two concurrent announcements overwrite each other."""
 
 Known = dict[str, dict[str, str]]
-"""For each language its words, each with the day on which somebody could read it."""
+"""For each language its message types, each with the last day on which a process could read it."""
 
 
 class Vocabularies:
-    """What this process, and others before it, can read."""
+    """The message types that this process and earlier ones can read."""
 
     def __init__(self, languages: ReadableTypes, clock: Clock) -> None:
         self._languages = languages
         self._clock = clock
         self._announced: object = None
-        """The commands that were announced last, as the languages gave them: a tuple that is replaced when there are more."""
+        """The types announced last, compared by identity: each language replaces its tuple when it grows."""
         self._due_at: datetime | None = None
 
     @property
     def is_new(self) -> bool:
-        """Whether this process can read something that it has not announced. It is asked for every commit."""
+        """Whether this process can read a type that it has not announced. Checked for every commit."""
         return self._languages.commands() is not self._announced
 
     @property
     def is_due(self) -> bool:
-        """Whether this process has something to say again, or to look whether it was kept."""
+        """Whether an announcement must be repeated or verified."""
         due_at, now = self._due_at, self._clock.now()
         return due_at is not None and not due_at - _AGAIN <= now < due_at
 
     def announce(self, notes: Notes) -> None:
-        """Say what this process can read, if that is not known, or was said long ago."""
+        """Announce the types that this process can read, if they are unknown or the last announcement is old."""
         if not self.is_new and not self.is_due:
             return
         now, commands = self._clock.now(), self._languages.commands()
@@ -63,20 +64,20 @@ class Vocabularies:
         self._announced, self._due_at = commands, now + (_AGAIN if is_kept else _SOON)
 
     def is_awaited(self, notes: Notes, kind: Kind, word: Word) -> bool:
-        """Whether other code can read a word, and was here not long ago."""
+        """Return whether other code that was seen recently can read a message type."""
         said = _known(notes).get(word.language, {}).get(_spelled(kind, word.type, word.version))
         return said is not None and self._clock.now().date() - date.fromisoformat(said) <= REMEMBERED
 
     def is_spoken(self, language: str) -> bool:
-        """Whether this process has the code of a language, whichever of its words it knows."""
+        """Return whether this process has the code of a language, whichever of its types it knows."""
         return any(each.language == language for each in self._languages.commands())
 
     def suggestions(self, language: str) -> list[str]:
-        """The commands of a language that this process can read."""
+        """Return the commands of a language that this process can read."""
         return sorted({each.type for each in self._languages.commands() if each.language == language})
 
     def _own(self) -> dict[str, set[str]]:
-        """What this process can read, by language: graphs, the engine's own deciders and those of the application."""
+        """Return the types that this process can read, by language: graphs, built-in deciders and those of the application."""
         found: dict[str, set[str]] = {}
         words: tuple[tuple[Kind, Word], ...] = (
             *(("command", each) for each in self._languages.commands()),

@@ -1,4 +1,4 @@
-"""A command on its way into a commit, and what became of it."""
+"""A submitted command, and its outcome."""
 
 from __future__ import annotations
 
@@ -25,35 +25,39 @@ from standfast.kernel.program import Program
 from standfast.store.records.instances import Address, Claim, InstanceHeader, ReceiptKey, within
 
 RECEIPTED: Final = "+"
-"""Parts the mark of a receipt from the rest of a cause."""
+"""Separates the receipt mark from the rest of a cause."""
 _MARK_BYTES: Final = 8
 _OWN: Final = "standfast."
-"""Where the commands of workflows, documents, schedules and batches are defined."""
+"""Prefix of the modules that define the built-in commands."""
 _CALL: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[0-9]+(\+|$)")
-"""What `causes` gives for a service; the causes that a transactional handler gives begin with the key of its effect."""
+"""Matches the causes that `causes` generates for callers. Causes from a transactional handler begin with the key of
+its effect."""
 _VERSION_AT = len(fingerprint())
 _SAID_AT = _VERSION_AT + 2
 
 
 def causes(name: str) -> Callable[[], str]:
-    """Gives commands their ids, which their events carry as their cause: the name of whoever takes them, and a number."""
+    """Return a generator of command ids, which events carry as their cause.
+
+    An id is the name of the receiver and a number.
+    """
     numbers = count()
     return lambda: f"{name}.{next(numbers)}"
 
 
 def is_call(cause: str) -> bool:
-    """Tell whether a caller gave the command, in contrast to an effect, a timer, a message or a handler."""
+    """Return whether a caller sent the command, in contrast to an effect, a timer, a message or a handler."""
     return _CALL.match(cause) is not None
 
 
 def reasoned(command: object, comment: str, request: RequestContext) -> tuple[object, str]:
-    """Return a command and its comment with the reason that its caller gave, in whichever of three places: comment, command or request.
+    """Return a command and its comment with the caller's reason, wherever it was given: in the comment, the command or the request.
 
-    The commands of an application are left as they are.
+    Commands of an application are returned unchanged.
     """
     if not type(command).__module__.startswith(_OWN):
         return command, comment or request.reason
-    name = "reason" if hasattr(command, "reason") else "comment"  # An answer has a comment.
+    name = "reason" if hasattr(command, "reason") else "comment"  # A task answer has a comment.
     own = getattr(command, name, None)
     if own == "" and request.reason:
         command = msgspec.structs.replace(command, **{name: request.reason})  # type: ignore[type-var]  # It is a struct.
@@ -61,22 +65,28 @@ def reasoned(command: object, comment: str, request: RequestContext) -> tuple[ob
 
 
 def unasked(cause: str) -> str:
-    """Return the cause of a command that the engine gives by itself: no caller gave it, so it is no act."""
+    """Return the cause of a command that the engine itself issues. It is not audited as an action of a caller."""
     return f"engine:{cause}"
 
 
 def receipted(cause: str, receipt: ReceiptKey | None) -> str:
-    """Returns the cause of a command that has a receipt: the history names the receipt by it, so that one that is gone is missed."""
+    """Return the cause of a command with a receipt.
+
+    It includes the receipt's mark, so that the history reveals a missing receipt.
+    """
     return cause if receipt is None else f"{cause}{RECEIPTED}{receipt_mark(receipt)}"
 
 
 def receipt_mark(receipt: ReceiptKey) -> str:
-    """Names a receipt in a history. The key itself is the caller's, and may say something."""
+    """Return the mark of a receipt for the history.
+
+    It hides the key, which belongs to the caller and may be confidential.
+    """
     return blake2b(f"{receipt.scope}\0{receipt.key}".encode(), digest_size=_MARK_BYTES).hexdigest()
 
 
 def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:
-    """What makes a command with this id idempotent for its instance; None for a command without one."""
+    """Return the key that makes a command with this id idempotent for its instance, or None without an id."""
     if not command_id:
         return None
     named = address.name if address.instance is None else within(address.partition, address.name)
@@ -84,22 +94,23 @@ def receipt_key(address: Address, command_id: str) -> ReceiptKey | None:
 
 
 def digest_of(address: Address, command: object) -> bytes:
-    """What `is_same` needs to know of a command with a receipt: its name, the key that it names, its version and what it says.
+    """Return a digest for `is_same`: the command's type, version, content and business key.
 
-    The key matters where the receipt is for a whole definition.
+    The business key matters if the receipt applies to a whole definition.
     """
     name, version = wire_name(type(command))
     try:
         said = fingerprint(beyond_defaults(command))
-    except PayloadError:  # A codec of the user's own may store what others cannot even compare.
+    except PayloadError:  # A custom codec may store values that other codecs cannot compare.
         said = b""
     return fingerprint(name, address.key) + version.to_bytes(_SAID_AT - _VERSION_AT) + said
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """Whether two commands with one receipt are the same, by their digests.
+    """Compare the digests of two commands with one receipt.
 
-    What two versions of a class say cannot be compared: a command that is sent again after a deployment is taken at its name.
+    Different versions of a type cannot be compared. A command repeated after a deployment is identified by its type
+    alone.
     """
     if one[:_VERSION_AT] != other[:_VERSION_AT]:
         return False
@@ -107,77 +118,83 @@ def is_same(one: bytes, other: bytes) -> bool:
 
 
 class CommandOutcome(msgspec.Struct, frozen=True, gc=False):
-    """What became of a command."""
+    """The outcome of a command."""
 
     instance: InstanceId | None
-    """The instance it was for; None if it was ignored and there is none."""
+    """The target instance. None if the command was ignored and there is no instance."""
     version: int
-    """The instance's version afterwards."""
+    """The instance's version after the command."""
     ignored: str = ""
-    """Why nothing was written; empty when something was."""
+    """Why the command changed nothing. Empty if it wrote something."""
     seen: object = None
-    """What the view of the submission has made of the instance; None if it has none, or if nothing was decided now."""
+    """The result of the submission's view. None without a view, or if the command was not decided in this call."""
 
 
 View = Callable[[InstanceHeader, Program, object], object]
-"""Makes something of an instance as it is right after a command: of its row, its program and its state, which goes on changing.
+"""Projects an instance right after a command, from its row, program and state. The state is mutable and must not be
+kept.
 
-It is called where the command is decided: it must be quick, and must not fail.
+It runs where the command is decided, so it must be quick and must not raise.
 """
 
 Settled = Callable[[CommandOutcome | None, BaseException | None], None]
-"""Called once, with the outcome or with the error."""
+"""Called once, with the outcome or the error."""
 
 
 class Submission(msgspec.Struct, kw_only=True, eq=False):
-    """One command for one instance. It is watched by the collector, because its caller, his reply and its error may hold one another."""
+    """One command for one instance.
+
+    The garbage collector tracks it, because caller, reply and error may form cycles.
+    """
 
     address: Address
     command: object
     cause: str
-    """Names this command in the history; how an unknown outcome is found out."""
+    """Names the command in the history. An unknown outcome is resolved by it."""
     settled: Settled
     request: RequestContext = OWN
-    """For whom it is asked, with the rights that the actor had when it was last decided. Whose instance it is about the address tells, whatever tenant is named here."""
+    """The request, with the actor's rights as of the last decision. The address determines the tenant, whatever
+    tenant the request names."""
     asked: RequestContext | None = None
-    """The same as the caller said it; None as long as it was not decided, and for the engine itself."""
+    """The request as the caller made it. None before the decision, and for commands of the engine."""
     stands_in: StandsIn | None = None
-    """For whom the actor acts by a delegation; None if for themselves, or as the request says."""
+    """The delegation by which the actor acts. None if the actor acts for themselves, or as the request says."""
     vouched: Vouched | None = None
-    """What the host's directory has said of the actor; None if there is no such directory, or nobody has asked it."""
+    """The host directory's answer about the actor. None without such a directory, or if it was not queried."""
     comment: str = ""
     receipt: ReceiptKey | None = None
     """Makes the command idempotent for its caller."""
     digest: bytes = b""
-    """Of a command with a receipt: tells whether another one with that receipt is the same."""
+    """Digest of a command with a receipt, to compare it with another command under the same receipt."""
     claim: Claim | None = None
-    """The effect, timer or message that the commit uses up."""
+    """The effect, timer or message that the commit consumes."""
     taken_at: datetime | None = None
-    """When the work began that the command tells the end of; None if the commit that asked for it handed it over, or for no work."""
+    """When the work began whose end the command reports. None if the requesting commit handed it over directly, or
+    without work."""
     definition_version: str = ""
     """Version of the definition that a new instance is pinned to; empty for deciders."""
     may_create: bool = False
-    """Whether the command may be the first of its instance."""
+    """Whether the command may create its instance."""
     identity: InstanceId | None = None
-    """Id of a new instance, where the address names a key; None means one that is made for it."""
+    """Id for the new instance if the address names a key. None generates one."""
     parent: InstanceId | None = None
-    """The instance that asked for this one to be started."""
+    """The instance that requested the start of this one."""
     deadline: float | None = None
-    """Monotonic time after which nobody waits any more; None for work that must go in whenever the database is back."""
+    """Monotonic deadline of the caller. None for work that must be committed however long an outage lasts."""
     view: View | None = None
-    """What the caller wants to see of the instance."""
+    """The caller's view of the instance."""
     is_own: bool = False
-    """Whether the decider of the very instance wrote the command, so that it must not name another one."""
+    """Whether the instance's own decider wrote the command, so that it must not name another instance."""
     held_since: float | None = None
-    """Monotonic time since which another transaction has had its instance whenever it was tried; None if none has."""
+    """Monotonic time since which every try found the instance held by another transaction. None if none did."""
     is_uncertain: bool = False
-    """Whether a commit of it was sent and no answer came."""
+    """Whether a commit of it was sent without an answer."""
     passages: Sequence[CommandInterception] = ()
-    """Those who go along with it."""
+    """The interceptors of this command."""
 
 
 def accompany(submission: Submission, companions: Interceptors) -> None:
-    """Have companions go along with a command; what it leads to follows from what they call it."""
+    """Start the interceptors of a command. Its follow-up work inherits the trace that they set."""
     address, request = submission.address, submission.request
     facts = CommandFacts(
         command=stored_name(submission.command),
@@ -194,7 +211,7 @@ def accompany(submission: Submission, companions: Interceptors) -> None:
 
 
 def refused(submission: Submission, error: BaseException) -> CommandRefused:
-    """What telemetry hears of a command that failed."""
+    """Build the telemetry event for a failed command."""
     address = submission.address
     return CommandRefused(
         definition=address.definition,

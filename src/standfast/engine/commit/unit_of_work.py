@@ -1,4 +1,4 @@
-"""Several commands in one transaction of the engine's own, with user code between them: all of it is written, or nothing."""
+"""Unit of work: several commands and user code in one transaction of the engine. All of it is committed, or nothing."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from standfast.store.records.instances import Address, Borrower, ReceiptKey
 T = TypeVar("T")
 
 _ROUNDS = 8
-"""How often a transaction that others undid is made again."""
+"""Repetitions of a transaction that other transactions undid."""
 _MOST_IDLE = 4
-"""Lines that are kept for the next one."""
+"""Idle connections kept for reuse."""
 
 
 class JointCommit:
-    """One open transaction. A command that is refused raises, and nothing of the transaction stands."""
+    """One open transaction. A refused command raises, and the whole transaction is rolled back."""
 
     def __init__(self, unit: Transaction, committing: Committer, next_cause: Callable[[], str], role: str) -> None:
         self._unit = unit
@@ -43,15 +43,21 @@ class JointCommit:
         self.batches: list[CommandBatch] = []
 
     def lend(self, tenant: str) -> AbstractContextManager[object]:
-        """The connection, for user code that writes in the same transaction; before any command, so that it locks its own rows first."""
+        """Lend the connection to user code that writes in the same transaction.
+
+        Call it before any command, so that the code locks its own rows first.
+        """
         return self._unit.lend(None, Borrower(tenant, self._role) if self._role else None)
 
     def look(self, address: Address) -> CachedInstance | None:
-        """An instance as it is in this transaction, locked until that ends; None if there is none."""
+        """Return an instance in this transaction, locked until the end, or None if there is none."""
         return self._committing.look_inside(self._unit, address)
 
     def repeated(self, receipt: ReceiptKey | None, address: Address, said: object) -> CommandOutcome | None:
-        """What became of a command that was carried out before with this receipt; ReusedIdError if something else was. None if none was."""
+        """Return the outcome of an earlier command with this receipt, or None.
+
+        Raises ReusedIdError if that command was different.
+        """
         known = None if receipt is None else self._unit.receipts([receipt]).get(receipt)
         if receipt is None or known is None:
             return None
@@ -71,7 +77,10 @@ class JointCommit:
         may_create: bool = False,
         definition_version: str = "",
     ) -> CommandOutcome:
-        """Decide and write a command; what became of it. Its refusal is raised. `said` is what its caller said of it, by which a repetition is told."""
+        """Decide and write a command, and return its outcome.
+
+        A refusal is raised. `said` is the caller's content, which identifies a repetition.
+        """
         given, why = reasoned(command, comment, by.asked)
         submission = Submission(
             address=address,
@@ -97,31 +106,31 @@ class JointCommit:
 
 
 def outdate(committer: CommitQueues, batch: CommandBatch) -> None:
-    """Have what was written by a commit that no lane made read again by those who remember it."""
+    """Mark the instances of a commit that no lane made as stale in all caches."""
     for draft in batch.written:
         committer.outdate(draft.header.id)
 
 
 class Around(Protocol):
-    """What such transactions need of their engine."""
+    """The engine services that a unit of work needs."""
 
     committer: CommitQueues
 
     def transactor(self, writer: Writer) -> Committer:
-        """What commits one command inside an open transaction."""
+        """Returns the committer of a single command inside an open transaction."""
         ...
 
     def written_inside(self, batch: CommandBatch) -> None:
-        """Pass on what was written."""
+        """Notifies the engine of a commit."""
         ...
 
     def refusal(self) -> str:
-        """Why commands are refused just now, if they are."""
+        """Returns why commands are currently refused. Empty if they are not."""
         ...
 
 
 class JointCommits:
-    """Makes such transactions, each on a connection that nobody else uses meanwhile, or on that of a caller who has one open."""
+    """Runs units of work, each on an exclusive connection or on the caller's open one."""
 
     def __init__(self, store: Store, around: Around, next_cause: Callable[[], str], role: str) -> None:
         self._store = store
@@ -131,10 +140,10 @@ class JointCommits:
         self._idle: deque[StoreParts] = deque()
 
     def run(self, work: Callable[[JointCommit], T], connection: object = None) -> T:
-        """Have work done in one transaction. If others undo it, it is done again from the beginning.
+        """Run `work` in one transaction. A transaction undone by others is repeated from the beginning.
 
-        With a connection it is the transaction that the caller has open there: what raises leaves that as it was, and nobody hears of
-        what was written before it is committed.
+        With a connection, the unit joins the caller's open transaction. An error leaves that transaction as it was, and
+        no listener is notified before the caller commits.
         """
         if refusal := self._around.refusal():
             raise StoppedError(refusal)
@@ -187,4 +196,4 @@ class JointCommits:
 
 
 def _ignore(_outcome: CommandOutcome | None, _error: BaseException | None) -> None:
-    """The transaction itself is the answer."""
+    """Ignore the outcome: the transaction itself is the answer."""

@@ -1,4 +1,4 @@
-"""The rows of the work that a decision asks for: effects, timers and messages."""
+"""Builds the rows of the work that a decision requests: effects, timers and messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from standfast.store.records.instances import (
 
 
 class EffectOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Delivery options of an effect that differ from the defaults, as they are stored with it."""
+    """Delivery options of an effect that differ from the defaults. They are stored with it."""
 
     once: bool = False
     transactional: bool = False
@@ -45,20 +45,23 @@ _PLAIN = EffectOptions()
 
 
 class Lessee(Protocol):
-    """Who can run effects right away: the commit that asks for one also claims it for him."""
+    """A worker that can run effects immediately. The commit that requests an effect also claims it for this worker."""
 
     identity: WorkerId
 
     def reserve(self, handler: str) -> bool:
-        """Take a slot for an effect of this handler; False if there is none, or no such handler here."""
+        """Reserves a slot for an effect of this handler.
+
+        Returns False if there is no slot or no such handler in this process.
+        """
         ...
 
     def release(self, handler: str) -> None:
-        """Give a slot back that was not used."""
+        """Releases an unused slot."""
         ...
 
 
-def effect_row(  # noqa: PLR0913 - all that can be said about a row, by name
+def effect_row(  # noqa: PLR0913 - the fields of a row, by name
     header: InstanceHeader,
     effect: Effect,
     encoded: Encoded,
@@ -71,7 +74,10 @@ def effect_row(  # noqa: PLR0913 - all that can be said about a row, by name
     ageing: float,
     late: timedelta,
 ) -> StoredEffect:
-    """A new effect, owned by this process if it can run it right away; it stands in line as if it had come later by `late`."""
+    """Build the row of a new effect, claimed by this process if it can run it immediately.
+
+    `late` delays its place in the claim order.
+    """
     ready_at = now + effect.delay if effect.delay else now
     return StoredEffect(
         instance=header.id,
@@ -107,7 +113,7 @@ def timer_row(
     context: bytes | None,
     now: datetime,
 ) -> StoredTimer:
-    """A new timer."""
+    """Build the row of a new timer."""
     return StoredTimer(
         instance=header.id,
         key=key,
@@ -124,7 +130,7 @@ def timer_row(
 
 
 def restored_timer(header: InstanceHeader, letter: DeadLetterRecord, now: datetime) -> StoredTimer:
-    """A timer that gave up, due now."""
+    """Restore a dead-lettered timer, due now."""
     return StoredTimer(
         instance=header.id,
         key=letter.name,
@@ -141,10 +147,10 @@ def restored_timer(header: InstanceHeader, letter: DeadLetterRecord, now: dateti
 
 
 class ExtraWork(NamedTuple):
-    """What few decisions ask for."""
+    """Rarely used parts of a decision."""
 
     context: bytes | None
-    """What it follows from."""
+    """The request context that the work follows from."""
     timers: list[Encoded]
     recalls: list[StoredRecall]
     messages: list[StoredMessage]
@@ -153,7 +159,7 @@ class ExtraWork(NamedTuple):
 def rest_of(
     decision: Decision, program: Program, header: InstanceHeader, *, trace: str, programs: Programs
 ) -> ExtraWork | None:
-    """What few decisions ask for, ready to be written; None if this one does not."""
+    """Encode the rarely used parts of a decision, or return None if there are none."""
     if not (
         decision.timers
         or decision.cancelled_timers
@@ -164,7 +170,7 @@ def rest_of(
         return None
     for timer in decision.timers:
         program.check_own(timer.command, header.key, f"a timer of {program.type!r}")
-    # What follows from a command by itself is the instance's doing, under the same trace and in the same part of the tenant.
+    # Follow-up work belongs to the instance itself, with the same trace and partition.
     context = context_bytes(trace=trace, partition=header.partition)
     sender = Address(tenant=header.tenant, instance=header.id, partition=header.partition)
     return ExtraWork(
@@ -178,16 +184,16 @@ def rest_of(
 def message_row(
     message: Message, sender: Program, programs: Programs, where: Address, *, context: bytes | None
 ) -> StoredMessage:
-    """A new message for another instance, whose program says how its commands are written; `where` is its sender.
+    """Build a message for another instance. The target's program determines how its commands are encoded; `where` is the sender.
 
-    If that is elsewhere, the command is written as its own code would write it.
+    If the target's code is in another process, the command is encoded as that code would encode it.
     """
     key = message.key
     if message.elsewhere:
         language, encoded = message.decider, sender.commands.encode_for(message.decider, message.command)
         if not key and message.instance is None:
             raise CommandError(
-                f"a message to {message.decider!r}, whose code is elsewhere, must name its target: give key or instance",
+                f"a message to {message.decider!r}, whose code is in another process, must name its target: give key or instance",
                 decider=sender.type,
             )
     else:
@@ -215,7 +221,10 @@ def message_row(
 
 
 def own_message(address: Address, command: object, program: Program, context: bytes | None) -> StoredMessage:
-    """A message of the engine's own to an instance, in the words of its program; StandfastError if the command is none of them."""
+    """Build a message of the engine to an instance, encoded by its program.
+
+    Raises StandfastError if its program does not have the command.
+    """
     encoded = program.commands.encode(command)
     return StoredMessage(
         address=msgspec.structs.replace(address, partition=partition_of(context)),
@@ -229,7 +238,7 @@ def own_message(address: Address, command: object, program: Program, context: by
 
 
 def recall_row(recall: Recall, program: Program, header: InstanceHeader, context: bytes | None) -> StoredRecall:
-    """An effect to be taken back, with what its instance is told then."""
+    """Build the row of an effect's recall, with the command for its instance."""
     program.check_own(recall.command, header.key, f"a recall of {program.type!r}")
     address = Address(tenant=header.tenant, definition=header.definition, instance=header.id)
     told = own_message(address, recall.command, program, context)
@@ -237,9 +246,10 @@ def recall_row(recall: Recall, program: Program, header: InstanceHeader, context
 
 
 def result_of(effect: StoredEffect, result: object, program: Program, partition: str) -> tuple[Address, object]:
-    """The command that a handler came back with, and where it goes: to the instance that it names, else to the one that asked.
+    """Return the command that a handler returned, and its target: the instance it names, or the one that requested the effect.
 
-    Fail if it is no command of the decider, or holds what none may hold: that is a mistake in the program, and no other call mends it.
+    Raises Fail if the result is not a command of the decider or cannot be stored. That is a programming error, which a
+    retry cannot repair.
     """
     commands = program.commands
     if type(result) not in commands.classes:
@@ -255,7 +265,7 @@ def result_of(effect: StoredEffect, result: object, program: Program, partition:
 
 
 def options_of(effect: StoredEffect | LongCall) -> EffectOptions:
-    """The delivery options of a stored effect."""
+    """Return the delivery options of a stored effect."""
     return _decode_options(effect.options) if effect.options else _PLAIN
 
 
@@ -272,4 +282,4 @@ def _options(effect: Effect) -> bytes:
 
 
 _ONE_CALL = _encode_options(EffectOptions(retry=NO_RETRY))
-"""What nearly every step of a workflow has; not worth encoding each time."""
+"""The options of nearly every workflow step, encoded once."""

@@ -1,1 +1,1 @@
-"""Clock, settings, handlers, telemetry, health, interceptors."""
+"""Shared parts of the engine: clock, settings, handlers, telemetry, health and interceptors."""

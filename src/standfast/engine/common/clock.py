@@ -1,7 +1,7 @@
-"""The only reader of time.
+"""The engine's clock, the only reader of time.
 
-The database's clock is the one that counts. Between two looks at it the local monotonic clock carries on from the last one, so that
-a host's wall clock, which may be wrong or jump, decides nothing.
+The database's clock is authoritative. Between two readings the local monotonic clock advances the last one, so that a
+wrong or jumping wall clock of the host has no effect.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 LATEST = datetime(9999, 1, 1, tzinfo=UTC)
-"""No instant that the engine computes is later, so that every database and every time zone can tell it."""
+"""The latest time that the engine computes. Every database and time zone can represent it."""
 
 
 def later(now: datetime, wait: timedelta) -> datetime | None:
-    """The instant that lies so far ahead; None if the calendar does not reach so far."""
+    """Return the time after `wait`, or None beyond the range of the calendar."""
     try:
         at = now + wait
     except OverflowError:
@@ -25,47 +25,50 @@ def later(now: datetime, wait: timedelta) -> datetime | None:
 
 
 class Clock(Protocol):
-    """What time it is."""
+    """Source of the current time."""
 
     def now(self) -> datetime:
-        """The database's time, as well as this process knows it."""
+        """Returns the database's time as this process knows it."""
         ...
 
     def judge(self) -> datetime | None:
-        """The instant for statements that judge leases and due times; None lets the database take its own."""
+        """Returns the time for statements that judge leases and due times.
+
+        None makes the database use its own clock.
+        """
         ...
 
     def synchronise(self, database_now: datetime, asked_at: float) -> None:
-        """Take note of the database's time, for which the process asked at this tick."""
+        """Records the database's time, which the process requested at the tick `asked_at`."""
         ...
 
     def ticks(self) -> float:
-        """Seconds that only go forward, to measure how long something takes."""
+        """Returns monotonic seconds, to measure durations."""
         ...
 
 
 class DatabaseClock:
-    """The database's clock, carried on by the monotonic one."""
+    """The database's clock, advanced by the local monotonic clock."""
 
     def __init__(self) -> None:
         self._anchor = datetime.now(UTC)
         self._anchored_at = time.monotonic()
         self._width = math.inf
-        """Seconds between the question and the answer that the present anchor comes from."""
+        """Round-trip time, in seconds, of the reading behind the current anchor."""
 
     def now(self) -> datetime:
-        """The last known time of the database, plus what has gone by since."""
+        """Return the last known time of the database plus the elapsed time."""
         return self._anchor + timedelta(seconds=time.monotonic() - self._anchored_at)
 
     def judge(self) -> datetime | None:
-        """The database judges by itself."""
+        """Return None: the database uses its own clock."""
         return None
 
     def synchronise(self, database_now: datetime, asked_at: float) -> None:
-        """Carry on from the middle between question and answer.
+        """Set the anchor to the middle of the round trip.
 
-        A process that the system held up in between knows less than before. It keeps its earlier anchor if that one agrees with the answer:
-        a clock that fell behind would refuse rights which another process has just granted.
+        A delayed process has a less precise reading. It keeps its earlier anchor if that agrees with the answer,
+        because a clock that falls behind would refuse rights that another process has just granted.
         """
         answered_at = time.monotonic()
         width = answered_at - asked_at
@@ -80,28 +83,28 @@ class DatabaseClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is moved, for tests, and for plays that take no time."""
+    """A clock that stands still until it is moved, for tests and simulations."""
 
     def __init__(self, start: datetime) -> None:
         self._start = self._now = start
 
     def now(self) -> datetime:
-        """The time it was set to."""
+        """Return the time it was set to."""
         return self._now
 
     def judge(self) -> datetime | None:
-        """Statements judge by this clock too."""
+        """Return the same time for statements."""
         return self._now
 
     def synchronise(self, database_now: datetime, asked_at: float) -> None:
-        """Keep the time: only the test moves this clock."""
+        """Ignore the database: only `move` changes this clock."""
 
     def ticks(self) -> float:
-        """What the test lets go by, on top of what its own code really takes."""
+        """Return the time moved so far plus the time that really elapsed."""
         return time.monotonic() + (self._now - self._start).total_seconds()
 
     def move(self, duration: timedelta) -> None:
-        """Let time go by."""
+        """Advance the clock."""
         if duration < timedelta(0):
             raise ValueError("time does not go backwards")
         self._now += duration

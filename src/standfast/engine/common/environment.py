@@ -1,4 +1,7 @@
-"""Settings from environment variables: each under its own name with one prefix, and some under the names of other systems too."""
+"""Settings from environment variables.
+
+Each has its own name with one prefix, and some have the names that other systems use.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,20 @@ import msgspec
 from standfast.errors import ConfigurationError
 
 Path: TypeAlias = tuple[str, ...]
-"""The names that lead to a field: those of the structs that it is in, and its own."""
+"""The path of a field: the names of the enclosing structs, then its own."""
 Fields: TypeAlias = Mapping[Path, object]
-"""Fields with what each of them holds."""
+"""Fields with the current value or default of each."""
 
 PREFIX: Final = "STANDFAST_"
 SETTINGS: Final = "settings"
-"""The name under which a configuration holds the settings of an engine."""
+"""The name under which a configuration holds the engine's settings."""
 OTHER_NAMES: Final[Mapping[str, str]] = {
     "WORKFLOW_RESUME_TIMEOUT": "STANDFAST_RESUME_TIMEOUT",
     "WORKFLOW_RESUME_AUTO_ESCALATE": "STANDFAST_RESUME_AUTO_ESCALATE",
     "WORKFLOW_AUTO_RESUME_AFTER_APPROVAL": "STANDFAST_AUTO_RESUME_AFTER_APPROVAL",
     "WORKFLOW_RESUME_WORKER_INTERVAL": "STANDFAST_RESUME_WORKER_INTERVAL",
 }
-"""Names under which some of them are known as well; nothing else is read of what begins like them."""
+"""Alternative names of some settings. No other variable with their prefixes is read."""
 
 _SERVING: Final = (
     "HOST", "PORT", "CERTIFICATE", "CERTIFICATE_KEY", "TRUSTED_PROXIES", "PUBLIC_ADDRESS", "ISSUER", "AUDIENCE", "JWKS", "ALGORITHMS", "TOKEN_TENANT",
@@ -53,10 +56,11 @@ OF_PROGRAMS: Final = frozenset(
         *(f"SERVE_{name}" for name in _SERVING),
     )
 )
-"""What tells a program where its database is and for whom it acts (see `app/configuration`); no setting of an engine."""
+"""Variables that give programs their database and acting user (see `app/configuration`). They are no engine
+settings."""
 
 _FOR_TESTS: Final = "STANDFAST_TEST_"
-"""What the tests of the engine itself are told by; no setting begins like that."""
+"""Prefix of the variables for the engine's own tests. No setting begins with it."""
 
 _OF_SERVICES: Final = re.compile(
     r"_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$"
@@ -78,17 +82,23 @@ _SWITCHES: Final = {
 }
 
 
-class Impossible(Exception):  # noqa: N818 - a remark about a value, which whoever knows its place makes an error of
-    """A value that cannot be meant; it says what would be possible."""
+class Impossible(Exception):  # noqa: N818 - a remark about a value; the reader of the variable makes an error of it
+    """An impossible value. The message says which values are possible."""
 
 
 def values_of(shape: type[msgspec.Struct], environment: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a struct that the environment says, as its fields take them; ConfigurationError names the variable that is wrong."""
+    """Return the fields of a struct that environment variables set.
+
+    Raises ConfigurationError, which names the faulty variable.
+    """
     return nested(shape, {path: value for path, (value, _) in read_variables(fields_of(shape), environment).items()})
 
 
 def read_variables(fields: Fields, environment: Mapping[str, str]) -> dict[Path, tuple[object, str]]:
-    """Which of the fields the environment says, with the variable that says it; ConfigurationError names one that is wrong."""
+    """Return the fields that environment variables set, with each variable.
+
+    Raises ConfigurationError, which names the faulty variable.
+    """
     known = {variable_of(path): path for path in fields}
     ours = {name: text for name, text in environment.items() if _is_ours(name, text)}
     given = {name: text for name, text in ours.items() if name in known or name not in OF_PROGRAMS}
@@ -99,12 +109,12 @@ def read_variables(fields: Fields, environment: Mapping[str, str]) -> dict[Path,
 
 
 def variable_of(path: Path) -> str:
-    """The variable of a field: its name in capitals, behind those of the structs that it is in; that of an engine's settings is left out."""
+    """Return the variable of a field: its path in capitals, without the part for engine settings."""
     return PREFIX + "_".join(path[1:] if path[0] == SETTINGS else path).upper()
 
 
 def fields_of(shape: type[msgspec.Struct], path: Path = ()) -> dict[Path, object]:
-    """The fields of a struct and of those inside of it, with what each of them holds."""
+    """Return the fields of a struct and of its nested structs, with their values."""
     found: dict[Path, object] = {}
     for name, kind in typing.get_type_hints(shape).items():
         if name not in shape.__struct_fields__:
@@ -117,7 +127,10 @@ def fields_of(shape: type[msgspec.Struct], path: Path = ()) -> dict[Path, object
 
 
 def nested(shape: type[msgspec.Struct], values: Mapping[Path, object]) -> dict[str, Any]:
-    """Values by their fields, as the struct takes them: those of a struct inside are made one, with its defaults for the rest."""
+    """Arrange values by field as arguments of the struct.
+
+    Nested structs are built with their defaults for missing fields.
+    """
     found: dict[str, dict[Path, object]] = {}
     for (name, *rest), value in values.items():
         found.setdefault(name, {})[tuple(rest)] = value
@@ -134,7 +147,7 @@ def _is_ours(name: str, text: str) -> bool:
 
 
 def _is_of_a_cluster(name: str, text: str) -> bool:
-    """Whether it is what Kubernetes, or a link of Docker, tells every container of a service whose name begins like our variables."""
+    """Return whether Kubernetes or a Docker link sets the variable in each container, for a service with the same prefix as the settings."""
     return bool(_OF_SERVICES.search(name)) or (name.endswith("_PORT") and text.startswith(_OF_LINKS))
 
 
@@ -148,12 +161,12 @@ def _check_names(given: Mapping[str, str], known: Mapping[str, object]) -> None:
             if alike
             else f"the names are those of the settings, such as {PREFIX}CONCURRENCY"
         )
-        # Nothing of its value: it may have been meant for a secret.
+        # The value is omitted, because it may be a misplaced secret.
         raise ConfigurationError(f"the environment variable {name} is no setting; {told}")
 
 
 def _check_doubles(given: Mapping[str, str]) -> None:
-    """Two names of one setting must say the same."""
+    """Raise unless two names of one setting have the same value."""
     for other, own in OTHER_NAMES.items():
         if other in given and given.get(own, given[other]) != given[other]:
             raise ConfigurationError(
@@ -169,7 +182,7 @@ def _read(name: str, text: str, kind: object) -> object:
 
 
 def value_of(text: str, kind: object) -> object:
-    """What a text says of a field that holds this; Impossible if it says nothing that can be meant."""
+    """Parse a text for a field of this type. Raises Impossible if the text is not a possible value."""
     members = typing.get_args(kind) if typing.get_origin(kind) in (UnionType, typing.Union) else (kind,)
     if NoneType in members and text.lower() == "none":
         return None
@@ -184,7 +197,7 @@ def value_of(text: str, kind: object) -> object:
 
 
 def text_of(value: object) -> str:
-    """A value as a variable says it: what is read of the text is the value again."""
+    """Format a value as the text of a variable. Parsing the text returns the value again."""
     match value:
         case None:
             return "none"
@@ -239,7 +252,7 @@ def _list(text: str, hint: str) -> tuple[str, ...]:
 
 
 _SIZES: Final = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
-"""Units of durations with their milliseconds, the longest first."""
+"""Units of durations in milliseconds, the longest first."""
 _READERS: Final[Mapping[object, Callable[[str, str], object]]] = {
     str: lambda text, _hint: text,
     int: _whole,

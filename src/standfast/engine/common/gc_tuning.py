@@ -1,7 +1,7 @@
-"""Python's garbage collector, which looks for circles of objects.
+"""Tuning of Python's garbage collector, which looks for reference cycles.
 
-The engine makes many objects that live for a moment and hardly any circles, so that most looks find nothing: they are a tenth of its
-work. The collector belongs to the whole process, so it is changed only in one that is the engine's own, or where a setting says so.
+The engine creates many short-lived objects and hardly any cycles, and the collector's default costs a tenth of its
+time. The collector belongs to the whole process. It is changed only in the engine's own process or by a setting.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import gc
 
 OWN_PROCESS = 50_000
-"""New objects between two looks in a process that does nothing but work for an engine. Python's own choice is 700."""
+"""New objects between two collections in a process that only runs an engine. Python's default is 700."""
 
 
 def collect_after(objects: int) -> None:
-    """Let the collector look after so many new objects; never more often than it does."""
+    """Set the number of new objects between two collections. A higher existing value is kept."""
     youngest, *older = gc.get_threshold()
-    if 0 < youngest < objects:  # 0 means that the application has switched it off.
+    if 0 < youngest < objects:  # 0 means that the application has disabled the collector.
         gc.set_threshold(objects, *older)

@@ -1,4 +1,4 @@
-"""Handlers: what a worker calls for an effect, and what the call knows."""
+"""Handlers: the functions that a worker calls for effects, and the context of a call."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ from standfast.kernel.ids import InstanceId, effect_key
 from standfast.kernel.retry import LONGEST_TIMEOUT, NOT_A_TIMEOUT, RetryPolicy
 
 
-class Fail(Exception):  # noqa: N818 - it reads as what a handler says
-    """Raised by a handler: trying again cannot help. The effect gives up at once."""
+class Fail(Exception):  # noqa: N818 - it reads as a verdict of the handler
+    """Raised by a handler to fail permanently. The effect is not retried."""
 
 
 class UncalledError(Fail):
-    """The handler could not even be called, because what it asks for is not there: it has done nothing, and there is nothing to undo."""
+    """The handler was not called, because a required argument is unavailable.
+
+    Nothing has happened that must be undone.
+    """
 
 
 class NoConnectionError(Fail):
-    """The handler asked for the connection of a transaction that it is not called in."""
+    """The handler requested the connection of a transaction, but it is not transactional."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -37,8 +40,8 @@ class NoConnectionError(Fail):
         )
 
 
-class Retry(Exception):  # noqa: N818 - it reads as what a handler says
-    """Raised by a handler: try again, after this long if given, else by the policy."""
+class Retry(Exception):  # noqa: N818 - it reads as a verdict of the handler
+    """Raised by a handler to request a retry, after the given delay or else by the retry policy."""
 
     def __init__(self, reason: str = "", *, after: timedelta | float | None = None) -> None:
         self.after = timedelta(seconds=after) if isinstance(after, int | float) else after
@@ -48,7 +51,7 @@ class Retry(Exception):  # noqa: N818 - it reads as what a handler says
 
 
 class EffectContext:
-    """What a handler knows about its call."""
+    """The context of a handler call."""
 
     __slots__ = (
         "_connection",
@@ -66,7 +69,7 @@ class EffectContext:
         "trace",
     )
 
-    def __init__(  # noqa: PLR0913 - all that is known of a call, by name
+    def __init__(  # noqa: PLR0913 - the fields of a call, by name
         self,
         *,
         instance: InstanceId,
@@ -82,27 +85,32 @@ class EffectContext:
         self.instance = instance
         self.tenant = tenant
         self.partition = partition
-        """The part of the tenant that the instance belongs to."""
+        """Partition of the tenant to which the instance belongs."""
         self.decider = decider
         self.number = number
         self.attempt = attempt
-        """1 for the first call."""
+        """Number of the attempt. 1 is the first call."""
         self.actor = actor
-        """Whose command asked for it; `system` if it follows from another handler's result, a timer or a message of an instance."""
+        """The actor of the command that requested the effect. `system` if the effect follows from another handler's
+        result, a timer or a message of an instance."""
         self.trace = trace
-        """Names the request that it follows from; empty if none was named."""
+        """Trace of the request that the effect follows from. Empty without one."""
         self.deadline: datetime | None = None
-        """When the call counts as failed; None means never."""
+        """When the call counts as failed. None means never."""
         self._connection: object | None = None
         self._find_key = find_key
         self.cancelled = False
-        """Whether the result is no longer wanted. A plain function looks at it now and then; a coroutine is cancelled."""
+        """Whether the result is no longer wanted. Plain functions should check it regularly; coroutines are
+        cancelled."""
         self._told: threading.Event | None = None
-        """Made when somebody waits; few calls ever do."""
+        """Created when a handler first waits for the cancellation, because few handlers ever do."""
 
     @property
     def connection(self) -> Any:
-        """The open transaction's connection, of psycopg or sqlite3, for transactional effects; others fail at once by asking for it."""
+        """The connection of the open transaction, of psycopg or sqlite3.
+
+        Only transactional handlers have one; in others access fails the effect permanently.
+        """
         if self._connection is None:
             raise NoConnectionError
         return self._connection
@@ -113,16 +121,19 @@ class EffectContext:
 
     @property
     def key(self) -> str:
-        """The business key of the instance; empty if it has none."""
+        """Business key of the instance, empty if it has none."""
         return self._find_key(self.tenant, self.instance)
 
     @property
     def idempotency_key(self) -> str:
-        """The same over all attempts of this effect and different from every other; give it to the outside world."""
+        """A key that is the same for all attempts of this effect and unique among effects.
+
+        Pass it to external services.
+        """
         return effect_key(self.instance, self.number)
 
     def wait_cancelled(self, timeout: float) -> bool:
-        """Sleep, but wake up when the result is no longer wanted; whether that is so."""
+        """Sleep until the timeout or the cancellation of the call. Return whether it was cancelled."""
         if self._told is None:
             self._told = threading.Event()
         if self.cancelled:
@@ -130,14 +141,14 @@ class EffectContext:
         return self._told.wait(timeout)
 
     def cancel(self) -> None:
-        """The result is no longer wanted."""
+        """Mark the result as no longer wanted."""
         self.cancelled = True
         if self._told is not None:
             self._told.set()
 
     @property
     def logger(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger that names the instance and the attempt."""
+        """A logger that adds the instance and the attempt."""
         facts = {"instance": str(self.instance), "effect": self.number, "attempt": self.attempt, "trace": self.trace}
         return logging.LoggerAdapter(logging.getLogger(f"standfast.handlers.{self.decider}"), facts)
 
@@ -146,19 +157,20 @@ Function: TypeAlias = Callable[[EffectContext, object], object] | Callable[[Effe
 
 
 class Handler(msgspec.Struct, frozen=True, kw_only=True):
-    """A registered function and how it wants to be called."""
+    """A registered function with its call options."""
 
     name: str
     function: Function
     is_async: bool
     concurrency: int
-    """Calls at the same time in this process."""
+    """Concurrent calls in this process."""
     timeout: timedelta | None = None
     retry: RetryPolicy | None = None
     foreign: str = ""
-    """A language whose effects it cannot take, although they may name it; empty if it takes what comes."""
+    """A language whose effects the handler cannot accept although they name it. Empty if it accepts all."""
     joins: bool = False
-    """Whether it is the engine's own and has commands carried out in the transaction of its effect: that is its `connection`."""
+    """Whether it is a built-in handler that commits commands in the transaction of its effect. Its `connection` is
+    then a unit of work."""
 
 
 class Handlers:
@@ -172,11 +184,11 @@ class Handlers:
 
     @property
     def count(self) -> int:
-        """How many there are: another number means that what was known of them may be old."""
+        """The number of handlers. A changed number invalidates what was derived from them."""
         return len(self._by_name)
 
     def names(self) -> list[str]:
-        """All names, in order."""
+        """The names of all handlers, sorted."""
         return sorted(self._by_name)
 
     def register(
@@ -190,7 +202,7 @@ class Handlers:
         foreign: str = "",
         joins: bool = False,
     ) -> Handler:
-        """Add a handler; there can be only one under a name."""
+        """Register a handler. A name can be registered only once."""
         if name in self._by_name:
             raise ConfigurationError(f"there is already a handler for {name!r}; a decider or step has exactly one")
         if not callable(function):
@@ -214,22 +226,23 @@ class Handlers:
             foreign=foreign,
             joins=joins,
         )
-        self._by_name = {**self._by_name, name: handler}  # Replaced whole: workers read it without a lock.
+        # The dict is replaced as a whole, because workers read it without a lock.
+        self._by_name = {**self._by_name, name: handler}
         return handler
 
     def find(self, name: str) -> Handler | None:
-        """The handler with this name, if it is here."""
+        """Return the handler with this name, or None."""
         return self._by_name.get(name)
 
     def get(self, name: str) -> Handler:
-        """The handler with this name."""
+        """Return the handler with this name. Raises an error if there is none."""
         try:
             return self._by_name[name]
         except KeyError:
             raise NotFoundError("handler", name) from None
 
     def wrap(self, wrapper: Callable[[Function], Function]) -> None:
-        """Put something around every handler, for tests."""
+        """Wrap every handler, for tests."""
         self._by_name = {
             name: msgspec.structs.replace(handler, function=wrapper(handler.function))
             for name, handler in self._by_name.items()
@@ -237,11 +250,11 @@ class Handlers:
 
     @staticmethod
     def is_async(function: object) -> bool:
-        """Whether calling it gives a coroutine."""
+        """Return whether a call of the function returns a coroutine."""
         return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
     def all(self) -> list[Handler]:
-        """All handlers."""
+        """Return all handlers."""
         return list(self._by_name.values())
 
 

@@ -1,4 +1,7 @@
-"""How an engine is. Each part of it that can stop says so itself, in words, within a bound; asking costs no I/O and takes no long lock."""
+"""Health of an engine.
+
+Each part that can stop reports its own problem within a time limit. The check needs no I/O and no long lock.
+"""
 
 from __future__ import annotations
 
@@ -12,56 +15,59 @@ from standfast.store.records.instances import Maintenance
 
 
 class Watched(Protocol):
-    """A part of an engine that can stop: a loop, a committer, threads."""
+    """A part of an engine that can stop: a loop, a committer or a thread pool."""
 
     @property
     def name(self) -> str:
-        """How operators know it."""
+        """Name of the part for operators."""
         ...
 
     def problem(self) -> str:
-        """What keeps it from its work, in words; empty if nothing does."""
+        """Describes the problem of the part. Empty if there is none."""
         ...
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether an engine does its work."""
+    """Health of an engine."""
 
     is_healthy: bool
-    """Whether there are no problems. An engine whose worker is not started has less to do, and may be healthy."""
+    """Whether there are no problems. An engine whose worker is not started does less, and may be healthy."""
     needs_restart: bool
-    """Whether one of the problems may be cured by another process in the place of this one: not while a database that is away, locked, full or
-    read-only, or a channel that nobody has named, is all that keeps it from its work."""
+    """Whether a restart of this process may cure a problem. False if every problem has an external cause: a database
+    that is unavailable, locked, full or read-only, or a notification channel without a name."""
     problems: list[str]
-    """What keeps the engine from its work, each with the part that is concerned: "due work: has not gone well for 12 s: …"."""
+    """The problems, each with the affected part: "due work: has not gone well for 12 s: …"."""
     has_worker: bool
-    """Whether this process runs effects, timers and messages; without a worker it only takes commands and answers questions."""
+    """Whether this process runs effects, timers and messages. Without a worker it only accepts commands and answers
+    queries."""
     maintenance: Maintenance
-    """What maintenance mode holds back in all processes: "pause" work, "refuse" commands too; empty if there is none. It is no problem."""
+    """The maintenance mode of all processes: "pause" stops work, "refuse" also refuses commands. Empty without
+    maintenance. Maintenance is not a problem."""
     pauses: list[str]
-    """What is paused, in words, as far as this process knows. It is no problem either."""
+    """Descriptions of the active pauses that this process knows. A pause is not a problem."""
     incidents: list[str]
-    """What somebody should look at, in words, as far as this process has looked: instances that have not ended and that nothing can ever wake,
-    questions that nobody can decide, work that no code can read, calls that may hang. They keep no part of the
-    engine from its work, so they are no problem either; but somebody should look at them."""
+    """Descriptions of the incidents that this process has found. They are: instances that have not ended and cannot
+    be woken, tasks without an eligible approver, work that no code can read, and calls that may hang. An incident
+    stops no part of the engine, so it is not a problem, but an operator should investigate it."""
     loops: dict[str, float]
-    """Seconds since each loop last went well. A loop that has nothing to do rests, some of them for a minute."""
+    """Seconds since the last successful round of each loop. An idle loop rests, for up to a minute."""
 
 
 class HealthProblem(NamedTuple):
-    """What one part complains of."""
+    """The problem of one part."""
 
     told: str
     is_outside: bool
-    """Whether its cause is outside of this process."""
+    """Whether the cause lies outside this process."""
 
 
 _WAITING: Final = "is_kept_waiting"
-"""What parts have that may be kept waiting from outside of this process, so that they go on by themselves and a restart cures nothing; most have it not."""
+"""Attribute of the parts that can wait for something outside this process. They recover without a restart. Most
+parts do not have it."""
 
 
 def problems_of(parts: Sequence[Watched]) -> list[HealthProblem]:
-    """What the parts complain of."""
+    """Return the problems of the parts."""
     return [
         HealthProblem(f"{part.name}: {said}", is_outside=bool(getattr(part, _WAITING, False)))
         for part in parts
@@ -70,7 +76,7 @@ def problems_of(parts: Sequence[Watched]) -> list[HealthProblem]:
 
 
 class WriteLock:
-    """The right to write into the database, as far as other processes keep it from this one."""
+    """The write lock of the database, as far as other processes hold it."""
 
     name = "database"
     is_kept_waiting = True
@@ -80,6 +86,6 @@ class WriteLock:
         self._limit = limit
 
     def problem(self) -> str:
-        """What keeps this process from writing, in words; empty if nothing does."""
+        """Describes why this process cannot write. Empty if it can."""
         locked = self._store.locked_for()
         return f"another process has held its write lock for {locked:.0f} s" if locked >= self._limit else ""

@@ -1,8 +1,8 @@
-"""Whoever goes along with what an engine does: tracers, error trackers, logs that say whose work a line is about.
+"""Interceptors of commands, handler calls and requests: tracers, error trackers and log contexts.
 
-A listener hears of things when they are over. A companion is there while they happen: on the thread of the caller, or of the handler, so that
-what is kept for that thread or task (the current span, the scope of an error tracker) is right inside of it. Without companions nothing is
-made or called.
+A telemetry listener is notified afterwards. An interceptor runs around the operation, on the thread of the caller or of
+the handler. Thread-local and task-local data, such as the current span, is therefore correct inside it. Without
+interceptors nothing is created or called.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class CommandFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A command that is about to be committed."""
 
     command: str
-    """The name under which it is stored: that of its class unless `@message(name=…)` gives another one."""
+    """The stored type name of the command: its class name, or the name from `@message(name=…)`."""
     definition: str
-    """Empty where only the instance is named."""
+    """Definition of the instance. Empty if only the instance is named."""
     tenant: str
     instance: InstanceId | None
-    """None where a key names it, or where it is new."""
+    """The target instance. None if it is named by a key or new."""
     key: str
     actor: str
     trace: str
-    """What it follows from, as that was stored or said; empty if nothing was."""
+    """Trace of the request that the command follows from. Empty without one."""
 
 
 class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,62 +53,71 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     claimed_at: datetime
     body: Callable[[], object]
-    """Reads the effect once more; it raises what the handler's own reading would raise."""
+    """Reads the effect once more. It raises the error that the handler's own reading would raise."""
 
 
 class RequestFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A request over HTTP that is about to be answered."""
+    """An HTTP request that is about to be answered."""
 
     method: str
     route: str
-    """Its address as the API declares it, so that there are few of them."""
+    """The route pattern as the API declares it, so that the number of values is small."""
     request_id: str
     caller: str
-    """The `traceparent` that the client sent; empty if it sent none, or none that is sound."""
+    """The client's `traceparent` header. Empty if it is missing or invalid."""
     trace: str
-    """What the request is called otherwise."""
+    """Trace of the request without interceptors."""
 
 
 class CommandInterception(Protocol):
-    """A companion's way with one command. Its calls come in this order, the first one for each try; they may come on different threads."""
+    """Interception of one command.
+
+    Its methods are called in this order, `committed` once per attempt, possibly on different threads.
+    """
 
     trace: str
-    """What is stored as the trace of the command, and of all that follows from it; empty leaves it as it is."""
+    """Trace to store with the command and its follow-up work. Empty keeps the existing one."""
 
     def committed(self, seconds: float, /) -> None:
-        """A commit has just ended in which the command was decided; it took so long."""
+        """A commit that decided the command has ended after this many seconds."""
         ...
 
     def ended(self, error: BaseException | None, /) -> None:
-        """Its caller is about to be answered: all is stored, or this is why not."""
+        """The caller is about to get the reply: the command is stored, or `error` is the reason why not."""
         ...
 
 
 class CallInterception(Protocol):
-    """A companion's way with one call of a handler."""
+    """Interception of one handler call."""
 
     trace: str
-    """What the handler sees as its trace, and what its answer follows from; empty leaves it as it is."""
+    """Trace that the handler sees and that its result follows from. Empty keeps the existing one."""
 
     def ended(self, error: BaseException | None, /) -> None:
-        """The handler has come back, on the same thread or in the same task; with an error if it failed."""
+        """The handler has returned, or raised `error`. Called on the same thread or in the same task."""
         ...
 
 
 class Interceptor:
-    """Goes along with what an engine does: derive from it, and say what you want to be there for. Be quick, and raise nothing."""
+    """Base class of interceptors.
+
+    Override the methods for the operations to intercept. They must be quick and must not raise.
+    """
 
     def caller(self, trace: str) -> str:
-        """The trace of a command that will be decided later: the one that its call names, or that of whoever calls on this thread."""
+        """Return the trace of a command that is decided later: the given one, or that of the current thread's caller."""
         return trace
 
     def request(self, facts: RequestFacts) -> CallInterception | None:
-        """A request over HTTP is about to be answered, in its task; its answer, and what is done for it, are called what this says."""
+        """An HTTP request is about to be answered in the current task.
+
+        The returned trace applies to the response and to all its work.
+        """
         del facts
         return None
 
     def command(self, facts: CommandFacts) -> CommandInterception | None:
-        """A command is handed in, on the thread of whoever does so."""
+        """A command is submitted on the current thread."""
         del facts
         return None
 
@@ -119,25 +128,25 @@ class Interceptor:
 
 
 class Interceptors:
-    """All of one engine. One that raises is logged, and does no harm."""
+    """The interceptors of one engine. Exceptions from them are logged and ignored."""
 
     def __init__(self) -> None:
         self._all: tuple[Interceptor, ...] = ()
         self.is_any = False
-        """Whether there is one. It is asked for every command and every call, so that it is no property."""
+        """Whether there is an interceptor. A plain attribute, because every command and call reads it."""
 
     def add(self, companion: Interceptor) -> None:
-        """Have it go along from now on."""
-        given: object = companion  # What a caller without types gave.
+        """Add an interceptor."""
+        given: object = companion  # An untyped caller may pass any object.
         if not isinstance(given, Interceptor):
             raise ConfigurationError(
-                f"{given!r} is no companion: give an object of a class that derives from Companion"
+                f"{given!r} is no interceptor: give an object of a class that derives from Interceptor"
             )
         self._all = (*self._all, companion)
         self.is_any = True
 
     def caller(self, trace: str) -> str:
-        """The trace of a command that will be decided later, as the last of them says."""
+        """Return the trace of a command that is decided later. The last interceptor that sets one wins."""
         for each in self._all:
             trace = _safely(partial(each.caller, trace)) or trace
         return trace
@@ -145,13 +154,16 @@ class Interceptors:
     def with_request(
         self, method: str, route: str, *, request_id: str, caller: str, trace: str
     ) -> tuple[Sequence[CallInterception], str]:
-        """Those who go along with a request, and the trace that it has by them."""
+        """Start the interception of a request. Return the interceptions and the resulting trace."""
         facts = RequestFacts(method=method, route=route, request_id=request_id, caller=caller, trace=trace)
         found = [each for each in (_safely(partial(each.request, facts)) for each in self._all) if each is not None]
         return found, next((each.trace for each in found if each.trace), trace)
 
     def with_command(self, facts: CommandFacts) -> tuple[Sequence[CommandInterception], str]:
-        """Those who go along with a command, and the trace that it has by them; each is told the one that it has by then."""
+        """Start the interception of a command.
+
+        Return the interceptions and the resulting trace; each interceptor sees the trace so far.
+        """
         found: list[CommandInterception] = []
         for each in self._all:
             passage = _safely(partial(each.command, facts))
@@ -161,7 +173,10 @@ class Interceptors:
         return found, facts.trace
 
     def with_call(self, facts: CallFacts) -> tuple[Sequence[CallInterception], str]:
-        """Those who go along with a call, and the trace that it has by them; each is told the one that it has by then."""
+        """Start the interception of a handler call.
+
+        Return the interceptions and the resulting trace; each interceptor sees the trace so far.
+        """
         found: list[CallInterception] = []
         for each in self._all:
             attendance = _safely(partial(each.call, facts))
@@ -172,13 +187,13 @@ class Interceptors:
 
     @staticmethod
     def end(ways: Sequence[CommandInterception | CallInterception], error: BaseException | None) -> None:
-        """Tell all of them of the end, the last one first: what they keep for the thread is undone in that order."""
+        """End the interceptions in reverse order, so that thread-local data is unwound correctly."""
         for each in reversed(ways):
             _safely(partial(each.ended, error))
 
 
 def committed(passages: Sequence[CommandInterception], seconds: float) -> None:
-    """Tell all of them of a commit."""
+    """Notify the interceptions of a commit."""
     for each in passages:
         _safely(partial(each.committed, seconds))
 
@@ -189,6 +204,6 @@ ended = Interceptors.end
 def _safely(call: Callable[[], T]) -> T | None:
     try:
         return call()
-    except Exception:  # noqa: BLE001 - whatever a companion does, the engine goes on
-        _log.exception("a companion failed")
+    except Exception:  # noqa: BLE001 - a failing interceptor must not stop the engine
+        _log.exception("interceptor_failed")
         return None

@@ -1,4 +1,4 @@
-"""Watching for what operators do to all processes: maintenance mode, pauses, and a schema that is newer than the code."""
+"""Watches for operator actions that affect all processes: maintenance mode, pauses, and a schema that is newer than the code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from standfast.store.ports.store import StoreParts
 from standfast.store.records.instances import Maintenance
 
 _INTERVAL = timedelta(seconds=0.5)
-"""How often to look; with the look itself a process hears of it within a second."""
+"""Interval between two checks. With the check itself, a process notices a change within a second."""
 
 
 _log = logging.getLogger("standfast.schema")
@@ -30,14 +30,14 @@ class WorkSwitch:
 
 
 class Watch:
-    """Knows whether there is maintenance, which pauses stand, and whether the schema of the database is still that of the code.
+    """Tracks the maintenance mode, the active pauses and the schema version of the database.
 
-    Every process looks for itself, because one without a worker hears no heartbeat.
+    Each process checks for itself, because one without a worker has no heartbeat.
     """
 
     name = "schema"
     is_kept_waiting = True
-    """Another process of the same code would not even open the database."""
+    """A newer schema is an external cause: a restarted process with the same code could not open the database."""
 
     def __init__(self, parts: StoreParts, clock: Clock, standing: ActivePauses) -> None:
         self._workers = parts.workers()
@@ -48,40 +48,46 @@ class Watch:
         self.mode: Maintenance = ""
         self._outdated = ""
         self.told = 0
-        """How often an operator of this process has set the mode, paused or resumed."""
+        """Number of times that this process has set the mode, paused or resumed."""
         self._lock = threading.Lock()
         self._changed: Callable[[Maintenance], None] = lambda _mode: None
 
     def when_changed(self, changed: Callable[[Maintenance], None]) -> None:
-        """Call back with the mode as it is, and with each other one that it becomes; quick, because those who look wait for it."""
+        """Call back with the current mode, and with each later one.
+
+        The callback must be quick, because it delays the checking thread.
+        """
         with self._lock:
             self._changed = changed
             changed(self._effective)
 
     def problem(self) -> str:
-        """Why this process takes no work any more, in words: the schema is newer than its code. Empty if it is not."""
+        """Describes why this process accepts no work: the schema is newer than its code. Empty if it is not."""
         return self._outdated
 
     def tell(self, mode: Maintenance) -> None:
-        """The mode was just set."""
+        """Record that this process has set the mode."""
         with self._lock:
             self.told += 1
             self._become(mode)
 
     def tell_pauses(self, pauses: Sequence[PauseRecord]) -> None:
-        """One of the pauses has just begun or ended."""
+        """Record that this process has begun or ended a pause."""
         with self._lock:
             self.told += 1
             self._standing.become(pauses)
 
     def hear(self, mode: Maintenance, told: int) -> None:
-        """The mode was read by a look that began when it was `told` so often; if it was set since, what was read may be older."""
+        """Record a mode read by a check that began at the count `told`.
+
+        If the mode was set since, the value may be stale and is dropped.
+        """
         with self._lock:
             if told == self.told:
                 self._become(mode)
 
     def step(self) -> float:
-        """One look."""
+        """Run one check."""
         told = self.told
         mode, pauses, (at, newest) = self._workers.maintenance(), self._pauses.standing(), self._workers.schemas()
         with self._lock:
@@ -92,7 +98,7 @@ class Watch:
         return _INTERVAL.total_seconds()
 
     def look_again(self) -> None:
-        """Look, unless that was done just now; for engines without threads."""
+        """Run a check unless one was made just now, for engines without threads."""
         now = self._clock.now()
         if self._looked_at is None or now - self._looked_at >= _INTERVAL:
             self.step()
@@ -108,7 +114,7 @@ class Watch:
             self._changed(self._effective)
 
     def _compare(self, at: int, newest: int) -> None:
-        """Stop everything that begins in this process while the database is at a schema that its code does not know."""
+        """Stop new work in this process while the schema of the database is newer than the code."""
         told = ""
         if at > newest:
             told = f"the database is at schema {at}, which is newer than this code ({newest}); upgrade Standfast in this process"
@@ -116,7 +122,7 @@ class Watch:
             return
         self._outdated = told
         if told:
-            _log.error("schema_newer schema=%d code=%d: no work is taken and commands are refused", at, newest)
+            _log.error("schema_newer schema=%d code=%d: the process takes no work and refuses commands", at, newest)
         else:
-            _log.warning("schema_known schema=%d: work is taken again", at)
+            _log.warning("schema_known schema=%d: the process takes work again", at)
         self._changed(self._effective)

@@ -1,8 +1,9 @@
-"""Pauses in a process: what it knows of them.
+"""The pauses that a process knows.
 
-Three things see to it that nothing of a paused definition begins, each where it costs nothing while there is no pause. A commit writes
-what it asks for as held (`commit/draft`). Whoever claims work looks whether it is covered, and puts it back as held (`work/gate`). And the
-walk finds what nobody has touched, a few rows at a time, in whichever process comes first (`loops/walker`).
+Three mechanisms keep work of a paused definition from starting, each where it costs nothing without pauses. A commit
+writes its work as held (`commit/draft`). A claimer checks its work and puts covered rows back as held
+(`worker/pause_filter`). Batches of the remaining rows are updated in the background, in one process at a time
+(`loops/pause_propagation`).
 """
 
 from __future__ import annotations
@@ -16,20 +17,24 @@ from standfast.store.sql.pause_propagation import due_as_things_are
 
 
 class ActivePauses:
-    """The pauses that this process knows of. Replaced whole by whoever watches; others read it without a lock."""
+    """The pauses that this process knows.
+
+    The watching thread replaces the tuples as a whole; others read them without a lock.
+    """
 
     def __init__(self) -> None:
         self.known: tuple[PauseRecord, ...] = ()
-        """Those that have ended and are to be walked for included."""
+        """All known pauses, including ended ones that are still being propagated."""
         self.pauses: tuple[PauseRecord, ...] = ()
-        """Those that stand; mostly none, and then nobody has anything to ask."""
+        """The active pauses. Usually empty, and then no check is made."""
         self.shifting: tuple[PauseRecord, ...] = ()
-        """Those of the known ones that move timers when they end: until all of that is done, only the database knows when a timer is due."""
+        """The known pauses that move timers when they end. Until they are propagated, only the database knows when a
+        timer is due."""
         self.shifts = 0
-        """How often those have become others: whoever remembers timers forgets them then."""
+        """Number of changes to these pauses. Caches of timers are evicted when it changes."""
 
     def become(self, known: Iterable[PauseRecord]) -> None:
-        """Know these, and no others."""
+        """Replace the known pauses."""
         self.known = tuple(known)
         self.pauses = tuple(each for each in self.known if each.stands)
         shifting = tuple(each for each in self.known if each.clock == "stand_still")
@@ -38,13 +43,13 @@ class ActivePauses:
             self.shifts += 1
 
     def over(self, header: InstanceHeader) -> tuple[PauseRecord, ...]:
-        """Those that are about an instance, or about a step of it."""
+        """Return the pauses that cover an instance or one of its steps."""
         return holding(self.pauses, header.tenant, header.definition, header.definition_version)
 
     def due(
         self, header: InstanceHeader, language: str, timers: Mapping[str, PendingTimerRecord], now: datetime
     ) -> dict[str, datetime]:
-        """When the timers of an instance are due: where clocks stand still, as if that ended now."""
+        """Return the due times of an instance's timers. A paused timer is computed as if its pause ended now."""
         if not self.shifting:
             return {key: each.due_at for key, each in timers.items()}
         about = (header.tenant, header.definition, header.definition_version)
@@ -57,16 +62,16 @@ class ActivePauses:
         }
 
     def moves_timers(self, header: InstanceHeader) -> bool:
-        """Whether timers of an instance are moved by a pause, or will be."""
+        """Return whether a pause moves timers of the instance, now or when it ends."""
         about = (header.tenant, header.definition, header.definition_version)
         return any(each.covers(*about) for each in self.shifting)
 
 
 def holds_call(pauses: Sequence[PauseRecord], step: str) -> bool:
-    """Whether one of the pauses, all of which are about the instance, holds a call of this step."""
+    """Return whether one of the pauses, all of which cover the instance, holds a call of this step."""
     return any(each.scope.is_about(step) for each in pauses)
 
 
 def holds_timers(pauses: Sequence[PauseRecord]) -> tuple[PauseRecord, ...]:
-    """Those of the pauses that hold timers too: timers are of no step."""
+    """Return the pauses that also hold timers. A timer belongs to no step."""
     return tuple(each for each in pauses if not each.scope.step)

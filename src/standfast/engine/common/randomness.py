@@ -1,4 +1,4 @@
-"""The only source of ids and chance, so that a test can replace it."""
+"""Source of ids and random numbers, so that a test can replace it."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from standfast.kernel.ids import make_uuid7, unix_milliseconds
 
 _BITS = 74
 _STEP = 40
-"""Bits by which one id is greater than the last one of its millisecond, so that nobody can tell how many were made."""
+"""Random bits between two ids of one millisecond, so that the number of ids between them cannot be inferred."""
 
 
 class Randomness(Protocol):
-    """Where ids and random numbers come from."""
+    """Generator of ids and random numbers."""
 
     def new_id(self, now: datetime) -> UUID:
-        """A new UUIDv7."""
+        """Returns a new UUIDv7."""
         ...
 
     def share(self) -> float:
-        """A number in [0, 1)."""
+        """Returns a random number in [0, 1)."""
         ...
 
 
 class SeededRandomness:
-    """The same ids and numbers every time, for tests and simulations."""
+    """Reproducible ids and numbers, for tests and simulations."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)  # noqa: S311 - ids must be unique, not secret
         self._guard = threading.Lock()
         self._last = (0, 0)
-        """The millisecond of the last id, and the rest of that id."""
+        """The millisecond and the random part of the last id."""
 
     def new_id(self, now: datetime) -> UUID:
-        """A new UUIDv7, greater than those that were made before it for the same millisecond: lists are in the order of ids."""
+        """Return a new UUIDv7, greater than the earlier ones of the same millisecond, because lists are ordered by id."""
         millisecond = unix_milliseconds(now)
         with self._guard:
             at, last = self._last
@@ -50,18 +50,18 @@ class SeededRandomness:
         return make_uuid7(now, rest)
 
     def share(self) -> float:
-        """A number in [0, 1)."""
+        """Return a random number in [0, 1)."""
         return self._random.random()
 
 
 class SystemRandomness(SeededRandomness):
-    """Seeded by the operating system. Ids are made often, and a system call for each would be a tenth of a commit's cost."""
+    """Generator seeded by the operating system. One system call per id would be a tenth of the cost of a commit."""
 
     def __init__(self) -> None:
         super().__init__(secrets.randbits(256))
-        os.register_at_fork(after_in_child=self._reseed)  # Two processes must not make the same ids.
+        os.register_at_fork(after_in_child=self._reseed)  # A forked process must not generate the same ids.
 
     def _reseed(self) -> None:
-        self._guard = threading.Lock()  # Another thread may have held it.
+        self._guard = threading.Lock()  # Another thread may hold the lock at the fork.
         self._last = (0, 0)
         self._random.seed(secrets.randbits(256))

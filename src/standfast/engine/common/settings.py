@@ -1,4 +1,4 @@
-"""Everything that can be set, with defaults that a first program needs not touch."""
+"""Settings of an engine, with defaults that suit a first program."""
 
 from __future__ import annotations
 
@@ -17,143 +17,158 @@ from standfast.store.records.claim_order import DEFAULT_AGEING
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How an engine behaves."""
+    """Settings of an engine."""
 
     worker_name: str = ""
-    """How operators see this process; empty means host name and process id."""
+    """Name of this process for operators. Empty means host name and process id."""
     concurrency: int = 1000
-    """Handlers that run at the same time in this process, all together."""
+    """Total number of handlers that run concurrently in this process."""
     threads: int = 32
-    """Plain (not async) handlers that run at the same time in this process. Calls that hang past their limits do not count: up to as
-    many threads again take the places of theirs."""
+    """Number of plain (not async) handlers that run concurrently in this process. Calls that hang beyond their
+    timeout do not count: as many extra threads can replace theirs."""
     lease: timedelta = timedelta(seconds=6)
-    """How long a worker may be silent before its work is given to others."""
+    """How long a worker may be silent before its work is released to others."""
     beat_interval: timedelta = timedelta(seconds=1.5)
-    """How often a worker says that it lives."""
+    """Interval between two heartbeats of a worker."""
     poll_interval: timedelta = timedelta(seconds=1)
-    """How often effects and messages are looked for when no hint came; hints make it rarely matter."""
+    """Interval between polls for effects and messages without a hint. Hints usually arrive earlier."""
     timer_poll_interval: timedelta = timedelta(seconds=1)
-    """How often timers are looked for beyond the known next one; bounds how late one set by another process can fire."""
+    """Interval between polls for timers. It bounds the delay of a timer that another process set."""
     handler_timeout: timedelta | None = None
-    """Longest call of a handler that sets no limit of its own; None means no limit."""
+    """Timeout of handlers without one of their own. None means no limit."""
     people_timeout: timedelta = timedelta(seconds=30)
-    """How long a channel of notices, a resolver or a directory may take for one answer; one that takes longer has failed."""
+    """Timeout of one answer from a notification channel, a resolver or a directory."""
     charter_refresh: timedelta = timedelta(seconds=30)
-    """For how long settings of organisations are remembered for notices and dry runs. Decisions about documents always go by the newest."""
+    """How long an organisation's settings are cached for notices and dry runs. Decisions about documents always use
+    the current ones."""
     handler_role: str = ""
-    """Postgres role that transactional handlers run under, with the tenant set, such as `standfast_tenant`: row-level security then holds
-    for what they do. Empty means the user that the engine connects as."""
+    """Postgres role for transactional handlers, such as `standfast_tenant`. The tenant is set, so that row-level
+    security applies to them. Empty means the user of the engine's connection."""
     retry: RetryPolicy = RetryPolicy()
-    """When to try an effect again, for handlers without a policy of their own."""
+    """Retry policy of effects, for handlers without one of their own."""
     command_retry: RetryPolicy = RetryPolicy()
-    """When to try a timer or a message again whose command failed."""
+    """Retry policy of timers and messages whose command failed."""
     batch_limit: int = 500
-    """Commands that share one transaction at most."""
+    """Maximum number of commands per transaction."""
     committers: int | None = None
-    """Transactions of this process that may be under way at the same time; None means what suits the database."""
+    """Concurrent transactions of this process. None means the default of the database driver."""
     readers: int = 4
-    """Questions of this process that are answered at the same time: threads, and on Postgres as many connections of the store that the
-    engine opens; one that is given has those that it was opened with."""
+    """Concurrent queries of this process. Each needs a thread, and on Postgres a connection of a store that the
+    engine opens; a given store keeps its own number."""
     cache_size: int = 10_000
-    """Instances whose state is kept in memory."""
+    """Number of instances whose state is cached."""
     snapshot_events: int = 100
-    """No snapshot before this many events since the last one."""
+    """Minimum number of events between two snapshots."""
     patience: timedelta = timedelta(seconds=10)
-    """How long a caller's command waits for a database that went away before it fails."""
+    """How long a command waits for an unavailable database before it fails."""
     shutdown_timeout: timedelta = timedelta(seconds=10)
-    """How long running handlers may finish when the engine stops."""
+    """How long running handlers may take to finish when the engine stops."""
     unhealthy_after: timedelta = timedelta(seconds=10)
-    """How long a part of the engine may make no progress, or only fail, before `health` says so."""
+    """How long a part of the engine may fail or make no progress before `health` reports it."""
     max_payload_bytes: int = DEFAULT_LIMIT
-    """Largest command, event or effect of a decider; of a workflow, largest input, answer or signal, and largest data of one way."""
+    """Maximum size of a decider's command, event or effect. For a workflow, maximum size of input, answer, signal
+    and the data of one branch."""
     ageing: float = DEFAULT_AGEING
-    """Points of priority that an effect gains for each second of waiting; 0 means that waiting counts for nothing."""
+    """Priority points that an effect gains per second of waiting. 0 disables ageing."""
     ageing_enabled: bool = True
-    """Whether waiting counts at all; without it effects go in the plain order of their priorities, whatever the rate."""
+    """Whether waiting raises priority. If False, effects are ordered by their priorities alone."""
     tenant_rate: float | None = None
-    """Effects per second that a tenant may ask for in this process before those of other tenants go first. It delays nobody while there
-    is room. None means that all tenants stand in one line."""
+    """Effects per second that a tenant may request in this process before those of other tenants go first. It delays
+    no tenant while there is capacity. None means one queue for all tenants."""
     workflow_rate: float | None = None
-    """Decisions, transitions, advances and repairs of a tenant that this process takes in a second, in the long run; more are refused, and edits
-    are not. None means that nobody counts."""
+    """Decisions, transitions, advances and repairs per second that this process accepts from a tenant in the long
+    run. More are refused; edits are not limited. None means no limit."""
     projection_batch: int = 500
-    """Events that a projection takes in at once."""
+    """Maximum number of events per batch of a projection."""
     projection_pause: timedelta = timedelta(seconds=0.5)
-    """How long a projection that failed is left alone; twice as long after each further failure."""
+    """First delay after a failure of a projection. Each further failure doubles it."""
     longest_projection_pause: timedelta = timedelta(minutes=1)
-    """How long it is left alone at most."""
+    """Longest delay after a failure of a projection."""
     observe_inputs: bool = False
-    """Write down each command's type and what it did to the status."""
+    """Whether to record each command's type and its effect on the status."""
     missing_handler_cooldown: timedelta = timedelta(seconds=5)
-    """How long an effect waits for a handler that no live worker has before it counts as missed; also how often that is looked at."""
+    """How long an effect waits for a handler that no live worker has before it counts as missed. Also the interval
+    of that check."""
     missing_handler_jitter: float = 0.2
-    """Share, 0 to 1, by which the time between two looks varies, so that many processes do not look at once."""
+    """Random variation of that interval, as a share from 0 to 1, so that processes do not check simultaneously."""
     missing_handler_throttle: timedelta = timedelta(minutes=1)
-    """How often a handler that nobody has is reported, to the log and to the instances that wait for it, and work that nobody reads."""
+    """Interval between two reports of a missing handler, or of unreadable work. They go to the log and to the
+    waiting instances."""
     unreadable_after: timedelta = timedelta(minutes=1)
-    """How long a message, timer or effect waits that no code can read before it is an incident and moves to the dead letters. What code that was
-    here within a day can read is an incident too, and waits for that code."""
+    """How long unreadable work waits before it becomes an incident and moves to the dead letters. Work that code
+    seen within a day can read is also an incident, but waits for that code."""
     hung_after: timedelta = timedelta(minutes=5)
-    """How long one call of a handler may take before `why`, `doctor`, health and metrics say that it may hang; it is not stopped by that."""
+    """How long a handler call may take before `why`, `doctor`, health and metrics report that it may hang. The call
+    continues."""
     collect_after: int | None = None
-    """New objects after which Python's garbage collector looks for circles, in the whole process, once a worker is started; None leaves
-    it as it is. `run` makes it 50,000 where nothing is said, because its process is the engine's own."""
+    """New objects between two runs of Python's garbage collector in the whole process, set when a worker starts.
+    None keeps Python's value. `run` defaults to 50,000, because its process belongs to the engine."""
     event_ttl: timedelta = timedelta(days=7)
-    """How long a published event is kept for those who begin to wait later, where its publisher says nothing; 0 keeps none."""
+    """How long a published event is kept for later subscribers if its publisher does not say. 0 keeps none."""
     keep_receipts: timedelta = timedelta(days=30)
-    """How long a command id is remembered, whatever becomes of its instance; that of a document at least until the document ends."""
+    """How long a command id is remembered, even after its instance is deleted. For a document, at least until the
+    document ends."""
     keep_finished: timedelta | None = None
-    """Finished instances are deleted this long after their end, or when nothing of them is needed any more; None keeps them for ever."""
+    """How long after their end finished instances are deleted, unless something still needs them. None keeps them
+    forever."""
     compress_after: timedelta | None = timedelta(days=365)
-    """What steps were given and gave is kept compressed this long after they have ended; nobody who reads it sees a difference. None means never."""
+    """How long after their end the inputs and outputs of steps are compressed. Readers see no difference. None means
+    never."""
     stuck_after: timedelta = timedelta(minutes=15)
-    """How long nothing may have happened to a run that nothing can ever wake before listeners, the log, metrics, health and alerts tell of it."""
+    """How long a run that cannot be woken may be inactive before listeners, log, metrics, health and alerts report
+    it."""
     alerts: tuple[str, ...] = ()
-    """Who is told of such runs, each once a day, as `channel:recipient`: `email:ops@example.com`, `pager:role:operators`; the channels are those of notices."""
+    """Recipients of alerts about such runs, at most one per run and day, as `channel:recipient`:
+    `email:ops@example.com`, `pager:role:operators`. The channels are those of notices."""
     notice_retry_for: timedelta = timedelta(days=3)
-    """How long a notice is tried again that its channel cannot deliver, such as a mail while the server is away: after a second, then twice
-    as long each time, up to a quarter of an hour. After that it is a dead letter. 0 means that it is tried once."""
+    """How long a failed notice is retried, for example while the mail server is unavailable. The delay doubles from
+    a second up to a quarter of an hour. Then the notice becomes a dead letter. 0 means one attempt."""
     mail_host: str = ""
-    """The SMTP server by which notices go to the channel `email`; empty means that there is no such channel."""
+    """SMTP server of the `email` channel. Empty means that there is no such channel."""
     mail_port: int = 587
-    """The port of that server."""
+    """Port of the SMTP server."""
     mail_from: str = ""
-    """The address that mails are from, such as `Standfast <standfast@example.com>`."""
+    """Sender address of mails, such as `Standfast <standfast@example.com>`."""
     mail_user: str = ""
-    """Who signs in to that server; empty means nobody does."""
+    """User name for the SMTP server. Empty means no login."""
     mail_password_from: str = ""
-    """Where the password is found when a mail is sent: `env:NAME`, a variable of the environment, or `file:/path`."""
+    """Where the password is read when a mail is sent: `env:NAME` for an environment variable, or `file:/path`."""
     mail_tls: str = "starttls"
-    """How the line to that server is encrypted: `starttls`, `tls` from the first byte, or `none`."""
+    """Encryption of the connection to the SMTP server: `starttls`, `tls` from the first byte, or `none`."""
 
     outbound_allow: tuple[str, ...] = ()
-    """Hosts (`erp.internal`, `*.svc.local`) and networks (`10.0.0.0/8`) that calls over HTTP may reach although their addresses are not public."""
+    """Hosts (`erp.internal`, `*.svc.local`) and networks (`10.0.0.0/8`) with private addresses that HTTP calls may
+    reach."""
     webhook_secrets: tuple[str, ...] = ()
-    """Secrets that requests of workflows of documents may be signed with: `env:NAME` or `file:/path`; a star at the end stands for whatever follows."""
+    """Secrets that requests of document workflows may be signed with: `env:NAME` or `file:/path`. A final star
+    matches any suffix."""
     invokers: tuple[str, ...] = ()
-    """Invokers of installed distributions that are loaded, by the names of their entry points in the group `standfast.invokers`."""
+    """Invokers of installed packages to load, by the names of their entry points in the group `standfast.invokers`."""
     resume_timeout: timedelta = timedelta(hours=24)
-    """How long a workflow of rules may be paused before it fails; other kinds are paused for as long as nobody resumes them."""
+    """How long a rule workflow may be paused before it fails. Other kinds stay paused until they are resumed."""
     resume_auto_escalate: bool = False
-    """Whether a question of a workflow of rules that nobody decides in time is put to others, once, before the workflow fails; sagas say so themselves (`escalate`)."""
+    """Whether an overdue task of a rule workflow is escalated once before the workflow fails. Sagas declare this
+    themselves (`escalate`)."""
     auto_resume_after_approval: bool = True
-    """Whether a workflow of rules goes on as soon as its question is decided; otherwise it waits for `resume`, or for the resume worker."""
+    """Whether a rule workflow continues as soon as its task is decided. Otherwise it waits for `resume` or for the
+    resume worker."""
     resume_worker_interval: timedelta | None = timedelta(minutes=5)
-    """How often a worker looks for what is to go on: requests that were written down, and what was decided or paused for too long.
-    None means that nobody looks. Together with `auto_resume_after_approval` off it switches resuming of workflows of rules off: paused ones
-    stay paused, and the resume endpoints of the server answer 404 for them."""
+    """Interval of the resume worker, which handles stored resume requests, decided tasks and expired pauses. None
+    disables it. If `auto_resume_after_approval` is also off, paused rule workflows stay paused, and the server's
+    resume endpoints answer 404 for them."""
 
     @property
     def resumes_rules(self) -> bool:
-        """Whether workflows of rules are resumed by anybody but the application itself."""
+        """Whether the engine resumes rule workflows, and not only the application."""
         return self.auto_resume_after_approval or self.resume_worker_interval is not None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Settings as the environment variables say them, and the defaults for the rest.
+        """Read settings from environment variables, with defaults for the rest.
 
-        Each is read under its own name, in capitals and with one prefix, such as `STANDFAST_CONCURRENCY=50`; durations are written like
-        `24h`, `5m` or `1h30m`. A variable with the prefix that is no setting, or that says what cannot be, is a ConfigurationError.
+        Each setting is read under its own name, in capitals and with one prefix, such as `STANDFAST_CONCURRENCY=50`.
+        Durations are written like `24h`, `5m` or `1h30m`. An unknown variable with the prefix, or an impossible value,
+        raises ConfigurationError.
         """
         said = values_of(cls, os.environ if environment is None else environment)
         try:
@@ -208,13 +223,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ageing_rate(self) -> float:
-        """The rate at which waiting counts."""
+        """The effective ageing rate."""
         return self.ageing if self.ageing_enabled else 0.0
 
 
 _LEAST_RATE = 0.001
 _LEAST_AGEING = 1e-9
-"""Less is a point in more than thirty years, and no number that a database can order by."""
+"""A smaller rate is less than a point in thirty years, and no database can order by it."""
 
 _TLS = ("starttls", "tls", "none")
 
@@ -231,7 +246,7 @@ _COUNTS = {
     "collect_after": 1,
     "mail_port": 1,
 }
-"""The least that each of them may be."""
+"""Minimum value of each count."""
 
 _DURATIONS = (
     "lease",
@@ -269,7 +284,7 @@ _LISTS = ("outbound_allow", "webhook_secrets", "invokers", "alerts")
 _MAY_BE_NONE = {"handler_timeout", "keep_finished", "compress_after", "resume_worker_interval"}
 
 _INTERVALS = {"beat_interval", "poll_interval", "timer_poll_interval", "resume_worker_interval"}
-"""How long loops rest between two looks."""
+"""Intervals between two rounds of loops."""
 
 _LEAST_INTERVAL = timedelta(milliseconds=1)
 

@@ -1,6 +1,7 @@
-"""What happened, for logs, metrics and traces: every measurement of the engine leaves it here.
+"""Telemetry events for logs, metrics and traces. Every measurement of the engine is published here.
 
-Listeners are called after the commit, on the engine's threads; they must be quick. One that raises is logged and does no harm.
+Listeners are called after the commit, on the engine's threads, and must be quick. Exceptions from them are logged and
+ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class InstanceStarted(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str
     instance: InstanceId
     kind: str
-    """Which front end its definition was written for; `decider` for a class of the code."""
+    """Front end of the definition. `decider` for a class in the code."""
 
 
 class InstanceEnded(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,36 +47,37 @@ class InstanceEnded(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     status: str
     took: timedelta
-    """From its first commit to its last."""
+    """Time from its first commit to its last."""
 
 
 class InstancePaused(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance stands still until somebody lets it go on."""
+    """An instance was paused until it is resumed."""
 
     definition: str
     tenant: str
     instance: InstanceId
     kind: str
     reason: str
-    """Why, in a word: of workflows `requested` if somebody wanted it, `dlq` if steps gave up, `no_approver` if nobody can decide."""
+    """Reason in one word. For workflows: `requested` by a caller, `dlq` if steps were dead-lettered, `no_approver`
+    without an eligible approver."""
 
 
 class CommandRefused(msgspec.Struct, frozen=True, kw_only=True):
-    """A command was rejected or failed; nothing of it was written, or nobody knows."""
+    """A command was rejected or failed. Nothing of it was written, or the outcome is unknown."""
 
     definition: str
-    """Empty where only the instance was named."""
+    """Definition of the instance. Empty if only the instance was named."""
     instance: InstanceId | None
-    """None where a key named it."""
+    """The target instance. None if it was named by a key."""
     command: str
-    """The name under which it is stored: that of its class unless `@message(name=…)` gives another one."""
+    """The stored type name of the command: its class name, or the name from `@message(name=…)`."""
     code: str
-    """That of the rejection, or else of the error."""
+    """Code of the rejection or error."""
     error: str
 
 
 class EffectEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """A handler was called and came back."""
+    """A handler call has ended."""
 
     definition: str
     tenant: str
@@ -83,19 +85,19 @@ class EffectEnded(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     handler: str
     work: str
-    """What was asked for, by the name of the effect: `RunStep` for a step, others for what the engine does itself, or a decider's own."""
+    """Name of the effect: `RunStep` for a step, others for built-in effects or those of a decider."""
     attempt: int
     waited: timedelta
-    """From the commit that asked for it to the moment at which a worker took it, all attempts before this one included."""
+    """Time from the commit that requested the effect to its claim by a worker, including earlier attempts."""
     took: timedelta
     error: str
-    """Empty when it went well."""
+    """Error of the call. Empty on success."""
     trace: str
-    """Names the request that it follows from; empty if none was named."""
+    """Trace of the request that the effect follows from. Empty without one."""
 
 
 class EffectBuried(msgspec.Struct, frozen=True, kw_only=True):
-    """An effect gave up and is a dead letter now."""
+    """An effect was moved to the dead letters."""
 
     definition: str
     tenant: str
@@ -107,51 +109,51 @@ class EffectBuried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkBuried(msgspec.Struct, frozen=True, kw_only=True):
-    """A message or a timer gave up and is a dead letter now; or an effect that no code can read."""
+    """A message, a timer or an unreadable effect was moved to the dead letters."""
 
     source: str
     """`inbox`, `timer` or `effect`."""
     definition: str
     tenant: str
     instance: InstanceId | None
-    """None where a key names it."""
+    """The target instance. None if it is named by a key."""
     reason: str
-    """The code of the dead letter, such as `unreadable`."""
+    """Code of the dead letter, such as `unreadable`."""
     error: str
 
 
 class WorkRetried(msgspec.Struct, frozen=True, kw_only=True):
-    """A call failed, and there will be another one."""
+    """A call failed and will be retried."""
 
     definition: str
     tenant: str
     instance: InstanceId
     number: int
-    """Of the step, or of the effect of a decider."""
+    """Number of the step, or of a decider's effect."""
     is_step: bool
     error: str
 
 
 class StepBuried(msgspec.Struct, frozen=True, kw_only=True):
-    """A step gave up, or cannot be undone, and is a dead letter now."""
+    """A step, or its compensation, failed permanently and was moved to the dead letters."""
 
     definition: str
     tenant: str
     instance: InstanceId
     step: str
-    """Its name."""
+    """Name of the step."""
     reason: str
     error: str
 
 
 class WorkRevived(msgspec.Struct, frozen=True, kw_only=True):
-    """Work of a worker that died is free again."""
+    """The work of a dead worker was released."""
 
     handlers: tuple[str, ...]
 
 
 class WorkLost(msgspec.Struct, frozen=True, kw_only=True):
-    """A handler was told to stop: its effect was withdrawn, or belongs to another worker."""
+    """A handler call was cancelled, because its effect was withdrawn or belongs to another worker."""
 
     definition: str
     tenant: str
@@ -160,7 +162,7 @@ class WorkLost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimerFired(msgspec.Struct, frozen=True, kw_only=True):
-    """A timer came due and was handed in."""
+    """A timer came due and was submitted."""
 
     definition: str
     tenant: str
@@ -170,24 +172,27 @@ class TimerFired(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepTimedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The time of a step is over, its own or that of its workflow, and something follows from it: the metric `standfast_workflow_timeouts_total` counts these."""
+    """The timeout of a step, or of its workflow, has passed with consequences.
+
+    The metric `standfast_workflow_timeouts_total` counts these.
+    """
 
     definition: str
     tenant: str
     instance: InstanceId
     kind: str
     step: str
-    """Its name."""
+    """Name of the step."""
 
 
 class InstanceStuck(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance has not ended, and nothing can ever wake it; that should never be."""
+    """An instance has not ended and cannot be woken. This indicates a bug."""
 
     definition: str
     tenant: str
     instance: InstanceId
     since: datetime
-    """When something last happened to it."""
+    """Time of its last activity."""
 
 
 class HandlerMissingObserved(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,26 +203,26 @@ class HandlerMissingObserved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HistoryUnreadable(msgspec.Struct, frozen=True, kw_only=True):
-    """Work was left to other processes, because this one cannot read the history or the definition that it belongs to."""
+    """Work was left to other processes, because this one cannot read its history or definition."""
 
     definition: str
     error: str
 
 
 class WorkUnreadable(msgspec.Struct, frozen=True, kw_only=True):
-    """Work waits with a command or an effect that this process cannot read."""
+    """Work waits whose command or effect this process cannot read."""
 
     kind: str
-    """`effect`, `timer` or `inbox`."""
+    """Source of the work: `effect`, `timer` or `inbox`."""
     language: str
-    """The decider whose word it is, or `$graph`."""
+    """The decider that the message type belongs to, or `$graph`."""
     type: str
     version: int
     since: datetime
 
 
 class CallHangs(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker has had a call in hand for longer than `hung_after`; it may hang, and nothing ends it but its own return."""
+    """A handler call has exceeded `hung_after` and may hang. Only its own return ends it."""
 
     definition: str
     tenant: str
@@ -228,13 +233,13 @@ class CallHangs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoopFailed(msgspec.Struct, frozen=True, kw_only=True):
-    """A loop of the engine failed and goes on after a pause."""
+    """A round of a loop failed. The loop continues after a delay."""
 
     loop: str
     error: str
     failures: int
     exception: BaseException
-    """What it failed with."""
+    """The error of the round."""
 
 
 Happening: TypeAlias = (
@@ -263,26 +268,26 @@ Listener = Callable[[Happening], None]
 
 
 class Telemetry:
-    """Passes on what happened to whoever listens."""
+    """Publishes telemetry events to the listeners."""
 
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
         self.companions = Interceptors()
-        """Those who are there while it happens."""
+        """The interceptors, which run around the operations."""
 
     def listen(self, listener: Listener) -> None:
-        """Call `listener` with everything that happens from now on."""
+        """Call `listener` with every event from now on."""
         self._listeners = (*self._listeners, listener)
 
     @property
     def is_heard(self) -> bool:
-        """Whether it is worth the trouble of measuring."""
+        """Whether there is a listener, so that measuring is worthwhile."""
         return bool(self._listeners)
 
     def tell(self, happening: Happening) -> None:
-        """Something happened."""
+        """Publish an event."""
         for listener in self._listeners:
             try:
                 listener(happening)
-            except BaseException:  # noqa: BLE001 - whatever a listener does, the engine goes on
-                _log.exception("a telemetry listener failed on %s", type(happening).__name__)
+            except BaseException:  # noqa: BLE001 - a failing listener must not stop the engine
+                _log.exception("telemetry_listener_failed event=%s", type(happening).__name__)

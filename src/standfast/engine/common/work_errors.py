@@ -1,6 +1,6 @@
-"""What goes wrong with one piece of work: what user code raises, and what the engine has to say of calls that came to nothing.
+"""Errors of a single piece of work: exceptions of user code, and failures that the engine detects.
 
-Whatever it is, it is data about that piece of work: it never ends a thread.
+Each is data about its piece of work and never ends a thread.
 """
 
 from __future__ import annotations
@@ -11,28 +11,34 @@ from standfast.engine.common.handlers import Fail
 from standfast.errors import CommandError, PayloadError, RejectedError, StandfastError
 
 RECALLED = "recalled"
-"""Why an effect is dead that its instance asked to be stopped."""
+"""Reason code of an effect that its instance recalled."""
 
 UNREADABLE = "unreadable"
-"""Why work is dead that no code can read."""
+"""Reason code of work that no code can read."""
 
 _LONGEST_ERROR = 4000
 
 
 class EscapeError(Exception):
-    """User code raised something that is no Exception, such as SystemExit; it stays with the work that raised it."""
+    """User code raised a BaseException that is no Exception, such as SystemExit.
+
+    It fails only the work that raised it.
+    """
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(f"{type(error).__name__} was raised")
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether somebody at the keyboard wants the program to end. Python says so on the main thread alone; elsewhere user code did."""
+    """Return whether the user has interrupted the program from the keyboard.
+
+    Python raises the interrupt only on the main thread; elsewhere user code raised it.
+    """
     return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 def as_exception(error: BaseException) -> Exception:
-    """An error of user code as one that every part of the engine catches; an interrupt goes on its way."""
+    """Return an exception of user code as an Exception. An interrupt from the keyboard is raised again."""
     if isinstance(error, Exception):
         return error
     if is_interrupt(error):
@@ -41,7 +47,7 @@ def as_exception(error: BaseException) -> Exception:
 
 
 class SpentError(Exception):
-    """An effect was called as often as it may be, and its last call never came back."""
+    """The effect has used all its attempts, and the last call never returned."""
 
     def __init__(self, last_error: str) -> None:
         before = f"; the call before failed: {last_error}" if last_error else ""
@@ -49,18 +55,19 @@ class SpentError(Exception):
 
 
 class RecalledError(Exception):
-    """The instance asked for the effect to be stopped, and there is no call of it to stop."""
+    """The instance recalled the effect, and no call is running."""
 
     def __init__(self, attempts: int) -> None:
         self.was_called = attempts > 1
-        """Whether the handler may have begun its work: the attempts count the call that is not made now."""
+        """Whether the handler may have started. The number of attempts includes the current claim, which makes no
+        call."""
         super().__init__("stopped before the handler was called" + (" again" if self.was_called else ""))
 
 
 class RefusedAnswerError(Fail):
-    """What a handler came to was rejected, cannot be kept, or makes its decider fail.
+    """The result of a handler was rejected, cannot be stored, or makes its decider fail.
 
-    That is an outcome: its work is done, and another call would do it again only to come to the same.
+    The outcome is final: the work is done, and another call would repeat it with the same result.
     """
 
     def __init__(self, refusal: StandfastError) -> None:
@@ -75,36 +82,36 @@ def _verdict(refusal: StandfastError) -> str:
 
 
 class GivenUpError(Exception):
-    """An operator does not want the work to wait any longer."""
+    """An operator has given up the work."""
 
     def __init__(self) -> None:
         super().__init__("given up by an operator")
 
 
 class UnreadableError(Exception):
-    """No code that is known to the database can read a piece of work, or what it is for."""
+    """No code known to the database can read the work or its target."""
 
 
 def is_stranded(error: BaseException) -> bool:
-    """Whether what a call came to cannot be recorded for a reason that lies neither in it nor in the moment.
+    """Return whether the result of a call cannot be recorded for a permanent reason outside it.
 
-    Another call would come to the same, so it is not made: what there is goes through the inbox, and becomes a dead letter if it can be
-    recorded there neither.
+    A retry would have the same result. The result goes through the inbox instead, and becomes a dead letter if it
+    cannot be recorded there either.
     """
     is_passing = isinstance(error, StandfastError) and error.retryable
     return not is_passing and not isinstance(error, RejectedError | PayloadError | CommandError)
 
 
 def outcome_of(error: BaseException) -> BaseException:
-    """What becomes of a call whose result was not committed for this reason: a last word, if the reason is in the result itself."""
+    """Return the outcome of a call whose result was not committed. It is final if the result itself is the cause."""
     return RefusedAnswerError(error) if isinstance(error, RejectedError | PayloadError | CommandError) else error
 
 
 def describe(error: BaseException) -> str:
-    """An error as text that every database can store, at a bearable length."""
+    """Format an error as text of limited length that every database can store."""
     try:
         said = str(error) or type(error).__name__
-    except BaseException:  # noqa: BLE001 - an error that cannot even say what it is
+    except BaseException:  # noqa: BLE001 - the error itself cannot be formatted
         said = type(error).__name__
     text = (
         said
@@ -115,7 +122,7 @@ def describe(error: BaseException) -> str:
 
 
 def code_of(error: BaseException) -> str:
-    """The stable code of an error."""
+    """Return the stable code of an error."""
     if isinstance(error, RefusedAnswerError):
         return code_of(error.refusal)
     if isinstance(error, RejectedError):

@@ -1,1 +1,1 @@
-"""Loops, threads, replies."""
+"""Threads, loops and replies."""

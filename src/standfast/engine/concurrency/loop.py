@@ -1,6 +1,6 @@
-"""Loops that never die: each runs on its own thread, is woken by hints, rests in between, and goes on after any failure.
+"""Background loops, each on its own thread. A loop is woken by hints, rests in between, and survives every failure.
 
-Nothing rests for long: hints may get lost, so that what is looked at now and then is what guarantees progress.
+No loop rests for long. Hints may get lost, so polling is what guarantees progress.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _log = logging.getLogger("standfast.loops")
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
 _LONGEST_REST_SECONDS = 60.0
-"""A loop never rests longer than this, whatever its step says."""
+"""Longest rest of a loop, whatever its step returns."""
 _TRIES = 5
-"""How often a chore may fail before what can be done instead is done; an absent database does not count."""
+"""Failures of a chore before its alternative runs. An unavailable database does not count."""
 _DEFAULT_LIMIT_SECONDS = 10.0
 
 Step = Callable[[], float]
-"""One bounded round of work; how many seconds to wait before the next one unless a hint comes."""
+"""One bounded round of work. Returns the seconds to rest before the next one, unless a hint arrives."""
 
 
 class Loop:
-    """A step that is repeated for as long as the engine runs."""
+    """Repeats a step for as long as the engine runs."""
 
     def __init__(
         self,
@@ -48,52 +48,53 @@ class Loop:
         self.step = step
         self._telemetry = telemetry
         self._limit = limit
-        """Seconds for which a round that goes well may be overdue."""
+        """Seconds by which a successful round may be overdue."""
         self._hint = hint or threading.Event()
-        """Set by whoever knows of work; those who have it for the loop's work need not know the loop."""
+        """Set by any source of work, so that it need not know the loop."""
         self._is_begun = False
         self._is_stopped = False
         self._failures = 0
         self._error = ""
-        """Of the last round, if it failed."""
+        """Error of the last round. Empty if it succeeded."""
         self.is_kept_waiting = False
-        """Whether that was because the database is away."""
+        """Whether the last round failed because the database is unavailable."""
         self._went_well_at = time.monotonic()
         self._due_at = self._went_well_at
-        """When a round that goes well is owed: when the last rest ends, or since the round began that is under way or failed."""
+        """When a successful round is due: at the end of the last rest, or at the start of the current or failed
+        round."""
         self._thread = threading.Thread(target=self._run, name=f"standfast-{name}".replace(" ", "-"), daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the loop's thread."""
         self._is_begun = True
         self._thread.start()
 
     def wake(self) -> None:
-        """There may be something to do: do not wait."""
+        """Run the next round without waiting, because there may be work."""
         self._hint.set()
 
     def stop(self) -> None:
-        """Do not begin another round."""
+        """End the loop after the current round."""
         self._is_stopped = True
         self._hint.set()
 
     def join(self, timeout: float) -> None:
-        """Wait for the last round to end, unless it is the one that asks."""
+        """Wait for the last round to end. A call from the loop itself returns immediately."""
         if self._thread.is_alive() and not self.is_here():
             self._thread.join(timeout)
 
     def is_here(self) -> bool:
-        """Whether the present thread is the loop's own."""
+        """Whether the current thread is the loop's own."""
         return threading.current_thread() is self._thread
 
     @property
     def silent_for(self) -> float:
-        """Seconds since the last round that went well."""
+        """Seconds since the last successful round."""
         return time.monotonic() - self._went_well_at
 
     @property
     def late_by(self) -> float:
-        """Seconds for which a round that goes well is overdue; a loop that rests is not late."""
+        """Seconds by which a successful round is overdue. A resting loop is not late."""
         return max(0.0, time.monotonic() - self._due_at)
 
     @property
@@ -102,7 +103,7 @@ class Loop:
         return self._thread.is_alive()
 
     def problem(self) -> str:
-        """What keeps the loop from its work, in words; empty if nothing does."""
+        """Describes the problem of the loop. Empty if there is none."""
         if not self._is_begun or self._is_stopped:
             return ""
         if not self.is_alive:
@@ -120,7 +121,7 @@ class Loop:
             self._hint.clear()
             try:
                 rest = self._round()
-            except BaseException:  # noqa: BLE001 - even the report of a failure failed, for example in a log handler of the application's
+            except BaseException:  # noqa: BLE001 - reporting a failure failed too, for example in a log handler of the application
                 rest = _LONGEST_PAUSE_SECONDS
             self._hint.wait(rest)
 
@@ -128,7 +129,7 @@ class Loop:
         self._due_at = min(self._due_at, time.monotonic())
         try:
             rest = min(max(0.0, self.step()), _LONGEST_REST_SECONDS)
-        except BaseException as error:  # noqa: BLE001 - a loop outlives whatever happens in it
+        except BaseException as error:  # noqa: BLE001 - a loop survives every failure
             return self._fail(error)
         self._failures = 0
         self._error = ""
@@ -143,38 +144,41 @@ class Loop:
         self._failures += 1
         self._error = describe(error)
         self.is_kept_waiting = isinstance(error, StoreUnavailableError)
-        # Before the log: an error tracker that reads logs too then knows the error already, with what the listener says of it.
+        # Publish before logging: an error tracker that also reads logs then knows the error with its details.
         self._telemetry.tell(LoopFailed(loop=self.name, error=self._error, failures=self._failures, exception=error))
         if isinstance(error, StoreUnavailableError):
-            _log.warning("%s: %s", self.name, error)
+            _log.warning("loop_waiting loop=%r: %s", self.name, error)
         else:
-            _log.error("%s failed", self.name, exc_info=error)
+            _log.error("loop_failed loop=%r", self.name, exc_info=error)
         return pause_after(self._failures)
 
 
 class IsolatedTasks:
-    """Several things of one round, none of which may keep the others from being done. What failed is raised at the end."""
+    """Runs the tasks of a round so that the failure of one does not stop the others.
+
+    The first error is raised at the end.
+    """
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
-        """The first one."""
+        """The first error."""
 
     def take(self, turn: Callable[[], T], otherwise: T) -> T:
-        """What comes of it, or something else if it fails."""
+        """Run a task, and return its result, or `otherwise` if it fails."""
         try:
             return turn()
-        except BaseException as error:  # noqa: BLE001 - raised when all have had their turn
+        except BaseException as error:  # noqa: BLE001 - raised after all tasks have run
             self.error = self.error or error
             return otherwise
 
     def end(self) -> None:
-        """All had their turn: the round failed if one of them did."""
+        """End the round. Raises the first error."""
         if self.error is not None:
             raise self.error
 
 
 class _Chore:
-    """Something that is still to be done."""
+    """A pending task of a loop."""
 
     __slots__ = ("again_at", "do", "error", "failed_at", "failures", "otherwise", "tries")
 
@@ -183,15 +187,15 @@ class _Chore:
         self.otherwise = otherwise
         self.failures = 0
         self.tries = 0
-        """Failures for which an absent database is not to blame."""
+        """Failures that an unavailable database did not cause."""
         self.failed_at: float | None = None
-        """When it failed first."""
+        """Time of the first failure."""
         self.again_at = again_at
-        """Monotonic time before which it is not tried."""
+        """Monotonic time before which it is not run."""
         self.error = ""
 
     def fail(self, error: BaseException, now: float) -> None:
-        """Try again in a while, or do something else then."""
+        """Schedule a retry, or the alternative after too many failures."""
         self.failed_at = self.failed_at or now
         self.error = describe(error)
         self.failures += 1
@@ -202,33 +206,34 @@ class _Chore:
 
 
 class Chores:
-    """Things that other threads ask a loop to do on its own thread and connection."""
+    """Tasks that other threads submit to a loop, to run on its thread and connection."""
 
     def __init__(self, name: str = "chores", *, limit: float = _DEFAULT_LIMIT_SECONDS) -> None:
         self.name = name
         self._limit = limit
         self._queue: SimpleQueue[_Chore] = SimpleQueue()
         self._failed: list[_Chore] = []
-        """Those that wait for their time, mostly for the next try; replaced whole, so that any thread can look."""
+        """Tasks that wait for their time, usually for a retry. The list is replaced as a whole, so that any thread
+        can read it."""
         self.hint = threading.Event()
-        """What the loop waits for."""
+        """Wakes the loop."""
 
     def wake(self) -> None:
-        """Have the loop look for work."""
+        """Wake the loop to look for work."""
         self.hint.set()
 
     def add(
         self, chore: Callable[[], None], *, otherwise: Callable[[], None] | None = None, after: float = 0.0
     ) -> None:
-        """Have it done in the next round, or when so many seconds have passed.
+        """Schedule a task for the next round, or after this many seconds.
 
-        `otherwise` is done in its place once it has failed several times for a reason of its own.
+        `otherwise` replaces the task after several failures of its own.
         """
         self._queue.put(_Chore(chore, otherwise, time.monotonic() + after if after else 0.0))
         self.wake()
 
     def run(self) -> int:
-        """Do what was asked for; how many things. One that fails is tried again later, and keeps nothing else from being done."""
+        """Run the due tasks, and return their number. A failed task is retried later and does not stop the others."""
         now = time.monotonic()
         waiting = [*self._failed, *self._new()]
         left = [each for each in waiting if each.again_at > now]
@@ -236,20 +241,21 @@ class Chores:
         for number, each in enumerate(due, start=1):
             try:
                 each.do()
-            except StoreUnavailableError as error:  # The others need the database too: their turn is the next round.
+            except StoreUnavailableError as error:  # The other tasks need the database too. They run in the next round.
                 self._note(each, error)
                 left += [*due[number:], each]
                 break
-            except BaseException as error:  # noqa: BLE001 - its trouble is not that of the others
+            except BaseException as error:  # noqa: BLE001 - one task's failure must not affect the others
                 self._note(each, error)
                 left.append(each)
         self._failed = left
         return len(waiting) - len(left)
 
     def drain(self) -> int:
-        """Do everything now, on the thread of a caller, who is told of the first failure; what failed is kept.
+        """Run all tasks now on the caller's thread, and raise the first error. Failed tasks stay queued.
 
-        How many things were done; those that only put themselves off do not count, or a caller would wait for them for ever.
+        Returns the number of tasks run. A task that only postpones itself does not count, so that the caller does not
+        wait forever.
         """
         everything, self._failed = [*self._failed, *self._new()], []
         first: Exception | None = None
@@ -269,29 +275,29 @@ class Chores:
         return len(everything) - sum(each.again_at > 0 for each in asked_for)
 
     def rest(self, seconds: float) -> float:
-        """How long the loop may rest, if it wants to rest so long: until the next try of a chore."""
+        """Return how long the loop may rest: at most `seconds`, and until the next retry."""
         if not self._failed:
             return seconds
         return min(seconds, max(0.0, min(each.again_at for each in self._failed) - time.monotonic()))
 
     @property
     def is_kept_waiting(self) -> bool:
-        """Whether all that cannot be done waits for a database that is away."""
+        """Whether all failing tasks wait for an unavailable database."""
         return not any(each.tries for each in self._failed)
 
     def problem(self) -> str:
-        """What cannot be done, in words; empty if all goes well."""
+        """Describes the failing tasks. Empty if there are none."""
         failed, now = self._failed, time.monotonic()
         late = [(now - each.failed_at, each.error) for each in failed if each.failed_at is not None]
         longest, error = max(late, default=(0.0, ""))
         if longest < self._limit or not late:
             return ""
-        return f"{len(late)} cannot be done, one of them for {longest:.0f} s: {error}"
+        return f"{len(late)} tasks fail, one of them for {longest:.0f} s: {error}"
 
     def _note(self, chore: _Chore, error: BaseException) -> None:
         chore.fail(error, time.monotonic())
         level = logging.WARNING if isinstance(error, StoreUnavailableError) else logging.ERROR
-        _log.log(level, "%s: one of them failed: %s", self.name, chore.error)
+        _log.log(level, "chore_failed loop=%r: %s", self.name, chore.error)
 
     def _new(self) -> list[_Chore]:
         found = []
@@ -303,5 +309,5 @@ class Chores:
 
 
 def pause_after(failures: int) -> float:
-    """Seconds to wait after so many failures in a row."""
+    """Return the seconds to wait after this many consecutive failures."""
     return float(min(_FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 10), _LONGEST_PAUSE_SECONDS))

@@ -1,4 +1,4 @@
-"""Replies of engines that only move when they are told: waiting for one would never end, so it raises instead."""
+"""Replies of engines without threads. Waiting for one would never end, so it raises instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ U = TypeVar("U")
 
 
 class ManualReply(Reply[T]):
-    """A reply that is there, or comes when somebody drives the engine; never while its caller waits for it."""
+    """A reply that is set already, or that a later call to the engine sets. It never blocks its caller."""
 
     __slots__ = ()
 
@@ -22,16 +22,16 @@ class ManualReply(Reply[T]):
         return (yield from super().__await__())
 
     def then(self, change: Callable[[T], U]) -> Reply[U]:
-        """A reply with the changed value, or with the same error."""
+        """Return a reply with the changed value or the same error."""
         return driven(super().then(change))
 
-    def _wait(self, timeout: float | None) -> None:  # noqa: ARG002 - nobody waits here
+    def _wait(self, timeout: float | None) -> None:  # noqa: ARG002 - this reply never waits
         if not self.done():
             self._looked_at = True
             raise DeadlockError(f"the answer is not there{self._remedy()}")
 
     def _remedy(self) -> str:
-        """What has to happen first."""
+        """Return what the caller must do first."""
         return (
             ", and an engine without threads does nothing by itself: call drain() or advance() first; what was asked for, "
             "such as a cancellation, is stored and is done by that (engine.futures asks without waiting)"
@@ -39,7 +39,7 @@ class ManualReply(Reply[T]):
 
 
 def driven(reply: Reply[T]) -> ManualReply[T]:
-    """The same reply, which is not waited for."""
+    """Return the reply in a form that does not block."""
     same: ManualReply[T] = ManualReply()
 
     def pass_on() -> None:

@@ -1,7 +1,7 @@
-"""What a forked child has of the engines of its parent: their memory, but none of their threads, and no right to their connections.
+"""Protection of engines against `os.fork`. A child has its parent's memory but none of its threads, and must not use its connections.
 
-A lock that a thread of the parent held stays locked in the child for ever, and what the child says on a connection the parent's server
-takes for the parent's words. So the child is told to open an engine of its own before it touches either.
+A lock held by a thread of the parent stays locked in the child forever. The parent's server would take the child's
+statements for the parent's. The child must therefore open its own engine.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ INHERITED = (
 
 
 class ProcessBound(Protocol):
-    """Something that works only in the process that made it."""
+    """An object that works only in the process that made it."""
 
     is_inherited: bool
-    """Whether this process is a child of that one."""
+    """Whether this process is a forked child of that one."""
 
 
 _made_here: WeakSet[ProcessBound] = WeakSet()
 _kept: list[ProcessBound] = []
-"""Nothing of the parent's is let go of in the child, which would hang up where the parent speaks."""
+"""Keeps the parent's objects alive in the child. Their finalizers would close connections that the parent uses."""
 
 
 def belongs_here(thing: ProcessBound) -> None:
-    """Have a thing know when it finds itself in a child of this process."""
+    """Mark an object as inherited in every forked child of this process."""
     _made_here.add(thing)
 
 
@@ -42,5 +42,5 @@ def _begin_in_child() -> None:
     callbacks.begin_anew()
 
 
-if hasattr(os, "register_at_fork"):  # Where there is no fork nobody needs it.
+if hasattr(os, "register_at_fork"):  # Platforms without fork need no protection.
     os.register_at_fork(after_in_child=_begin_in_child)

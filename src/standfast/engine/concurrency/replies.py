@@ -1,7 +1,7 @@
-"""The answer to a call: one object that a thread waits for and a coroutine awaits.
+"""The reply to a call: one object that a thread waits for and a coroutine awaits.
 
-Answers are brought by threads that many depend on: a committer, a loop, a reader. What callers want done with an answer is never done
-there, because it may take long or wait for the engine itself; it goes to threads that are kept for it.
+Shared threads set replies: committers, loops and readers. Callbacks of callers never run there, because they may block
+or wait for the engine. They run on a separate thread pool.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ _MOST_CALLBACKS = 64
 
 
 class _Here(threading.local):
-    """What the present thread is for."""
+    """The role of the current thread."""
 
     serves_many = False
-    """Whether others depend on it, so that callbacks of callers are not for it."""
+    """Whether other callers depend on this thread, so that callbacks of callers must not run on it."""
     is_committing = False
-    """Whether answers depend on it: while it waits, none comes."""
+    """Whether replies depend on this thread. No reply is set while it waits."""
 
 
 _here = _Here()
 
 callbacks = Threads(_MOST_CALLBACKS, name="callback threads", prefix="standfast-callback")
-"""Where callbacks of callers run; of the whole process, because a reply does not know its engine."""
+"""Runs the callbacks of callers. It is global, because a reply does not know its engine."""
 
 
 def serve_many() -> None:
-    """The present thread is one of an engine's own, for as long as it lives."""
+    """Mark the current thread as shared for its lifetime."""
     _here.serves_many = True
 
 
 class Bringing:
-    """Inside it the present thread brings answers, and must not wait for one."""
+    """Context in which the current thread sets replies and must not wait for one."""
 
     __slots__ = ("_before", "_serves_many")
 
@@ -65,9 +65,9 @@ class Bringing:
 
 
 class Reply(Generic[T]):
-    """What a call will answer. `.result()` waits for it, `await` awaits it; both give the value or raise the error.
+    """The reply to a call. `.result()` waits for it and `await` awaits it; both return the value or raise the error.
 
-    The work itself goes on whether anybody waits or not. An error that nobody ever asks for is logged.
+    The work continues whether or not the caller waits. An error that is never retrieved is logged.
     """
 
     __slots__ = ("_callbacks", "_error", "_lock", "_looked_at", "_state", "_value")
@@ -79,26 +79,29 @@ class Reply(Generic[T]):
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[], None]] | None = None
         self._looked_at = False
-        """Whether anybody asked for the answer, be it that he did not wait for it in the end."""
+        """Whether the caller has asked for the answer, even if it did not wait long enough."""
 
     @classmethod
     def of(cls, value: T) -> Reply[T]:
-        """A reply that is there already."""
+        """Return a reply that is already set."""
         reply = cls()
         reply.set_result(value)
         return reply
 
     def done(self) -> bool:
-        """Whether the answer is there."""
+        """Return whether the answer is available."""
         return self._state == _DONE
 
     def result(self, timeout: float | None = None) -> T:
-        """Wait for the answer; TimeoutError after `timeout` seconds, which leaves the work going on."""
+        """Wait for the answer, and return it or raise its error.
+
+        Raises TimeoutError after `timeout` seconds; the work continues.
+        """
         self._wait(timeout)
         return self._answer()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the answer; its error, or None."""
+        """Wait for the answer, and return its error or None."""
         self._wait(timeout)
         self._looked_at = True
         return self._error
@@ -122,22 +125,22 @@ class Reply(Generic[T]):
         return self._answer()
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back when the answer is there: at once if it is, else on a thread that is kept for callbacks.
+        """Call back when the answer is available: now if it is, or else on a thread of the callback pool.
 
         An engine without threads calls back on the thread that drives it.
         """
         self.when_brought(lambda: _call_back(callback))
 
     def then(self, change: Callable[[T], U]) -> Reply[U]:
-        """A reply with the changed value, or with the same error. `change` is called where `when_done` calls back."""
+        """Return a reply with the changed value or the same error. `change` runs where `when_done` calls back."""
         changed: Reply[U] = Reply()
         self.when_done(lambda: self._pass_on(change, changed))
         return changed
 
     def when_brought(self, callback: Callable[[], None]) -> None:
-        """Call back when the answer is there: at once if it is, else on the thread that brings it.
+        """Call back when the answer is available: now if it is, or else on the thread that sets it.
 
-        For the engine's own use: others depend on that thread, so that the callback must be quick, and must neither wait nor raise.
+        For internal use. Others depend on that thread, so the callback must be quick and must neither wait nor raise.
         """
         with self._lock:
             if self._state != _DONE:
@@ -148,12 +151,12 @@ class Reply(Generic[T]):
         callback()
 
     def set_result(self, value: T) -> None:
-        """The answer is this value."""
+        """Set the answer to this value."""
         self._value = value
         self._finish()
 
     def set_error(self, error: BaseException) -> None:
-        """The answer is this error."""
+        """Set the answer to this error."""
         self._error = error
         self._finish()
 
@@ -164,11 +167,11 @@ class Reply(Generic[T]):
         for callback in callbacks or ():
             try:
                 callback()
-            except BaseException:  # noqa: BLE001 - whoever brings the answer has others to serve
-                _log.exception("a callback of a reply failed")
+            except BaseException:  # noqa: BLE001 - other replies depend on this thread
+                _log.exception("reply_callback_failed")
 
     def _forget(self, callback: Callable[[], None]) -> None:
-        """Whoever was to be called back does not wait any more."""
+        """Remove a callback that is no longer needed."""
         with self._lock:
             if self._callbacks is not None and callback in self._callbacks:
                 self._callbacks.remove(callback)
@@ -182,7 +185,7 @@ class Reply(Generic[T]):
                 "this thread carries out commands, and the answer waited for comes from such a thread: deciders and listeners"
                 " must not wait for the engine; use an effect, or `then`"
             )
-        gate = threading.Lock()  # Every call of a blocking face waits here: an Event would cost several times as much.
+        gate = threading.Lock()  # Every blocking API call waits here; an Event would cost several times as much.
         gate.acquire()
         self.when_brought(gate.release)
         try:
@@ -195,17 +198,17 @@ class Reply(Generic[T]):
             raise TimeoutError(self.impatience(timeout))
 
     def impatience(self, timeout: float | None) -> str:
-        """What is told to a caller who has waited so long in vain; it may ask the database."""
+        """Return the message of a timeout. A subclass may query the database for it."""
         return f"no answer within {timeout} seconds; {self._meanwhile(timeout)}"
 
-    def _meanwhile(self, timeout: float | None) -> str:  # noqa: ARG002 - for replies that have more to tell
-        """What becomes of the work, for a caller whose patience is over after so many seconds."""
+    def _meanwhile(self, timeout: float | None) -> str:  # noqa: ARG002 - for subclasses that say more
+        """Describe the state of the work after a timeout of this many seconds."""
         return "the work goes on"
 
     def _pass_on(self, change: Callable[[T], U], changed: Reply[U]) -> None:
         try:
             value = change(self._answer())
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+        except BaseException as error:  # noqa: BLE001 - it belongs to the waiting caller
             changed.set_error(error)
         else:
             changed.set_result(value)
@@ -217,15 +220,15 @@ class Reply(Generic[T]):
         return self._value  # type: ignore[return-value]
 
     def __del__(self) -> None:
-        # Ctrl-C can come before `__init__` has set anything; such a reply has no error that could be missed.
+        # Ctrl-C can arrive before `__init__` has set anything. Such a reply has no error to report.
         if getattr(self, "_error", None) is not None and not self._looked_at:
-            _log.error("a call failed and nobody looked at its reply: %s", self._error)
+            _log.error("reply_error_unread: %s", self._error)
 
 
 class LastingReply(Reply[T]):
-    """A reply that may be weeks away. Whoever will bring it holds it weakly, so that it goes when nobody waits for it any more.
+    """A reply that may take weeks. Its producer holds it weakly, so that it is freed when no caller waits.
 
-    It is kept by itself only while somebody is to be called back.
+    It keeps itself alive only while it has callbacks.
     """
 
     __slots__ = ("__weakref__", "_kept")
@@ -233,10 +236,10 @@ class LastingReply(Reply[T]):
     def __init__(self, kept: set[Reply[T]]) -> None:
         super().__init__()
         self._kept = kept
-        """Where the bringer keeps those with callbacks."""
+        """The producer's collection of replies with callbacks."""
 
     def when_brought(self, callback: Callable[[], None]) -> None:
-        """Call back when the answer is there, whoever holds this reply until then."""
+        """Call back when the answer is available. The reply stays alive until then."""
         super().when_brought(callback)
         self._keep()
 
@@ -264,16 +267,16 @@ def _call_back(callback: Callable[[], None]) -> None:
 
 
 class _Postbox:
-    """Answers on their way to one event loop. A commit brings many at once: the loop is woken once for all of them."""
+    """Passes answers to one event loop. A commit sets many at once and wakes the loop once for all of them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = ref(loop)  # It is the loop's box: whoever keeps it must not keep the loop.
+        self._loop = ref(loop)  # The loop owns this object, so the reference to the loop is weak.
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_called = False
-        """Whether the loop will look into the box. It says no before it looks, so that nothing is put in behind its back."""
+        """Whether the loop will read the box. The loop clears it before it reads, so that no entry is missed."""
 
     def put(self, arrived: asyncio.Future[None]) -> None:
-        """Another answer is there."""
+        """Add an answer."""
         self._waiting.append(arrived)
         if self._is_called:
             return
@@ -282,7 +285,7 @@ class _Postbox:
         try:
             if loop is not None:
                 loop.call_soon_threadsafe(self._empty)
-        except RuntimeError:  # The loop is closed: nobody waits any more.
+        except RuntimeError:  # The loop is closed: no coroutine waits.
             self._is_called = False
             self._waiting.clear()
 
@@ -300,7 +303,7 @@ _postboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Postbox] = WeakKeyDict
 def _postbox(loop: asyncio.AbstractEventLoop) -> _Postbox:
     box = _postboxes.get(loop)
     if box is None:
-        for other in _postboxes.keyrefs():  # An answer that a loop did not live to look at keeps it.
+        for other in _postboxes.keyrefs():  # The box of a loop that closed before it read an answer refers to the loop.
             if (ended := other()) is not None and ended.is_closed():
                 _postboxes.pop(ended, None)
         box = _postboxes[loop] = _Postbox(loop)

@@ -1,6 +1,6 @@
-"""Threads for work that may hang: they are daemons, so that it does not keep the process from ending, and they can be replaced.
+"""Thread pool for work that may hang. The threads are daemons, so that they do not block the end of the process, and they can be replaced.
 
-A thread cannot be stopped. One whose task is given up is written off: another takes its place, and if it ever comes back it goes home.
+A thread cannot be stopped. If its task is abandoned, another thread replaces it, and it ends when the task returns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Task = Callable[[], None]
 
 
 class Threads:
-    """As many threads as there is work for, up to a limit."""
+    """As many threads as there are tasks, up to a limit."""
 
     def __init__(
         self, most: int, *, name: str, prefix: str = "", spare: int = 0, limit: float = _DEFAULT_LIMIT_SECONDS
@@ -28,28 +28,29 @@ class Threads:
         self._prefix = prefix or name
         self._most = most
         self._spare = spare
-        """How many of those that are written off are replaced."""
+        """How many abandoned threads are replaced."""
         self._limit = limit
-        """Seconds for which tasks may wait without any of them being taken."""
+        """Seconds for which tasks may wait while no thread takes any."""
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Have no threads and nothing to do: at the beginning, and in a forked child, where those are gone that there were."""
+        """Reset to no threads and no tasks: at the start, and in a forked child, which has none of the threads."""
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
-        """How many threads wait for a task; one that has just got one may still be counted, and looks itself whether another is needed."""
+        """Number of threads that wait for a task. A thread that has just got one may still count; it checks itself
+        whether another is needed."""
         self._threads: dict[int, threading.Thread] = {}
-        """Those that live, by their ids, also those that are written off."""
+        """The live threads by their ids, including abandoned ones."""
         self._made = 0
         self._lost: set[int] = set()
-        """Ids of those that are written off and have not come back."""
+        """Ids of the abandoned threads that have not returned."""
         self._moved_at = 0.0
-        """When a task was last taken, or came while nothing was waiting."""
+        """Time at which a task was last taken, or arrived while none waited."""
         self._is_closed = False
 
     def run(self, task: Task) -> bool:
-        """Have a task done by the next thread that is free; False once the threads are closed."""
+        """Run a task on the next free thread. Return False once the pool is closed."""
         if self._is_closed:
             return False
         if self._tasks.empty():
@@ -60,7 +61,7 @@ class Threads:
         return True
 
     def write_off(self, thread: int) -> None:
-        """The task of the thread with this id is given up: have another thread do what it would have done next."""
+        """Abandon the task of the thread with this id, and let another thread continue."""
         with self._lock:
             if thread not in self._threads or thread in self._lost:
                 return
@@ -70,16 +71,16 @@ class Threads:
 
     @property
     def lost(self) -> int:
-        """How many threads are written off."""
+        """Number of abandoned threads."""
         return len(self._lost)
 
     @property
     def stalled_for(self) -> float:
-        """Seconds for which something has waited and nothing was taken."""
+        """Seconds for which tasks have waited without one being taken."""
         return 0.0 if self._tasks.empty() else max(0.0, time.monotonic() - self._moved_at)
 
     def problem(self, limit: float | None = None) -> str:
-        """What keeps the threads from their work, in words; empty if nothing does. `limit` is another one than their own."""
+        """Describes the problem of the pool. Empty if there is none. `limit` replaces the pool's own."""
         lost, left = self._count_lost()
         if lost > self._spare > 0:
             return f"{lost} have hung past the limits of their calls; {left} of {self._most} are left"
@@ -90,7 +91,10 @@ class Threads:
         return ""
 
     def close(self, timeout: float = 0.0, *, drops: bool = True) -> None:
-        """End when the running tasks do, and wait for that for a while. What waits is dropped, or else still begun."""
+        """Close the pool, and wait up to `timeout` seconds for the running tasks.
+
+        Queued tasks are dropped, or else still run.
+        """
         self._is_closed = True
         if drops:
             self._take_all()
@@ -104,8 +108,8 @@ class Threads:
                 thread.join(max(0.0, deadline - time.monotonic()))
 
     def is_here(self) -> bool:
-        """Whether the present thread is one of them."""
-        with self._lock:  # It may be at work already and not in the list yet.
+        """Whether the current thread belongs to the pool."""
+        with self._lock:  # It may be running without being in the list yet.
             return threading.get_ident() in self._threads
 
     def _count_lost(self) -> tuple[int, int]:
@@ -114,7 +118,7 @@ class Threads:
         return lost, max(0, min(self._most, self._most + self._spare - lost))
 
     def _grow(self) -> None:
-        """Make another thread, if there may be one."""
+        """Start another thread, if the limit allows it."""
         with self._lock:
             if len(self._threads) >= self._most + min(len(self._lost), self._spare):
                 return
@@ -122,8 +126,8 @@ class Threads:
             thread = threading.Thread(target=self._work, name=f"{self._prefix}-{self._made}", daemon=True)
             try:
                 thread.start()
-            except RuntimeError as error:  # The system has no more; what waits is done by those that there are.
-                _log.error("%s: %s", self.name, error)
+            except RuntimeError as error:  # The system has no more threads; the existing ones do the waiting tasks.
+                _log.error("thread_start_failed pool=%r: %s", self.name, error)
                 return
             assert thread.ident is not None
             self._threads[thread.ident] = thread
@@ -133,9 +137,9 @@ class Threads:
         while (task := self._next()) is not None:
             try:
                 task()
-            except BaseException:  # noqa: BLE001 - the thread outlives whatever it is given
-                _log.exception("a task failed unexpectedly")
-            task = None  # Nobody keeps what it refers to alive while the thread waits for the next one.
+            except BaseException:  # noqa: BLE001 - the thread survives every task
+                _log.exception("pool_task_failed")
+            task = None  # Drops the references of the task while the thread waits for the next one.
             if self._lost and self._is_superfluous(me):
                 break
         with self._lock:
@@ -143,7 +147,7 @@ class Threads:
             self._lost.discard(me)
 
     def _is_superfluous(self, me: int) -> bool:
-        """Whether a thread that was written off and has come back after all was replaced meanwhile."""
+        """Return whether an abandoned thread that has returned was replaced meanwhile."""
         with self._lock:
             if me not in self._lost:
                 return False

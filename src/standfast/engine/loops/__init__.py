@@ -1,1 +1,1 @@
-"""Due work, projections, housekeeping, pause propagation."""
+"""Background loops: due work, projections, housekeeping, resuming and pause propagation."""

@@ -1,4 +1,4 @@
-"""Timers that fire, messages whose turn has come, parked effects whose time has come."""
+"""Submits due work: timers, inbox messages and parked effects."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from standfast.store.records.instances import Address, StoredMessage, StoredTime
 _log = logging.getLogger("standfast.due_work")
 
 MOST = 200
-"""Timers or messages that are handed in at a time."""
+"""Maximum number of timers or messages per round."""
 _NOTHING: tuple[int, datetime | None] = (0, None)
 
 
 def _nothing() -> None:
-    """Nobody waits."""
+    """Do nothing: the caller does not wait."""
 
 
 class DueWork:
-    """Hands in what is due. One thread steps it."""
+    """Submits what is due. A single thread steps it."""
 
     def __init__(
         self,
@@ -64,28 +64,28 @@ class DueWork:
         self._failures = FailurePolicy(shared)
         self.unreadable = UnreadHistories(shared, vocabularies, parts.keeper())
         self._hold = shared.settings.lease
-        """How long a timer or message stays with the process that took it."""
+        """How long a timer or message stays claimed by this process."""
         self._effects_ready = effects_ready
         self._planning = threading.Lock()
-        """Held while `_look_at` changes: several committers tell of what they wrote."""
+        """Held while `_look_at` changes, because several committers report new work."""
         self._look_at: datetime | None = None
-        """When something is known to be due, at most one poll interval ahead; None means that it is time to look."""
+        """When the next item is known to be due, at most one poll interval ahead. None means now."""
         self._switch = switch
-        """Off in maintenance: messages that are in hand but not handed in are given back."""
+        """Off in maintenance mode. Claimed messages that are not submitted yet are then released."""
         self.chores = Chores("failures of timers and messages", limit=shared.settings.unhealthy_after.total_seconds())
 
     def expect(self, at: datetime) -> None:
-        """Something was just set that is due at this instant."""
+        """Note that an item was stored that is due at this time."""
         if self._plan(at):
             self.chores.wake()
 
     def look(self) -> None:
-        """There may be something to hand in."""
+        """Check for due items now."""
         self._plan(None)
         self.chores.wake()
 
     def step(self) -> float:
-        """Hand in everything that is due; how long until the next thing is."""
+        """Submit everything that is due. Return the seconds until the next item."""
         self.chores.run()
         if not self._is_time():
             return self._wait()
@@ -102,7 +102,7 @@ class DueWork:
         return self._wait()
 
     def _plan(self, at: datetime | None) -> bool:
-        """Look at an instant, or, None, as soon as possible; whether that is earlier than planned."""
+        """Set the time of the next check, None for now. Return whether that is earlier than planned."""
         with self._planning:
             if self._look_at is None or (at is not None and at >= self._look_at):
                 return False
@@ -110,17 +110,20 @@ class DueWork:
             return True
 
     def _is_time(self) -> bool:
-        """Whether to look now; if so the next look is a poll interval ahead, unless something tells of an earlier one."""
+        """Return whether to check now.
+
+        If so, the next check is set one poll interval ahead, unless an earlier item is reported.
+        """
         now, poll = self._shared.clock.now(), self._shared.settings.timer_poll_interval
         with self._planning:
-            # A look further ahead than the poll interval was planned before the clock was set back.
+            # A check further ahead than the poll interval was planned before the clock was set back.
             if self._look_at is not None and now < self._look_at <= now + poll:
                 return False
             self._look_at = now + poll
             return True
 
     def _wait(self) -> float:
-        """Seconds until the next look: never more than the poll interval, because others set timers too."""
+        """Return the seconds until the next check, at most the poll interval, because other processes store timers too."""
         look_at = self._look_at
         if look_at is None:
             return 0.0
@@ -128,7 +131,10 @@ class DueWork:
         return self.chores.rest(min(max(0.0, until), self._shared.settings.timer_poll_interval.total_seconds()))
 
     def fire(self, then: Callable[[], None] = _nothing) -> tuple[int, datetime | None]:
-        """Hand in the timers that are due; how many, and when the next one is. `then` is called as often, each time when one has settled."""
+        """Submit the due timers.
+
+        Return their number and the time of the next one. `then` is called as each timer settles.
+        """
         if self._switch.is_off:
             return _NOTHING
         words = self._shared.languages.commands()
@@ -141,7 +147,7 @@ class DueWork:
         return len(due.timers), due.next_at
 
     def deliver(self) -> int:
-        """Hand in the messages whose turn has come; how many."""
+        """Submit the messages that are due, and return their number."""
         if self._switch.is_off:
             return 0
         words = self._shared.languages.commands()
@@ -154,11 +160,14 @@ class DueWork:
         return len(messages)
 
     def next_message(self) -> datetime | None:
-        """When the next message that failed is due again."""
+        """Return when the next failed message is due for a retry."""
         return self._inbox.next_at(self._shared.clock.judge())
 
     def unpark(self) -> tuple[int, datetime | None]:
-        """Let parked effects go whose time has come; for how many handlers, and when the next one's does."""
+        """Release parked effects whose time has come.
+
+        Return the number of handlers concerned and the time of the next release.
+        """
         if self._switch.is_off:
             return _NOTHING
         handlers, next_at = self._effects.wake(self._shared.clock.judge())
@@ -186,7 +195,7 @@ class DueWork:
         try:
             speaker = self._shared.languages.speaker(timer.language)
             command = speaker.commands.decode(timer.type, timer.version, timer.data)
-        except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
+        except BaseException as error:  # noqa: BLE001 - unreadable work must not hold back other work
             settled(None, error)
             return
         address = Address(tenant=timer.tenant, definition=timer.definition, instance=timer.instance)
@@ -218,11 +227,11 @@ class DueWork:
             tell_buried(self._shared, letter)
 
     def _retry_at(self, attempts: int, error: BaseException) -> datetime | None:
-        """When to hand something in again after so many failures; None means never."""
+        """Return the time of the next attempt after this many failures. None means never."""
         return None if isinstance(error, UnreadableError) else self._failures.retry_command_at(attempts, error)
 
     def _deliver_next(self, line: deque[StoredMessage]) -> None:
-        """Hand in the first message of a target; the next one follows when it is carried out, so that none overtakes another."""
+        """Submit the first message of a target. The next one follows after its commit, which preserves the order."""
         if not line:
             return
         if self._switch.is_off:
@@ -243,7 +252,7 @@ class DueWork:
             command = speaker.commands.decode(message.type, message.version, message.data)
             if where.instance is None and not where.key:
                 where = replace(where, key=speaker.key_of(command))
-        except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
+        except BaseException as error:  # noqa: BLE001 - unreadable work must not hold back other work
             settled(None, error)
             return
         receipt = receipt_key(where, message.command_id)
@@ -258,7 +267,7 @@ class DueWork:
                 receipt=receipt,
                 digest=digest_of(where, command) if message.command_id else b"",
                 definition_version=message.definition_version,
-                # An id that nobody knows is a mistake, unless it was made for the instance that the message starts.
+                # An unknown id is an error, unless it was generated for the instance that the message starts.
                 may_create=where.instance is None or message.parent is not None,
                 parent=message.parent,
                 settled=settled,
@@ -266,7 +275,7 @@ class DueWork:
         )
 
     def _give_back(self, message: StoredMessage) -> None:
-        """Let a message, and with it those behind it, be taken by whoever works next."""
+        """Release a message, and those queued behind it, to any process."""
         self._inbox.retry(message.claim, error=message.error, until=self._shared.clock.now(), counts=False)
 
     def _message_failed(self, message: StoredMessage, error: BaseException, behind: deque[StoredMessage]) -> None:
@@ -278,7 +287,7 @@ class DueWork:
             error = UnreadableError(str(error))
         at = self._retry_at(message.attempts + 1, error)
         if at is not None:
-            # Those behind it wait with it.
+            # The messages behind it wait with it.
             self._inbox.retry(message.claim, error=describe(error), until=at, counts=not is_passing(error))
             return
         letter = dead_message(message, error=error, now=self._shared.clock.now())
@@ -288,14 +297,12 @@ class DueWork:
 
 
 def _asking(message: StoredMessage) -> RequestContext:
-    """For whom a message is decided. Of one that was handed in with SQL only the id of the actor is known."""
+    """Return the request of a message. A message inserted with SQL has only the id of its actor."""
     if message.context is None and message.actor != SYSTEM.id:
         return RequestContext(actor=Actor(id=message.actor))
     return request_of(message.context)
 
 
 def _leave(what: object) -> None:
-    """Its failure cannot be written down. The process's hold on it ends, and whoever takes it then tries again."""
-    _log.error(
-        "the failure of a timer or message cannot be written down, it is left to the next who takes it: %s", what
-    )
+    """Log that a failure cannot be recorded. The claim expires, and the next process retries the work."""
+    _log.error("failure_not_recorded work=%s: the work is retried when its claim expires", what)

@@ -1,6 +1,7 @@
-"""What has to be done now and then: partitions, old rows, finished instances past their time, work that nobody can do, what is to go on, what cannot.
+"""Periodic maintenance of the database.
 
-Packs what steps of long ago were given and gave. It looks at some of them in each round, and begins anew every day.
+It creates partitions, deletes expired rows and finished instances, and compresses the inputs and outputs of old steps.
+It also looks for work without a handler, instances to resume and stuck instances.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ from standfast.store.records.instances import Address
 from standfast.store.records.queries import NeededError, PartError
 
 _FIRST = timedelta(hours=1)
-"""After the start of a process, which has other things to do."""
+"""Delay after the start of a process, which has more urgent work."""
 _EVERY = timedelta(minutes=1)
-"""Between two rounds."""
+"""Interval between two rounds."""
 _REST = timedelta(days=1)
-"""Once all were looked at."""
+"""Delay after a complete pass."""
 _MOST_COMPRESSED = 500
-"""Steps that a round looks at."""
+"""Maximum number of steps per round."""
 
 
 class CompressionPass:
-    """Looks for them, once in an interval. One thread steps it."""
+    """Compresses old steps, a batch per interval. A single thread steps it."""
 
     def __init__(self, parts: StoreParts, shared: EngineContext) -> None:
         self._keeper = parts.keeper()
         self._shared = shared
         self._last: tuple[InstanceId, int] | None = None
         self._due_at: datetime | None = None
-        """When to look next; None before it is known when the process began."""
+        """Time of the next round. None until the start of the process is known."""
 
     def look(self) -> int:
-        """Look at the next steps, if it is time to; how many of them were packed."""
+        """Compress the next batch if it is due. Return the number of compressed steps."""
         compress_after, now = self._shared.settings.compress_after, self._shared.clock.now()
         if self._due_at is None:
             self._due_at = now + _FIRST
@@ -63,24 +64,24 @@ _INTERVAL = timedelta(seconds=30)
 _RECEIPTS_INTERVAL = timedelta(hours=1)
 _MOST = 1000
 _KEEP_EVENTS = timedelta(days=1)
-"""How long a published event that is over can still be looked at, whatever is kept of other instances."""
+"""How long an expired published event can still be read, whatever the retention of other instances."""
 
 
 class WorkflowDuties(NamedTuple):
-    """What housekeeping does for workflows, about which the engine knows nothing itself."""
+    """The duties of housekeeping towards workflows. The application layer provides them."""
 
     resumption: Resumption
-    """The commands for instances that are to go on."""
+    """The commands for instances that are to resume."""
     kinds: tuple[str, ...]
-    """The kinds of instances that must never stand still for good."""
+    """The kinds of instances that must never get stuck."""
     review: Callable[[], None]
-    """Checks whether open questions can still be decided."""
+    """Re-evaluates whether open tasks have an eligible approver."""
     alert: Alert
-    """Pushes an incident to operators."""
+    """Sends an incident to operators."""
 
 
 class Housekeeping:
-    """Keeps the database tidy. One thread steps it."""
+    """Cleans up the database. A single thread steps it."""
 
     def __init__(
         self,
@@ -96,9 +97,9 @@ class Housekeeping:
         self._pauses = parts.pauses()
         self._shared = shared
         self._tidy_at: datetime | None = None
-        """When to tidy up next; None means now."""
+        """Time of the next cleanup. None means now."""
         self._receipts_at: datetime | None = None
-        """When to look for old receipts next; None means now."""
+        """Time of the next search for old receipts. None means now."""
         self._throttle = Throttle(shared)
         self.missing = MissingHandlers(parts, shared)
         self.unread = UnreadWork(parts, shared, vocabularies, worker)
@@ -106,12 +107,12 @@ class Housekeeping:
         self.incidents = IncidentLook(parts, shared, duties.kinds, duties.alert)
         self.fading = CompressionPass(parts, shared)
         self.review = duties.review
-        """Checks whether open questions can still be decided."""
+        """Re-evaluates whether open tasks have an eligible approver."""
         self.is_outdated = is_outdated
-        """Whether the schema of the database is newer than the code, so that nothing is touched."""
+        """Whether the schema of the database is newer than the code. Then nothing is changed."""
 
     def step(self) -> float:
-        """One round."""
+        """Run one round."""
         if self.is_outdated():
             return SHORTEST_PAUSE.total_seconds()
         now, turns = self._shared.clock.now(), IsolatedTasks()
@@ -134,7 +135,7 @@ class Housekeeping:
         return max(shortest, min(wait, left))
 
     def catch_up(self) -> None:
-        """Without a thread: do all that has come due by now, but for what only the files of a database need."""
+        """Do everything that is due, for engines without threads. Maintenance of the database files is left out."""
         if self.is_outdated():
             return
         while self.prune():
@@ -147,7 +148,10 @@ class Housekeeping:
         self.fading.look()
 
     def _prune_in_turn(self) -> int:
-        """What is past its time; receipts rarely, because those of documents that live are looked at each time and stay."""
+        """Delete expired data.
+
+        Receipts are checked rarely, because those of open documents are read each time and stay.
+        """
         now = self._shared.clock.now()
         is_due = self._receipts_at is None or not self._receipts_at - _RECEIPTS_INTERVAL <= now < self._receipts_at
         forgotten = self._prune_receipts() if is_due else 0
@@ -156,7 +160,7 @@ class Housekeeping:
         return forgotten + self._prune_instances()
 
     def prune(self) -> int:
-        """Delete what is past its time; how much of it there was, up to a limit."""
+        """Delete expired data up to a limit, and return the number of rows."""
         return self._prune_receipts() + self._prune_instances()
 
     def _prune_receipts(self) -> int:
@@ -184,15 +188,18 @@ class Housekeeping:
         assert address.instance is not None
         try:
             return self._keeper.delete(address.instance, tenant=address.tenant)
-        except (NeededError, PartError):  # Since it was found, somebody has asked something of it.
+        except (NeededError, PartError):  # Another transaction has referred to it since.
             return False
 
     def _tell_of_late_readers(self, before: datetime) -> None:
-        """Whoever is only a little behind will have caught up by the next round."""
+        """Warn about projections that are far behind.
+
+        A projection that is slightly behind catches up by the next round.
+        """
         for name in self._keeper.late_readers(before=before - self._shared.settings.unhealthy_after):
             if self._throttle.allows(name):
                 _log.warning(
-                    "finished instances are kept beyond keep_finished, because the projection %r has not read their events; "
-                    "let it catch up, or call drop_projection if nobody feeds it any more",
+                    "retention_blocked projection=%r: finished instances are kept because it has not read their events; "
+                    "let it catch up, or call drop_projection if no process feeds it",
                     name,
                 )

@@ -1,4 +1,7 @@
-"""Work that waits for a handler nobody has. It stays untouched; the log, telemetry and the instances hear of it now and then."""
+"""Detects effects whose handler no live worker has.
+
+They stay untouched; log, telemetry and their instances are notified periodically.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ from standfast.store.records.queries import Unhandled
 _log = logging.getLogger("standfast.housekeeping")
 
 SHORTEST_PAUSE = timedelta(seconds=0.5)
-"""Between two looks for missing handlers, and between two reports of one, whatever the settings say."""
+"""Minimum interval between two checks, and between two reports of a handler, whatever the settings."""
 
 _MOST_TOLD = 100
-"""Effects of one handler whose instances are told at once."""
+"""Effects of one handler whose instances are notified in one round."""
 
 
 class MissingHandlers:
-    """Looks for handlers that no live worker has. One thread steps it."""
+    """Looks for handlers that no live worker has. A single thread steps it."""
 
     def __init__(self, parts: StoreParts, shared: EngineContext) -> None:
         self._keeper = parts.keeper()
@@ -37,7 +40,7 @@ class MissingHandlers:
         self._reported_at: dict[str, datetime] = {}
 
     def look(self) -> list[Unhandled]:
-        """The handlers that are missing; each is reported once in a while."""
+        """Return the missing handlers. Each is reported at most once per interval."""
         settings, clock = self._shared.settings, self._shared.clock
         missing = self._keeper.unhandled(waited=settings.missing_handler_cooldown, now=clock.judge())
         oldest = clock.now() - self._window
@@ -51,7 +54,10 @@ class MissingHandlers:
         return missing
 
     def next_at(self) -> datetime | None:
-        """When an instance is to be told next, if nobody comes with the handler before; None if none is."""
+        """Return when an instance must be notified next, unless a worker with the handler starts.
+
+        None if no instance waits.
+        """
         settings = self._shared.settings
         due_at = list[datetime]()
         for each in self._keeper.unhandled(waited=timedelta(0), now=self._shared.clock.judge()):
@@ -63,27 +69,30 @@ class MissingHandlers:
 
     @property
     def _window(self) -> timedelta:
-        """How long a handler is not reported again."""
+        """Return the interval between two reports of a handler."""
         return max(self._shared.settings.missing_handler_throttle, SHORTEST_PAUSE)
 
     def _report(self, missing: Unhandled) -> None:
         name, count = missing.handler, missing.waiting
-        _log.warning("%d effects wait for the handler %r, which no live worker has", count, name)
+        _log.warning("handler_missing handler=%r effects=%d: no live worker has it", name, count)
         self._shared.telemetry.tell(HandlerMissingObserved(handler=name, waiting=count))
         settings, now = self._shared.settings, self._shared.clock.judge()
         told = self._told(name, waited=settings.missing_handler_cooldown)
-        # Many processes look; one of them tells the instances.
+        # Many processes check; one of them notifies the instances.
         if told and self._workers.announce(name, every=settings.missing_handler_throttle, now=now):
             for effect, command in told:
                 self._tell(effect, command)
 
     def _told(self, handler: str, *, waited: timedelta) -> list[tuple[StoredEffect, object]]:
-        """The effects that have waited so long and whose instances want to know, with what these are told."""
+        """Return the effects that have waited this long and whose instances want a command about it, each with that command."""
         found = self._effects.waiting(handler, waited=waited, now=self._shared.clock.judge(), limit=_MOST_TOLD)
         return [(effect, command) for effect in found if (command := self._command(effect)) is not None]
 
     def _command(self, effect: StoredEffect) -> object:
-        """What the instance is told; None if it does not want to know, or if this process does not know what it is."""
+        """Return the command for the instance.
+
+        None if the instance does not want one, or if this process cannot read it.
+        """
         languages = self._shared.languages
         word = Word(effect.language, effect.type, effect.version)
         if word not in languages.effects():
@@ -93,9 +102,11 @@ class MissingHandlers:
             body = program.effects.decode(effect.type, effect.version, effect.data)
             return program.handler_missing(body, effect.handler)
         except StandfastError as error:
-            _log.warning("effect %s cannot be read: %s", effect_key(effect.instance, effect.number), error)
-        except BaseException:  # noqa: BLE001 - whatever a decider does, the others are told
-            _log.exception("%r failed on the news that nobody has the handler %r", effect.definition, effect.handler)
+            _log.warning("effect_unreadable effect=%s: %s", effect_key(effect.instance, effect.number), error)
+        except BaseException:  # noqa: BLE001 - a failing decider must not affect the others
+            _log.exception(
+                "decider_failed decider=%r event=handler_missing handler=%r", effect.definition, effect.handler
+            )
         return None
 
     def _tell(self, effect: StoredEffect, command: object) -> None:
@@ -103,7 +114,7 @@ class MissingHandlers:
 
         def settled(_outcome: CommandOutcome | None, error: BaseException | None) -> None:
             if error is not None:
-                _log.warning("effect %s: its instance could not be told that nobody has its handler: %s", name, error)
+                _log.warning("instance_not_notified effect=%s event=handler_missing: %s", name, error)
 
         clock = self._shared.clock
         self._shared.submit(

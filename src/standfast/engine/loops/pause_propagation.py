@@ -1,4 +1,4 @@
-"""The walk that brings effects and timers into line with the pauses, and the end of pauses whose time is up."""
+"""Applies pauses to stored effects and timers in batches, and ends expired pauses."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from standfast.store.sql.pause_propagation import next_propagation_at
 _log = logging.getLogger("standfast.pauses")
 
 _ROWS = 500
-"""Rows that a stride of the walk looks at."""
+"""Rows per batch."""
 _PACE_SECONDS = 0.1
-"""Between two strides that let work go: so it comes back no faster than it can be claimed."""
+"""Delay between two batches that release work, so that it is not released faster than workers can claim it."""
 _CHECK = timedelta(seconds=30)
-"""How often is looked for what nobody expects."""
+"""Interval of checks without a hint."""
 _TIME_IS_UP = "its time was up"
 
 
 class PausePropagator:
-    """Goes on with the walk, and ends pauses whose time is up. One thread steps it, the one that watches."""
+    """Propagates pauses, and ends expired ones. A single thread steps it, the watching one."""
 
     def __init__(
         self,
@@ -40,14 +40,14 @@ class PausePropagator:
         self._standing = standing
         self._shared = shared
         self._look = look
-        """Has the process learn anew which pauses there are."""
+        """Makes the process reload the active pauses."""
         self._released = released
-        """Tells all workers that there is work."""
+        """Notifies all workers that there is work."""
         self._is_walking = False
         self._check_at: datetime | None = None
 
     def step(self) -> float | None:
-        """One stride, if there is reason for it; how many seconds to rest before the next one, None if there is none to come."""
+        """Process one batch if there is a reason. Return the seconds until the next one, or None if none is due."""
         now = self._shared.clock.now()
         self._end_late(now)
         if not self._has_reason(now):
@@ -62,12 +62,12 @@ class PausePropagator:
         return _PACE_SECONDS if stride.released else 0.0
 
     def drain(self) -> None:
-        """Without a thread: walk until all that is due is done."""
+        """Process all due batches, for engines without threads."""
         while self.step() is not None:
             pass
 
     def next_at(self) -> datetime | None:
-        """When the next walk is due, or the next pause ends by itself; None if that is not known to come."""
+        """Return when the next batch is due or the next pause expires. None if neither is known."""
         now = self._shared.clock.now()
         known = [each.until for each in self._standing.pauses] + [next_propagation_at(self._standing.known)]
         return min((at for at in known if at is not None and at > now), default=None)
@@ -77,12 +77,12 @@ class PausePropagator:
         for each in late:
             assert each.until is not None
             if self._pauses.end(each.id, by=SYSTEM.id, why=_TIME_IS_UP, at=each.until):
-                _log.info("the pause %d of %s has ended: %s", each.id, each.scope, _TIME_IS_UP)
+                _log.info("pause_ended pause=%d scope=%s: %s", each.id, each.scope, _TIME_IS_UP)
         if late:
             self._look()
 
     def _has_reason(self, now: datetime) -> bool:
-        """Whether to ask the database for a stride."""
+        """Return whether to ask the database for a batch."""
         due = next_propagation_at(self._standing.known)
         if self._is_walking or (due is not None and due <= now):
             return True

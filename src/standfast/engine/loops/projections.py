@@ -1,4 +1,4 @@
-"""Projections: read models made from the events, each event exactly once where the model lives in the same database."""
+"""Projections: read models built from events. A model in the same database sees each event exactly once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNREAD = object()
 
 
 class ProjectedEvent:
-    """An event as projections get it. What it says is decoded when it is asked for."""
+    """An event as projections receive it. The data is decoded on access."""
 
     __slots__ = ("_event", "_fed", "_programs")
 
@@ -42,10 +42,10 @@ class ProjectedEvent:
 
     @property
     def event(self) -> object:
-        """The event in the words of its decider; None if this process does not know the decider.
+        """The event as an object of its decider. None if this process does not know the decider.
 
-        UnknownEventError if it knows the decider, but not this event: then the projection waits for a process with newer code. For an
-        event of the engine, such as `$timer_cancelled`, the plain data.
+        Raises UnknownEventError if it knows the decider but not this event; the projection then waits for a process
+        with newer code. An event of the engine, such as `$timer_cancelled`, is returned as plain data.
         """
         if self._event is _UNREAD:
             self._event = self._decoded()
@@ -53,17 +53,17 @@ class ProjectedEvent:
 
     @property
     def type(self) -> str:
-        """The name under which the event is stored."""
+        """The stored type name of the event."""
         return self._fed.type
 
     @property
     def version(self) -> int:
-        """The version of that name."""
+        """The version of the type."""
         return self._fed.version
 
     @property
     def data(self) -> bytes:
-        """The event as it is stored."""
+        """The stored bytes of the event."""
         return self._fed.data
 
     @property
@@ -73,7 +73,7 @@ class ProjectedEvent:
 
     @property
     def definition_version(self) -> str:
-        """Version of the workflow; empty for deciders."""
+        """Version of the workflow. Empty for deciders."""
         return self._fed.definition_version
 
     @property
@@ -88,12 +88,12 @@ class ProjectedEvent:
 
     @property
     def sequence(self) -> int:
-        """Place in the history of the instance, from 1 on."""
+        """Sequence number in the history of the instance, from 1."""
         return self._fed.sequence
 
     @property
     def position(self) -> int:
-        """Place in the order of all events of the database."""
+        """Position in the order of all events of the database."""
         return self._fed.position
 
     @property
@@ -103,32 +103,32 @@ class ProjectedEvent:
 
     @property
     def at(self) -> datetime:
-        """When it was committed."""
+        """Time of the commit."""
         return self._fed.at
 
     @property
     def actor(self) -> str:
-        """Who asked for what led to it."""
+        """The actor whose request led to the event."""
         return self._fed.actor
 
     @property
     def on_behalf_of(self) -> str:
-        """Whom the actor stood in for; empty if it acted for itself."""
+        """The person for whom the actor acted. Empty if the actor acted for itself."""
         return self._fed.on_behalf_of
 
     @property
     def trace(self) -> str:
-        """Names the request that it follows from; empty if none was named."""
+        """Trace of the request that the event follows from. Empty without one."""
         return self._fed.trace
 
     @property
     def comment(self) -> str:
-        """What was said about that."""
+        """The comment on the command."""
         return self._fed.comment
 
     @property
     def cause(self) -> str:
-        """Id of the command, effect or timer that led to it."""
+        """Id of the command, effect or timer that caused the event."""
         return self._fed.cause
 
     def __repr__(self) -> str:
@@ -146,17 +146,20 @@ class ProjectedEvent:
 
 
 class Projection(Protocol):
-    """A read model. It sees every event once, in one order, and can never change a workflow. Only a rebuild calls `clear`."""
+    """A read model.
+
+    It receives every event once and in order, and cannot change a workflow. Only a rebuild calls `clear`.
+    """
 
     name: str
-    """Under which its checkpoint is kept."""
+    """Name of its checkpoint."""
 
     def apply(self, events: Sequence[ProjectedEvent], connection: object) -> None:
-        """Take in events. What is written with the connection commits together with the checkpoint."""
+        """Apply events. Writes with the connection commit together with the checkpoint."""
         ...
 
     def clear(self, connection: object) -> None:
-        """Forget everything: a rebuild begins."""
+        """Delete the model's data, because a rebuild begins."""
         ...
 
 
@@ -164,7 +167,7 @@ _SHAPE = "a projection has `name`, `apply(events, connection)` and, to be rebuil
 
 
 def _check(projection: object) -> None:
-    """Refuse what cannot be fed, and say what it lacks."""
+    """Raise unless the object is a valid projection."""
     if isinstance(projection, type):
         raise ConfigurationError(f"a projection is registered as an object: project({projection.__name__}())")
     kind, name = type(projection).__name__, getattr(projection, "name", None)
@@ -177,7 +180,7 @@ def _check(projection: object) -> None:
 
 
 class _Fed:
-    """A projection that this process feeds. One that failed is left alone for a while, and says so if it does not go on."""
+    """A projection that this process feeds. A failing one is delayed, and reported if it does not recover."""
 
     def __init__(self, projection: Projection, clock: Clock, *, limit: float) -> None:
         self.projection = projection
@@ -186,19 +189,19 @@ class _Fed:
         self._limit = limit
         """Seconds for which it may fail."""
         self._paused_until = 0.0
-        """By the ticks of the engine's clock, like all instants here."""
+        """In ticks of the engine's clock, like all times here."""
         self._pause = 0.0
-        """Seconds; none while it goes on."""
+        """Seconds. 0 while it succeeds."""
         self._failing_since: float | None = None
         self._error = ""
 
     @property
     def is_paused(self) -> bool:
-        """Whether it is left alone."""
+        """Whether it is delayed after a failure."""
         return self._clock.ticks() < self._paused_until
 
     def fail(self, error: str, *, shortest: float, longest: float) -> float:
-        """Leave it alone, each time for longer; for how many seconds."""
+        """Delay it, longer after each failure. Return the seconds."""
         now = self._clock.ticks()
         self._pause = min(max(self._pause * 2, shortest), longest)
         self._paused_until = now + self._pause
@@ -207,19 +210,19 @@ class _Fed:
         return self._pause
 
     def go_on(self) -> None:
-        """It went well, or begins anew."""
+        """Reset the delay after a success or at a rebuild."""
         self._paused_until = self._pause = 0.0
         self._failing_since = None
 
     def problem(self) -> str:
-        """What keeps it from going on, in words; empty if nothing does."""
+        """Describes why it does not progress. Empty if it does."""
         since = self._failing_since
         late = 0.0 if since is None else self._clock.ticks() - since
         return f"has not gone on for {late:.0f} s: {self._error}" if since is not None and late >= self._limit else ""
 
 
 class Projecting:
-    """Feeds the projections. One thread steps it; rebuilds are asked for from any."""
+    """Feeds the projections. A single thread steps it; any thread may request a rebuild."""
 
     def __init__(self, open_feed: Callable[[], Feed], shared: EngineContext, switch: WorkSwitch) -> None:
         self._open_feed = open_feed
@@ -227,11 +230,11 @@ class Projecting:
         self._shared = shared
         self._projections: dict[str, _Fed] = {}
         self._rebuilds: list[Reply[None]] = []
-        """Asked for and not done yet."""
+        """Requested rebuilds that are not done yet."""
         self._lock = threading.Lock()
         self._is_running = False
         self._switch = switch
-        """Off in maintenance: nothing is fed."""
+        """Off in maintenance mode: no projection is fed."""
         self._rebuilding = threading.Lock()
         self._spare: Feed | None = None
         self.chores = Chores("rebuilds", limit=shared.settings.unhealthy_after.total_seconds())
@@ -246,21 +249,21 @@ class Projecting:
         self.chores.wake()
 
     def parts(self) -> list[Watched]:
-        """What can stop."""
+        """The parts with a health check."""
         return list(self._projections.values())
 
     def look(self) -> None:
-        """There may be events to read. Where nobody reads them, no thread is woken."""
+        """Check for new events. Without projections no thread is woken."""
         if self._projections:
             self.chores.wake()
 
     def start(self) -> None:
-        """A loop steps it from now on."""
+        """Note that a loop steps it from now on."""
         with self._lock:
             self._is_running = True
 
     def stop(self) -> None:
-        """No loop steps it any more; whoever still waits for a rebuild is told."""
+        """Note that no loop steps it, and fail the pending rebuilds."""
         with self._lock:
             self._is_running = False
             waiting, self._rebuilds = self._rebuilds, []
@@ -268,25 +271,28 @@ class Projecting:
             reply.set_error(StoppedError("the engine was stopped before the projection was rebuilt"))
 
     def step(self) -> float:
-        """Feed each projection a stretch of events."""
+        """Feed each projection a batch of events."""
         self.chores.run()
         if self._feed_all():
             return 0.0
         return self._shared.settings.poll_interval.total_seconds()
 
     def drain(self) -> int:
-        """Feed everything there is; how many events were applied, counted once for each projection."""
+        """Feed all pending events. Return how many were applied, counted once per projection."""
         done = 0
         while count := self._feed_all():
             done += count
         return done
 
     def names(self) -> list[str]:
-        """The projections of this process."""
+        """The names of the projections of this process."""
         return sorted(self._projections)
 
     def rebuild_in_turn(self, name: str) -> Reply[None] | None:
-        """Have the loop that feeds a projection begin anew with it, on its own thread and connection; None if no loop runs."""
+        """Request a rebuild from the loop that feeds the projection, on its own thread and connection.
+
+        Return None if no loop runs.
+        """
         reply: Reply[None] = Reply()
         with self._lock:
             if not self._is_running:
@@ -296,9 +302,10 @@ class Projecting:
         return reply
 
     def rebuild(self, name: str) -> None:
-        """Have a projection begin anew while no loop of this process feeds it.
+        """Rebuild a projection while no loop of this process feeds it.
 
-        On a connection of its own, by one thread at a time: the lock of the checkpoint keeps the loops of other processes away.
+        It uses its own connection and one thread at a time. The lock of the checkpoint excludes the loops of other
+        processes.
         """
         with self._rebuilding:
             self._spare = self._spare or self._open_feed()
@@ -307,11 +314,11 @@ class Projecting:
     def _rebuild_now(self, name: str, reply: Reply[None]) -> None:
         with self._lock:
             if reply not in self._rebuilds:
-                return  # Whoever asked was told that it will not come.
+                return  # The requester already has an error.
             self._rebuilds.remove(reply)
         try:
             self._rewind(self._feed, name)
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever asked
+        except BaseException as error:  # noqa: BLE001 - it belongs to the requester
             reply.set_error(error)
         else:
             reply.set_result(None)
@@ -328,7 +335,10 @@ class Projecting:
         fed.go_on()
 
     def _feed_all(self) -> int:
-        """Feed each a stretch of events, so that one that fails keeps no other from its own; the first failure is raised at the end."""
+        """Feed each projection a batch.
+
+        A failing one does not stop the others; the first error is raised at the end.
+        """
         turns = IsolatedTasks()
         fed = () if self._switch.is_off else self._projections.values()
         done = sum(turns.take(partial(self._feed_one, each), 0) for each in fed)
@@ -342,18 +352,18 @@ class Projecting:
         apply = partial(self._apply, projection)
         try:
             count = self._feed.advance(projection.name, limit=settings.projection_batch, apply=apply, now=clock.now())
-        except Exception as error:  # noqa: BLE001 - a projection that fails must not harm the others, nor any workflow
+        except Exception as error:  # noqa: BLE001 - a failing projection must not affect the others or a workflow
             # If the database is gone, this raises too, and the failure is not the projection's.
             told, longest = describe(error), settings.longest_projection_pause.total_seconds()
             self._feed.fail(projection.name, error=told, now=clock.now())
             seconds = fed.fail(told, shortest=settings.projection_pause.total_seconds(), longest=longest)
-            _log.error("projection %s failed; next try in %.1f s", projection.name, seconds, exc_info=error)
+            _log.error("projection_failed projection=%r retry_in=%.1f", projection.name, seconds, exc_info=error)
             return 0
         fed.go_on()
         return count
 
     def _apply(self, projection: Projection, events: Sequence[FedEvent], connection: object) -> None:
-        """Let a projection take in events; whatever it raises comes as an Exception."""
+        """Apply events to a projection. Whatever it raises is raised as an Exception."""
         programs = self._shared.programs
         try:
             projection.apply([ProjectedEvent(each, programs) for each in events], connection)

@@ -1,7 +1,7 @@
-"""Lets paused instances go on now and then: what was asked for and left for later, what is decided, and what was paused for too long.
+"""Resumes paused instances periodically: after stored requests, decided tasks and expired pauses.
 
-What an instance is told is the business of whoever knows its commands, who gives it in. Several processes may look at the same time:
-an instance takes the same request once.
+The application layer supplies the commands. Several processes may run this loop at the same time, because an instance
+accepts the same request only once.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ _FAR = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class ResumeSubmission(NamedTuple):
-    """What an instance is told, and on whose behalf."""
+    """A command that resumes an instance, and the request it acts for."""
 
     command: object
     request: RequestContext
 
 
 class Resumption(NamedTuple):
-    """What is said to instances that are to go on."""
+    """The commands for instances that are to resume."""
 
     requested: Callable[[ResumeRequestRecord], ResumeSubmission]
-    """Somebody asked for it."""
+    """Returns the command for a stored request."""
     decided: Callable[[], ResumeSubmission]
-    """What it waited for is decided."""
+    """Returns the command after the task is decided."""
     expired: Callable[[timedelta], ResumeSubmission]
-    """Its pause has lasted as long as it may, which is given."""
+    """Returns the command after the longest allowed pause, which is passed in."""
     expiring: str
-    """The kind of those whose pauses end like that."""
+    """Kind of the instances whose pauses expire."""
 
 
 class _Refusal(NamedTuple):
@@ -55,19 +55,19 @@ class _Refusal(NamedTuple):
 
 
 class Resuming:
-    """Looks for what is to go on, once in an interval. One thread steps it."""
+    """Looks for instances to resume, once per interval. A single thread steps it."""
 
     def __init__(self, parts: StoreParts, shared: EngineContext, resumption: Resumption) -> None:
         self._resumes = parts.resumes()
         self._shared = shared
         self.resumption = resumption
         self._due_at: datetime | None = None
-        """When to look next; None means now."""
+        """Time of the next round. None means now."""
         self._refusals: deque[_Refusal] = deque()
-        """Requests that came to nothing, to be written down; any thread may tell of one."""
+        """Refused requests whose refusal must be stored. Any thread may append."""
 
     def look(self) -> int:
-        """Have instances told, if it is time to look; how many."""
+        """Resume instances if a round is due. Return their number."""
         self._write_refusals()
         interval, now = self._shared.settings.resume_worker_interval, self._shared.clock.now()
         if interval is None:
@@ -80,7 +80,7 @@ class Resuming:
         return told
 
     def next_at(self) -> datetime | None:
-        """When to look next, if there is anything to find then; None if there is not."""
+        """Return when the next round can find something, or None."""
         if self._shared.settings.resume_worker_interval is None:
             return None
         resumes, kind = self._resumes, self.resumption.expiring
@@ -115,7 +115,7 @@ class Resuming:
         )
 
     def _noting(self, request: ResumeRequestRecord) -> Settled:
-        """What became of a request: the commit says that it was carried out, and anything else is written down here."""
+        """Return a callback for a request. A success is recorded by the commit itself, any other outcome here."""
 
         def settled(outcome: CommandOutcome | None, error: BaseException | None) -> None:
             told = "" if outcome is None else outcome.ignored
@@ -133,6 +133,6 @@ class Resuming:
 
 
 def _shrug(_outcome: CommandOutcome | None, error: BaseException | None) -> None:
-    """Another process was faster, or somebody has decided otherwise; whatever it is, the next round looks again."""
+    """Ignore the outcome. Another process was faster, or a caller decided otherwise; the next round checks again."""
     if error is not None:
-        _log.debug("an instance that was to go on does not: %s", error)
+        _log.debug("resume_refused: %s", error)

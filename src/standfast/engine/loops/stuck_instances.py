@@ -1,6 +1,7 @@
-"""Looks for what somebody should look at: instances that nothing can ever wake, questions that nobody can decide, calls that may hang.
+"""Detects incidents for operators: stuck instances, tasks without an eligible approver, and calls that may hang.
 
-It looks at some instances in each round, so that a large database costs no more than a small one, and begins anew when it is through.
+Each round looks at a limited number of instances, so that its cost does not grow with the database. After the last one
+it starts again.
 """
 
 from __future__ import annotations
@@ -21,48 +22,51 @@ from standfast.store.ports.store import StoreParts
 _log = logging.getLogger("standfast.housekeeping")
 
 _EVERY = timedelta(minutes=1)
-"""Between two rounds."""
+"""Interval between two rounds."""
 _MOST = 5000
-"""Instances that a round looks at."""
+"""Instances per round."""
 _MOST_NAMED = 10
 _MOST_LISTED = 1000
 
 Alert = Callable[[Incident, str], None]
-"""Pushes an incident to operators, with what it is in a few words."""
+"""Sends an incident to operators, with a short description."""
 
 
 def hung_calls(incidents: Incidents, settings: Settings, now: datetime) -> list[LongCall]:
-    """The calls that have taken so long that they may hang. One that has a timeout ends by itself, so that nobody has to look at it."""
+    """Return the calls that have run so long that they may hang.
+
+    Calls with a timeout are left out, because they end without help.
+    """
     found = incidents.long_calls(before=now - settings.hung_after, limit=_MOST_LISTED)
     return [each for each in found if options_of(each).timeout is None and settings.handler_timeout is None]
 
 
 class IncidentLook:
-    """Looks for them, once in an interval. One thread steps it; any thread may ask what was found."""
+    """Looks for incidents, once per interval. A single thread steps it; any thread may read the results."""
 
     def __init__(self, parts: StoreParts, shared: EngineContext, kinds: tuple[str, ...], alert: Alert) -> None:
         self._incidents = parts.incidents()
         self._shared = shared
         self._throttle = Throttle(shared)
         self._kinds = kinds
-        """The kinds of instances that are looked at; deciders may rest for as long as they like."""
+        """The kinds of instances to check. Deciders are excluded, because they may be idle forever."""
         self._alert = alert
         self._due_at: datetime | None = None
-        """When to look next; None means now."""
+        """Time of the next round. None means now."""
         self._after: InstanceId | None = None
         self._found: list[Incident] = []
-        """On this way through the database."""
+        """Incidents of the current pass."""
         self.known: tuple[Incident, ...] = ()
-        """On the last way, as far as this one has not come to it."""
+        """Incidents of the last pass that the current one has not reached."""
         self.undecidable: tuple[Incident, ...] = ()
-        """Instances that wait because nobody can decide a question, as of the last look."""
+        """Instances that wait for a task without an eligible approver, as of the last round."""
         self.refused: tuple[RefusedSchedule, ...] = ()
-        """Schedules whose last time was refused, as of the last look."""
+        """Schedules whose last start was refused, as of the last round."""
         self.hung: tuple[LongCall, ...] = ()
-        """Calls that may hang, as of the last look."""
+        """Calls that may hang, as of the last round."""
 
     def look(self) -> int:
-        """Look at the next instances, if it is time to; how many of them stand still."""
+        """Check the next instances if a round is due. Return the number of stuck ones."""
         now = self._shared.clock.now()
         if self._due_at is not None and self._due_at - _EVERY <= now < self._due_at:
             return 0
@@ -85,7 +89,7 @@ class IncidentLook:
     def _look_at_people(self) -> None:
         self.undecidable = tuple(self._incidents.undecidable(limit=_MOST_LISTED))
         for each in self.undecidable:
-            self._alert(each, "nobody can decide a question of it")
+            self._alert(each, "one of its tasks has no eligible approver")
 
     def _look_at_schedules(self) -> None:
         self.refused = tuple(self._incidents.refused_schedules(limit=_MOST_LISTED))
@@ -107,8 +111,8 @@ class IncidentLook:
                 )
 
     def told(self) -> list[str]:
-        """What was found, in words, the first few of each sort."""
-        people = "waits for somebody who can decide a question"
+        """Describe the incidents, the first few of each kind."""
+        people = "has a task without an eligible approver"
         return [
             *_named(self.known, "", "runs.stuck() lists them"),
             *_named(self.undecidable, people, "runs.paused(reason='no_approver') lists them"),
@@ -117,11 +121,11 @@ class IncidentLook:
         ]
 
     def _tell(self, found: Incident) -> None:
-        self._alert(found, "it stands still, and nothing can ever wake it")
+        self._alert(found, "it is stuck: no timer, effect or message can wake it")
         if not self._throttle.allows(found.instance):
             return
         _log.error(
-            "instance %s of %r, tenant %r, has not ended, and nothing can ever wake it; run.why() tells more",
+            "instance_stuck instance=%s definition=%r tenant=%r: no timer, effect or message can wake it; see run.why()",
             found.instance,
             found.definition,
             found.tenant,

@@ -1,1 +1,1 @@
-"""Claim effects, call handlers, heartbeat, failures."""
+"""The worker: claims effects, calls handlers, sends heartbeats and handles failures."""

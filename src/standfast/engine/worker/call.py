@@ -1,4 +1,4 @@
-"""One call of one handler: what is known about it, and where it can end."""
+"""A single handler call: its context, and the callbacks at its end."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _log = logging.getLogger("standfast.handlers")
 T = TypeVar("T")
 
 _NAMED = 10
-"""Calls that are left behind and named."""
+"""Number of abandoned calls that a log line names."""
 
 Key = tuple[int, int]
-"""Names an effect, whoever runs it: the number that its instance's id is, which is compared faster than the id, and its own."""
+"""Identifies an effect: the integer form of its instance's id, which compares faster than the id, and its number."""
 
 
 def key_of(instance: InstanceId, number: int) -> Key:
-    """The key of an effect."""
+    """Return the key of an effect."""
     return instance.int, number
 
 
 class Execution:
-    """One call of one handler."""
+    """A single handler call."""
 
     __slots__ = (
         "_settled",
@@ -86,37 +86,39 @@ class Execution:
         self.key = (effect.instance.int, effect.number)
         self.claim = effect.claim
         self.program = program
-        """Reads the effect, and knows its instance's words."""
+        """Decodes the effect, and encodes commands for the instance."""
         self.handler = handler
         self.options = options
         self.needs_thread = not handler.is_async or options.transactional
-        """Whether it is called on a thread; else it is a coroutine on the event loop."""
+        """Whether the handler is called on a thread. Otherwise it is a coroutine on the event loop."""
         self.is_begun = False
         """Whether the handler was called, or is just being called."""
         self.is_stopping = False
-        """Whether the instance asked the handler to stop; what comes of the call still counts, but it is not tried again."""
+        """Whether the instance asked the handler to stop. The result still counts, but the call is not retried."""
         self.has_slot = True
-        """Whether a slot of the worker is taken for it."""
+        """Whether the call occupies a slot of the worker."""
         self.started = since
-        """When the handler was called, by the ticks of the engine's clock; until then, when the effect came in hand."""
+        """Start of the call in ticks of the engine's clock. Before the call, the time at which the effect was
+        claimed."""
         self.limit: float | None = None
-        """Seconds that the call may take; None means any number."""
+        """Timeout in seconds. None means no limit."""
         self.deadline: float | None = None
-        """Monotonic time at which the call counts as failed, or is written off; None while it has no limit, and when it is over."""
+        """Monotonic time at which the call counts as failed, or is abandoned. None without a limit and after the
+        end."""
         self.task: asyncio.Task[None] | None = None
         self.thread: int | None = None
-        """The id of the thread that a plain function keeps busy."""
+        """Id of the thread that runs a plain function."""
         self.take_back: Callable[[], None] | None = None
-        """Takes the connection from a transactional handler that is running; None while there is none to take."""
+        """Revokes the connection of a running transactional handler. None if there is none to revoke."""
         self.joint: object = None
-        """What a handler of the engine's own has other instances' commands carried out by; None for all others."""
+        """The unit of work of a built-in handler that commits commands of other instances. None for all others."""
         request = OWN if effect.context is None else request_of(effect.context)
         self.follow_up = OWN
         if request is not OWN:
             self.follow_up = RequestContext(actor=SYSTEM, trace=request.trace, partition=request.partition)
-        """As what the result of the call is decided: the engine's own doing, under the trace of the call."""
+        """The result is decided for the engine itself, under the trace of the call."""
         self.attendances: Sequence[CallInterception] = ()
-        """Those who go along with the call."""
+        """The interceptors of the call."""
         self.context = EffectContext(
             instance=effect.instance,
             tenant=effect.tenant,
@@ -131,7 +133,7 @@ class Execution:
         self._settled = threading.Lock()
 
     def begin_attendance(self, companions: Interceptors) -> None:
-        """Have companions go along with the call; called on its thread, or in its task."""
+        """Start the interceptors of the call, on its thread or in its task."""
         effect, context = self.effect, self.context
         facts = CallFacts(
             definition=effect.definition,
@@ -152,7 +154,10 @@ class Execution:
             self.follow_up = RequestContext(actor=SYSTEM, trace=trace, partition=context.partition)
 
     def body(self) -> object:
-        """What the handler is given: read from the bytes for this call, so that it is the handler's own; PayloadError if it cannot be."""
+        """Decode the effect for this call, so that the handler owns the object.
+
+        Raises PayloadError if it cannot be decoded.
+        """
         effect = self.effect
         if effect.language == self.handler.foreign:
             name = self.handler.name
@@ -162,33 +167,36 @@ class Execution:
         return self.program.effects.decode(effect.type, effect.version, effect.data)
 
     def lost(self) -> WorkLost:
-        """What telemetry hears when the effect belongs to another worker, or to nobody."""
+        """Build the telemetry event for an effect that was withdrawn or belongs to another worker."""
         effect = self.effect
         return WorkLost(
             definition=effect.definition, tenant=effect.tenant, instance=effect.instance, number=effect.number
         )
 
     def begin(self) -> bool:
-        """Whether to call the handler now: not if its result is no longer wanted, or if it would have to stop at once."""
+        """Return whether to call the handler.
+
+        False if the result is no longer wanted, or if the handler would have to stop immediately.
+        """
         self.is_begun = not self.context.cancelled and not self._settled.locked()
         return self.is_begun
 
     def settle(self) -> bool:
-        """Whether this is the first word about the call; later ones do not count."""
+        """Claim the right to settle the call. Return False if it is already settled."""
         return self._settled.acquire(blocking=False)
 
     @property
     def is_settled(self) -> bool:
-        """Whether a word was said about the call."""
+        """Whether the call is settled."""
         return self._settled.locked()
 
     def retract(self) -> None:
-        """Take the word back, because it came to nothing; for whoever said it."""
+        """Undo `settle` after a failed commit. Only the thread that settled the call may do this."""
         self._settled.release()
 
 
 class Ends:
-    """Where a call can end."""
+    """Callbacks at the end of a call."""
 
     def __init__(
         self,
@@ -201,13 +209,13 @@ class Ends:
         self.returned = returned
         self.failed = failed
         self.given_back = given_back
-        """The handler was not called: whoever has room for it may do so."""
+        """The handler was not called. Any worker with a free slot may call it."""
         self.transact = transact
-        """Calls the handler of a transactional effect inside a commit of its own; why nothing came of it, empty if something did."""
+        """Calls a transactional handler inside its own commit. Returns why nothing was committed, empty on success."""
 
 
 def call_here(execution: Execution) -> object:
-    """Call a handler and come back with its result, also when it is a coroutine."""
+    """Call a handler on this thread, and return its result, also if it is a coroutine."""
     function = execution.handler.function
     if not execution.handler.is_async:
         return function(execution.context, execution.body())
@@ -216,27 +224,30 @@ def call_here(execution: Execution) -> object:
 
 
 def cancel_task(execution: Execution) -> None:
-    """A task that has not begun sees for itself; cancelled before its first step, it would not even clear up."""
+    """Cancel the task of a call.
+
+    A task that has not begun checks for itself, because a task cancelled before its first step would skip its cleanup.
+    """
     if execution.task is not None and execution.is_begun:
         execution.task.cancel()
 
 
 def run_coroutine(make: Callable[[], Coroutine[object, object, T]]) -> T:
-    """Run a coroutine to its end, also from inside a running event loop."""
+    """Run a coroutine to its end, even inside a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(make())
-    context = copy_context()  # What is lent to the caller is lent to the coroutine.
+    context = copy_context()  # The coroutine may use what its caller has borrowed.
     with ThreadPoolExecutor(1, thread_name_prefix="standfast-handler") as thread:
         return thread.submit(context.run, lambda: asyncio.run(make())).result()
 
 
 def log_failure(execution: Execution, error: BaseException) -> None:
-    """Tell the log what a handler raised, and where: histories keep the words, and the place is what whoever wrote the handler looks for.
+    """Log an exception of a handler with its traceback. Histories store only the text, and the handler's author needs the location.
 
-    `Fail` and `Retry` are what a handler wanted to say, and so is whatever it raises because it was told to stop. What is no Exception ends
-    programs, and is told by whoever ends this one.
+    `Fail`, `Retry`, and errors after a cancellation are intended outcomes and are not logged here. A BaseException that
+    is no Exception is logged where it ends the program.
     """
     if not isinstance(error, Exception):
         return
@@ -246,13 +257,13 @@ def log_failure(execution: Execution, error: BaseException) -> None:
     )
     level = logging.INFO if is_meant and not isinstance(error, UncalledError) else logging.WARNING
     named_so = (effect.handler, effect.definition, effect.instance, describe(error))
-    with suppress(Exception):  # Filters and handlers of logs are somebody else's code.
+    with suppress(Exception):  # Filters and handlers of logs are foreign code.
         place = None if is_meant or not _is_writable(error) else error
-        _log.log(level, "the handler %r failed for %r, run %s: %s", *named_so, exc_info=place)
+        _log.log(level, "handler_failed handler=%r definition=%r run=%s: %s", *named_so, exc_info=place)
 
 
 def _is_writable(error: Exception) -> bool:
-    """Whether a log can write down what an error says of itself: half a character would cost the whole record."""
+    """Return whether a log can encode the error's text. A lone surrogate would lose the whole record."""
     try:
         "".join(traceback.format_exception(error)).encode()
     except UnicodeEncodeError:
@@ -261,12 +272,12 @@ def _is_writable(error: Exception) -> bool:
 
 
 def too_slow(limit: float | None) -> TimeoutError:
-    """What becomes of a call that took too long."""
+    """Return the error of a call that exceeded its timeout."""
     return TimeoutError(f"no answer within {limit} s")
 
 
 def named(executions: Sequence[Execution]) -> str:
-    """Calls by their handlers and effects, for a log; the first few of them."""
+    """Name the handlers and effects of calls for a log line, the first few of them."""
     few = [
         f"{each.handler.name!r}, effect {effect_key(each.effect.instance, each.effect.number)}"
         for each in executions[:_NAMED]
@@ -275,7 +286,7 @@ def named(executions: Sequence[Execution]) -> str:
 
 
 def take_back(executions: Iterable[Execution]) -> list[threading.Thread]:
-    """Take the connections from transactional handlers that are given up; each on a thread, because a database may not answer."""
+    """Revoke the connections of abandoned transactional handlers, each on its own thread, because a database may not answer."""
     takes = [each.take_back for each in executions]
     threads = [threading.Thread(target=take, name="standfast-taking-back", daemon=True) for take in takes if take]
     for thread in threads:

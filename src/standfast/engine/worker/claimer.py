@@ -1,4 +1,4 @@
-"""Bringing effects to the worker, and dealing with those that failed."""
+"""Claims effects for the worker, and handles failed ones."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from standfast.store.records.instances import Address, EffectClaim, StoredEffect
 _log = logging.getLogger("standfast.intake")
 
 _SHORT = 500
-"""Characters of an error that are told when the whole could not be."""
+"""Characters of an error to keep if the whole error cannot be stored."""
 _FEWEST, _MOST = 60, 500
-"""Effects of one handler that are claimed at once."""
+"""Effects of one handler per claim."""
 
 
 _ROUNDS = 10
-"""How often nothing but work that is paused may be claimed in a row before others of the thread have their turn."""
+"""Claims in a row that return only paused work, before other tasks of the thread run."""
 _MOST_LIMITS = 1024
 
 
 class Claimer:
-    """The claiming side of a worker. One thread steps it; failures are reported from any."""
+    """The claiming side of a worker. A single thread steps it; any thread may report failures."""
 
     def __init__(
         self,
@@ -74,24 +74,24 @@ class Claimer:
         self._failing: set[EffectClaim] = set()
         self._limits: dict[tuple[str, bytes, int], int] = {}
         self.claiming = threading.Lock()
-        """Held while effects are on their way from the database into the worker's hands, where nobody else sees them."""
+        """Held while effects pass from the database to the worker. Neither of them lists these effects meanwhile."""
         self._most = _FEWEST
-        """Effects of a handler to ask for. The slots for them are kept from commits, which could hand work over at no cost: so it is
-        little, and more only while there is more than that."""
+        """Effects of a handler to claim. Commits cannot use the reserved slots for a direct handover, so the number
+        is small and grows only with the backlog."""
         self._look_every = shared.settings.unhealthy_after.total_seconds() / 4
-        """Seconds between two looks for effects that wait for slots which are taken for good."""
+        """Seconds between two searches for starved effects."""
         self._look_at = 0.0
-        """When the next one is due (monotonic time)."""
+        """Monotonic time of the next search."""
         self._is_blind = False
-        """Whether the answer to a claim got lost: nothing is claimed until what it took is free again."""
+        """Whether a claim got no answer. No further claim is made until its effects are released."""
         self._claim_lost = claim_lost
-        """Has the committer free what is owned without anybody knowing, and then call `see`."""
+        """Requests a lease recovery from the committer, which then calls `see`."""
         self._parked = parked
-        """Tells whoever lets an effect go when its time has come."""
+        """Schedules the release of a parked effect."""
         self.chores = chores
 
     def report(self, effect: StoredEffect, error: BaseException, *, may_retry: bool = True) -> None:
-        """A call failed; what follows is done in the next step. `may_retry` says that nobody asked for its end."""
+        """Report a failed call. The next step handles it. `may_retry` is False if the instance asked for its end."""
         if not may_retry:
             effect = msgspec.structs.replace(effect, stop_requested=True)
         self._add(
@@ -101,32 +101,32 @@ class Claimer:
         )
 
     def give_back(self, effect: StoredEffect) -> None:
-        """A call was not made: let others make it."""
+        """Release an effect whose call was not made to other workers."""
         self._add(effect, lambda: self._release(effect))
 
     def hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
-        """What a call came to cannot be committed here, and another call would come to the same: it goes through the inbox."""
+        """Send the result of a call through the inbox, because it cannot be committed here and a retry would have the same result."""
         self._add(effect, partial(self._hand_on, effect, address, command, error))
 
     def hand_in_again(
         self, effect: StoredEffect, hand_in: Callable[[], None], error: BaseException, *, tries: int
     ) -> None:
-        """What a call came to was refused for a passing reason, so many times by now: hand it in once more, after a while."""
+        """Submit the result of a call again later, after `tries` refusals for a temporary reason."""
         name = effect_key(effect.instance, effect.number)
-        _log.warning("what effect %s came to is handed in again, because it was refused: %s", name, error)
+        _log.warning("result_refused effect=%s: it is submitted again: %s", name, error)
         self._add(effect, hand_in, after=pause_after(tries))
 
     def failing(self) -> list[EffectClaim]:
-        """The effects whose failure is reported and not yet dealt with."""
+        """Return the claims of failed effects that are not handled yet."""
         return list(self._failing.copy())
 
     def see(self) -> None:
-        """Nothing is lost any more: claim again."""
+        """Continue to claim after a lease recovery."""
         self._is_blind = False
         self.chores.wake()
 
     def step(self) -> float:
-        """Deal with failures, then claim as much as there is room for."""
+        """Handle failures, then claim as much as the free slots allow."""
         self.chores.run()
         with self.claiming:
             taken = self._claim()
@@ -136,10 +136,10 @@ class Claimer:
         return 0.0 if taken else self.chores.rest(self._shared.settings.poll_interval.total_seconds())
 
     def is_wanted(self, effect: StoredEffect) -> bool:
-        """Whether the handler of a claimed effect is to be called; if not, that is reported."""
+        """Return whether to call the handler of a claimed effect. If not, the failure is reported."""
         try:
             self._check_wanted(effect)
-        except BaseException as error:  # noqa: BLE001 - what cannot be read must not hold back the others
+        except BaseException as error:  # noqa: BLE001 - unreadable work must not hold back other work
             self.report(effect, error)
             return False
         return True
@@ -190,7 +190,7 @@ class Claimer:
         found: list[StoredEffect] = []
         try:
             found = self.claim(room.wanted, room.limit)
-        except Exception:  # Some of them may be owned by this worker now, and nobody knows.
+        except Exception:  # Some of them may be claimed by this worker, and the outcome is unknown.
             self._is_blind = True
             self._claim_lost()
             raise
@@ -203,14 +203,14 @@ class Claimer:
         return len(found)
 
     def _waits(self, handler: str) -> bool:
-        """Whether an effect waits for this handler, in maintenance for nothing that it could have."""
+        """Return whether an effect of this handler waits for a slot. In maintenance none does."""
         now = self._shared.clock.judge()
         return not self._worker.switch.is_off and bool(
             self._effects.waiting(handler, waited=timedelta(0), now=now, limit=1)
         )
 
     def _is_taken(self, effect: StoredEffect) -> bool:
-        """Whether the effect is called; if not, its slot is free again."""
+        """Return whether the effect is called. If not, its slot is released."""
         if not effect.stop_requested and effect.attempts <= self._limit_of(effect):
             return True
         is_wanted = self.is_wanted(effect)
@@ -219,14 +219,17 @@ class Claimer:
         return is_wanted
 
     def _check_wanted(self, effect: StoredEffect) -> None:
-        """A call that never came back counts: it killed its worker, or it may have done its work."""
+        """Raise if the effect has no attempts left.
+
+        A call that never returned counts: it killed its worker, or may have done its work.
+        """
         if effect.attempts > self._limit_of(effect):
             raise SpentError(effect.error)
         if effect.stop_requested:
             raise RecalledError(effect.attempts)
 
     def _limit_of(self, effect: StoredEffect) -> int:
-        """How often an effect may be called. There are few answers, and they stay the same while no handler is added."""
+        """Return the maximum number of attempts. The result is cached until a handler is added."""
         key = (effect.handler, effect.options, self._shared.handlers.count)
         limit = self._limits.get(key)
         if limit is None:
@@ -263,9 +266,9 @@ class Claimer:
     def _give_up(
         self, effect: StoredEffect, error: BaseException, *, plainly: Fail | None = None, tries: int = 0
     ) -> None:
-        """Tell the instance; if it cannot take that, tell it once more, in the plainest words there are.
+        """Tell the instance that its effect failed. If it cannot accept the command, retry once with a plain error.
 
-        If only others keep it from being told, it is told as often as need be.
+        If only other transactions prevent it, retry as often as necessary.
         """
         command, is_kept = self._told(effect, plainly or error)
         if command is None or is_kept:
@@ -283,7 +286,7 @@ class Claimer:
                 again = partial(self._give_up, effect, error, plainly=plainly, tries=tries + 1)
                 self.hand_in_again(effect, again, refusal, tries=tries + 1)
                 return
-            _log.warning("effect %s: its instance could not be told of its end: %s", name, refusal)
+            _log.warning("instance_not_notified effect=%s event=effect_failed: %s", name, refusal)
             if plainly is None and isinstance(refusal, StandfastError):
                 said = (
                     f"{describe(error)[:_SHORT]} (as it was, this could not be recorded: {describe(refusal)[:_SHORT]})"
@@ -308,23 +311,26 @@ class Claimer:
         )
 
     def _told(self, effect: StoredEffect, error: BaseException) -> tuple[object, bool]:
-        """The command that tells an instance of its effect's end, and whether the effect is a dead letter all the same.
+        """Return the command that reports the effect's failure, and whether the effect also becomes a dead letter.
 
-        No command if the instance does not want to know, or cannot read it.
+        The command is None if the instance does not want one or cannot be read.
         """
         try:
             program = self._shared.languages.speaker(effect.language)
             body = program.effects.decode(effect.type, effect.version, effect.data)
-        except Exception:  # noqa: BLE001 - then it is a dead letter, which somebody reads
+        except Exception:  # noqa: BLE001 - it becomes a dead letter for an operator
             return None, False
         try:
             return program.effect_failed(body, failure_of(error, self._shared.clock.now())), program.keeps_letter(body)
-        except BaseException:  # noqa: BLE001 - then it is a dead letter, which somebody reads
-            _log.exception("%r failed on the news that an effect of it gave up", effect.definition)
+        except BaseException:  # noqa: BLE001 - it becomes a dead letter for an operator
+            _log.exception("decider_failed decider=%r event=effect_failed", effect.definition)
             return None, False
 
     def _hand_on(self, effect: StoredEffect, address: Address, command: object, error: BaseException) -> None:
-        """The command goes through the inbox, and the effect is used up. There it waits for a process that can read the instance, or is a dead letter in the end."""
+        """Send the command through the inbox, and consume the effect.
+
+        The command waits there for a process that can read the instance, or becomes a dead letter.
+        """
         try:
             message = own_message(
                 address,
@@ -344,7 +350,10 @@ class Claimer:
         self._unreadable.tell_stranded(effect, error)
 
     def _bury(self, effect: StoredEffect, error: BaseException, command: object = None) -> None:
-        """Move the effect to the dead letters; a command that tells its instance so goes through the inbox, in the same transaction."""
+        """Move the effect to the dead letters.
+
+        A command for its instance goes through the inbox in the same transaction.
+        """
         letter = dead_effect(effect, error, self._shared.clock.now())
         told = None
         if command is not None:
@@ -353,7 +362,7 @@ class Claimer:
             told = own_message(address, command, speaker, following_bytes(effect.context))
         if not self._effects.bury(effect.claim, letter, told):
             return
-        _log.error("effect %s gave up: %s", effect_key(effect.instance, effect.number), letter.error)
+        _log.error("effect_dead_lettered effect=%s: %s", effect_key(effect.instance, effect.number), letter.error)
         self._shared.telemetry.tell(
             EffectBuried(
                 definition=effect.definition,

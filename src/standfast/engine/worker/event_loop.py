@@ -1,4 +1,4 @@
-"""The event loop of a worker's coroutines, on a thread of its own. Nothing that a coroutine does ends it."""
+"""The event loop of a worker's coroutines, on its own thread. No coroutine can end it."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ _LAST_WORDS_SECONDS = 2.0
 
 
 class EventLoop:
-    """Runs coroutines, and tells when one of them keeps it from turning."""
+    """Runs coroutines, and detects one that blocks the loop."""
 
     name = "event loop"
 
     def __init__(self, *, limit: float) -> None:
         self._limit = limit
-        """Seconds for which it may stand still."""
+        """Seconds for which it may be blocked."""
         self.loop = asyncio.new_event_loop()
         self._is_stopping = False
         self._must_close = False
-        """Whether its thread closes it, because nobody waits for that."""
+        """Whether its own thread closes it, because `stop` does not wait."""
         self._asked_at: float | None = None
-        """When it was last asked whether it turns; None once it has answered."""
+        """Time of the last unanswered probe. None once the loop has answered."""
         self._thread = threading.Thread(target=self._run, name="standfast-loop", daemon=True)
         self._thread.start()
 
     def call(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Call a function on the loop's thread: here and now if this is it."""
+        """Call a function on the loop's thread, immediately if this is that thread."""
         if self.is_here():
             function(*args, **kwargs)
         else:
             self.call_soon(function, *args, **kwargs)
 
     def call_soon(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Call a function on the loop's thread when it is its turn."""
+        """Schedule a function on the loop's thread."""
         self.loop.call_soon_threadsafe(lambda: function(*args, **kwargs))
 
     def feel_pulse(self) -> None:
-        """Ask whether it turns; the answer is in `stuck_for`."""
+        """Probe whether the loop runs. See `stuck_for` for the result."""
         if self._asked_at is None and not self._is_stopping:
             self._asked_at = time.monotonic()
             self.loop.call_soon_threadsafe(self._answer)
 
     @property
     def stuck_for(self) -> float:
-        """Seconds for which it has not turned, as far as anybody asked."""
+        """Seconds for which the loop has been blocked, as of the last probe."""
         asked_at = self._asked_at
         return 0.0 if asked_at is None else time.monotonic() - asked_at
 
     def problem(self) -> str:
-        """What keeps the loop from its work, in words; empty if nothing does."""
+        """Describes the problem of the loop. Empty if there is none."""
         if self._is_stopping:
             return ""
         if not self._thread.is_alive():
@@ -66,10 +66,10 @@ class EventLoop:
         stuck = self.stuck_for
         if stuck < self._limit:
             return ""
-        return f"an async handler has not let it turn for {stuck:.0f} s; what takes long belongs into a plain function"
+        return f"an async handler has blocked it for {stuck:.0f} s; move long work into a plain function"
 
     def stop(self) -> None:
-        """Let coroutines that were cancelled run their clean-up for a while, then end. One that asks for it itself has to end first."""
+        """Let cancelled coroutines clean up for a while, then end. A coroutine that calls this has to end first."""
         self._is_stopping = True
         if self.is_here():
             self._must_close = True
@@ -84,16 +84,19 @@ class EventLoop:
             self.loop.close()
 
     def is_here(self) -> bool:
-        """Whether the present thread is the loop's own."""
+        """Whether the current thread is the loop's own."""
         return threading.current_thread() is self._thread
 
     def _run(self) -> None:
-        """Turn, whatever happens: SystemExit in a task that a handler made would end the loop, and `stop` called by one too."""
+        """Run the loop whatever happens.
+
+        SystemExit in a handler's task, or a handler's call of `stop`, would end it.
+        """
         while True:
             try:
                 self.loop.run_forever()
             except BaseException:  # noqa: BLE001 - see above
-                _log.exception("something that an async handler left on the event loop raised")
+                _log.exception("event_loop_callback_failed")
             if self._is_stopping:
                 break
         if self._must_close:

@@ -1,4 +1,4 @@
-"""What happens to work that fails: tried again by its policy, told to its instance, or moved to the dead letters."""
+"""Outcomes of failed work: a retry, a command to its instance, or a dead letter."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from standfast.store.records.instances import DeadLetterRecord, StoredEffect, St
 
 
 class FailurePolicy:
-    """Judges failures."""
+    """Decides about failed work by its retry policies."""
 
     def __init__(self, shared: EngineContext) -> None:
         self._shared = shared
 
     def effect_policy(self, handler: str, options: EffectOptions) -> RetryPolicy:
-        """The policy of an effect: its own, its handler's or the engine's, as they are now."""
+        """Return the current retry policy of an effect: its own, its handler's or the engine's."""
         own = options.retry
         if own is None and handler in self._shared.handlers:
             own = self._shared.handlers.get(handler).retry
         return own or self._shared.settings.retry
 
     def retry_effect_at(self, effect: StoredEffect, options: EffectOptions, error: BaseException) -> datetime | None:
-        """When to try the effect again; None means never."""
+        """Return when to retry the effect. None means never."""
         policy = self.effect_policy(effect.handler, options)
         if isinstance(error, Fail | RecalledError) or options.once or not policy.allows_another(effect.attempts):
             return None
         return self._asked_at(error) or self._after(policy, effect.attempts)
 
     def retry_command_at(self, attempts: int, error: BaseException) -> datetime | None:
-        """When to try a timer or a message again after `attempts` failures; None means never."""
+        """Return when to retry a timer or a message after `attempts` failures. None means never."""
         policy = self._shared.settings.command_retry
         if is_passing(error):
             return self._after(policy, max(1, attempts))
@@ -56,7 +56,10 @@ class FailurePolicy:
         return self._after(policy, attempts)
 
     def _asked_at(self, error: BaseException) -> datetime | None:
-        """When the handler asks to be tried again; None if it does not, or names no instant of the calendar: then the policy tells."""
+        """Return the retry time that the handler requests, or None.
+
+        A time beyond the calendar falls back to the policy.
+        """
         now = self._shared.clock.now()
         after = asked_for(error, now)
         return None if after is None else now + after
@@ -67,17 +70,17 @@ class FailurePolicy:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether a command was refused for a reason that is none of its own and may be gone when it is handed in again."""
+    """Return whether a command was refused for a temporary reason outside it."""
     return isinstance(error, StandfastError) and error.retryable
 
 
 def calls_of(effect: StoredEffect, error: BaseException) -> int:
-    """How often the handler was called: a claim that found that it must not be called again counts as an attempt, but is no call."""
+    """Return the number of handler calls. The last claim does not count if it found that no call may follow."""
     return effect.attempts - isinstance(error, SpentError | RecalledError | UnreadableError)
 
 
 def dead_effect(effect: StoredEffect, error: BaseException, now: datetime) -> DeadLetterRecord:
-    """The dead letter of an effect."""
+    """Build the dead letter of an effect."""
     return DeadLetterRecord(
         tenant=effect.tenant,
         source="effect",
@@ -103,12 +106,12 @@ def dead_effect(effect: StoredEffect, error: BaseException, now: datetime) -> De
 
 def _reason_of(effect: StoredEffect, error: BaseException) -> str:
     if effect.stop_requested:
-        return RECALLED  # Whatever came of its last call: nobody wants another one.
+        return RECALLED  # The instance recalled the effect, whatever its last call returned.
     return "attempts_spent" if isinstance(error, SpentError) else code_of(error)
 
 
 def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> DeadLetterRecord:
-    """The dead letter of a timer."""
+    """Build the dead letter of a timer."""
     return DeadLetterRecord(
         tenant=timer.tenant,
         source="timer",
@@ -130,7 +133,7 @@ def dead_timer(timer: StoredTimer, *, error: BaseException, now: datetime) -> De
 
 
 def dead_message(message: StoredMessage, *, error: BaseException, now: datetime) -> DeadLetterRecord:
-    """The dead letter of a message."""
+    """Build the dead letter of a message."""
     where = message.address
     return DeadLetterRecord(
         tenant=where.tenant,
@@ -158,13 +161,13 @@ def dead_message(message: StoredMessage, *, error: BaseException, now: datetime)
 
 
 def asked_for(error: BaseException, now: datetime) -> timedelta | None:
-    """How long a handler asks to wait before it is tried again; None if it does not, or if the calendar does not reach so far."""
+    """Return the delay that a handler requests before a retry, or None. A delay beyond the calendar counts as None."""
     after = error.after if isinstance(error, Retry) else None
     return None if after is None or later(now, after) is None else after
 
 
 def failure_of(error: BaseException, now: datetime) -> Failure:
-    """What a decider is told about a failure."""
+    """Build the description of a failure for a decider."""
     return Failure(
         error=describe(error),
         is_final=isinstance(error, Fail),

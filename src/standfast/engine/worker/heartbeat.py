@@ -1,4 +1,4 @@
-"""The heartbeat: a worker's lease on its work, renewed on a thread and a connection of its own."""
+"""The heartbeat: renews a worker's lease on its own thread and connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INSTANT = timedelta(microseconds=1)
 
 
 class Heartbeat:
-    """Says that the worker lives, and hears what it has lost."""
+    """Renews the worker's lease, and learns which claims the worker has lost."""
 
     def __init__(
         self,
@@ -34,21 +34,21 @@ class Heartbeat:
         effects_ready: Callable[[], None],
     ) -> None:
         self.workers = workers
-        """For the thread that steps the heart, and for others once it has ended."""
+        """For the heartbeat thread, and for other threads once it has ended."""
         self._worker = worker
         self._shared = shared
         self._name = name
         self._watch = watch
         self._effects_ready = effects_ready
         self.hint = threading.Event()
-        """What the loop waits for."""
+        """Wakes the loop."""
 
     def wake(self) -> None:
-        """Have the next beat come at once."""
+        """Send the next heartbeat immediately."""
         self.hint.set()
 
     def step(self) -> float:
-        """One beat."""
+        """Send one heartbeat."""
         begun, told = time.monotonic(), self._watch.told
         lease = self._shared.settings.lease
         beat = self.workers.beat(
@@ -67,14 +67,14 @@ class Heartbeat:
             self._worker.interrupt(key_of(claim.instance, claim.number) for claim in beat.stopping)
             self._worker.limit(key_of(claim.instance, claim.number) for claim in beat.unawaited)
         if beat.revived:
-            _log.warning("took over the work of a worker that died: %s", ", ".join(beat.revived))
+            _log.warning("dead_workers_released workers=%s", ", ".join(beat.revived))
             self._shared.telemetry.tell(WorkRevived(handlers=tuple(beat.revived)))
             self._effects_ready()
         self._watch.hear(beat.maintenance, told)
         return self._shared.settings.beat_interval.total_seconds()
 
     def next_end(self) -> datetime | None:
-        """When the lease of another worker will have run out if that one is silent; None if there is no other."""
+        """Return when the lease of the next silent worker expires. None if there is no other worker."""
         live = self.workers.live(self._shared.clock.judge())
         ends = [each.alive_until for each in live if each.id != self._worker.identity]
         return min(ends) + _INSTANT if ends else None

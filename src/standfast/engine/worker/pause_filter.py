@@ -1,4 +1,4 @@
-"""Between the claim of work and its beginning: what a pause covers is put back."""
+"""Filters claimed work: work covered by a pause is put back before it begins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from standfast.store.sql.pause_propagation import frozen_since
 
 
 class PauseFilter:
-    """What claimed work passes before it begins. It belongs to the thread that claims."""
+    """Checks claimed work against the pauses. It belongs to the claiming thread."""
 
     def __init__(self, pauses: Pauses, standing: ActivePauses, shared: EngineContext) -> None:
         self._pauses = pauses
@@ -20,7 +20,7 @@ class PauseFilter:
         self._shared = shared
 
     def open_to(self, effects: list[StoredEffect]) -> list[StoredEffect]:
-        """Those of the claimed effects that no pause covers; the others are put back, as held."""
+        """Return the claimed effects that no pause covers. The others are put back as held."""
         if not self._standing.pauses or not effects:
             return effects
         about = self._about(effects)
@@ -33,7 +33,7 @@ class PauseFilter:
         return [each for each in effects if each.claim not in kept_back]
 
     def open_to_timers(self, timers: list[StoredTimer]) -> list[StoredTimer]:
-        """Those of the claimed timers that no pause covers; the others are put back, as held."""
+        """Return the claimed timers that no pause covers. The others are put back as held."""
         if not self._standing.pauses or not timers:
             return timers
         about = [holds_timers(each) for each in self._about(timers)]
@@ -47,7 +47,10 @@ class PauseFilter:
         return [each for each, pauses in zip(timers, about, strict=True) if not pauses]
 
     def _about(self, work: Sequence[StoredEffect | StoredTimer]) -> list[tuple[PauseRecord, ...]]:
-        """For each piece of work the pauses that are about its instance. Versions are asked for only where one matters."""
+        """Return the pauses that cover the instance of each piece of work.
+
+        Versions are read only if a pause depends on one.
+        """
         pauses = self._standing.pauses
         versions = {}
         if any(each.scope.version for each in pauses):
@@ -61,9 +64,9 @@ class PauseFilter:
 
 
 def step_of(languages: ReadableTypes, effect: StoredEffect | PausedEffect) -> str:
-    """Which step an effect is of; empty if it is of none, or cannot be read here."""
+    """Return the step of an effect. Empty if it has none or cannot be read here."""
     try:
         program = languages.speaker(effect.language)
         return program.step_of(program.effects.decode(effect.type, effect.version, effect.data))
-    except Exception:  # noqa: BLE001 - what cannot be read is not claimed here either
+    except Exception:  # noqa: BLE001 - unreadable work is not claimed here anyway
         return ""

@@ -1,4 +1,4 @@
-"""Slots: how many handlers may run at the same time, each kind and all together."""
+"""Slots: limits on concurrent handlers, per handler and in total."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from standfast.store.records.instances import Wanted
 
 
 class ReservedSlots(NamedTuple):
-    """Slots that are reserved while effects for them are looked for."""
+    """Slots that are reserved during a claim."""
 
     wanted: list[Wanted]
-    """How many there are for each handler."""
+    """Number of slots for each handler."""
     limit: int
-    """How many there are for all of them together."""
+    """Total number of slots."""
 
 
 class Slots:
-    """Who has how many. A slot is taken before an effect is, so that a worker never owns what it cannot run."""
+    """Counts the used slots.
+
+    A slot is taken before an effect is claimed, so that a worker never owns what it cannot run.
+    """
 
     def __init__(self, handlers: Handlers, limit: int) -> None:
         self._handlers = handlers
@@ -30,10 +33,14 @@ class Slots:
         """Reserved and running calls by handler."""
         self._total = 0
         self.takes_plain = self.takes_async = True
-        """Set by the worker: whether its threads, and its event loop, move. What they cannot begin is left to others."""
+        """Whether the threads and the event loop make progress, set by the worker. Work that they cannot begin is
+        left to others."""
 
     def take(self, handler: str) -> bool:
-        """Take a slot for an effect of this handler; False if there is none, or no such handler here."""
+        """Take a slot for an effect of this handler.
+
+        Return False if there is no slot or no such handler in this process.
+        """
         known = self._handlers.find(handler)
         if known is None or not (self.takes_async if known.is_async else self.takes_plain):
             return False
@@ -46,16 +53,16 @@ class Slots:
             return True
 
     def give_back(self, handler: Handler) -> bool:
-        """Give a slot back; whether it was one of the last."""
+        """Release a slot. Return whether it was one of the last."""
         with self._lock:
             busy = self._busy[handler.name] = self._busy[handler.name] - 1
             self._total -= 1
             return busy == handler.concurrency - 1 or self._total == self._limit - 1
 
     def take_room(self, most: int) -> ReservedSlots:
-        """Take slots for as many effects as could run now, at most this many of each handler.
+        """Reserve slots for as many effects as could run now, at most `most` per handler.
 
-        Every handler is asked for, however little room there is for all together: who is first is a matter of urgency.
+        Every handler is included, however few total slots are free, because the most urgent effects come first.
         """
         wanted = []
         with self._lock:
@@ -71,7 +78,7 @@ class Slots:
         return room
 
     def leave_room(self, room: ReservedSlots, used: Mapping[str, int]) -> None:
-        """Give the slots back that were not used, by handler."""
+        """Release the unused slots, by handler."""
         with self._lock:
             for each in room.wanted:
                 self._busy[each.handler] -= each.limit - used.get(each.handler, 0)

@@ -1,4 +1,4 @@
-"""Slots that nobody gives back: every one of a handler, or of the process, is taken by a call that has no limit, and effects wait."""
+"""Detects starvation: effects wait while calls without a timeout occupy all slots of a handler or of the process."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from standfast.engine.worker.call import Execution
 
 
 class _Jam(NamedTuple):
-    """All slots of a kind, taken by calls of which none need ever end."""
+    """A set of slots that are all occupied by calls without a timeout."""
 
     slots: str
-    """Which ones, in words."""
+    """Description of the slots."""
     handlers: Sequence[str]
-    """Those whose effects would have them."""
+    """The handlers that need them."""
     since: float
-    """When the last of the calls began, by the ticks of the engine's clock."""
+    """Start of the last of the calls, in ticks of the engine's clock."""
 
 
 class StarvationDetector:
-    """Looks for slots that are taken for good. Calls are looked at when somebody asks: nothing is counted while they come and go."""
+    """Detects starved handlers. Calls are inspected only on request, so that counting costs nothing per call."""
 
     name = "slots"
 
@@ -38,18 +38,18 @@ class StarvationDetector:
         self._handlers = handlers
         self._ticks = ticks
         self._most = most
-        """Slots of the whole process."""
+        """Total slots of the process."""
         self._limit = limit
-        """Seconds for which all of them may be taken by the same calls while something waits."""
+        """Seconds for which the same calls may occupy all slots while an effect waits."""
         self._wanted: frozenset[str] = frozenset()
-        """The slots that something waited for when that was last looked at."""
+        """The slots that an effect waited for at the last check."""
 
     def look(self, waits: Callable[[str], bool]) -> None:
-        """Find out whether something waits for slots that are taken for good; `waits` asks the database about a handler."""
+        """Check for effects that wait for permanently occupied slots. `waits` asks the database about a handler."""
         self._wanted = frozenset(jam.slots for jam in self._jams() if any(map(waits, jam.handlers)))
 
     def problem(self) -> str:
-        """What keeps effects from being begun, in words; empty if nothing does."""
+        """Describes why effects are not begun. Empty if they are."""
         wanted, now = self._wanted, self._ticks()
         return "; ".join(
             f"{jam.slots} have been busy for {now - jam.since:.0f} s with calls that have no limit, and more wait; give them a timeout"
@@ -58,7 +58,7 @@ class StarvationDetector:
         )
 
     def _jams(self) -> Iterator[_Jam]:
-        """Those that have lasted for as long as they may."""
+        """Yield the starved sets of slots that have lasted too long."""
         calls = [each for each in self._held() if each.has_slot]
         by_handler: dict[str, list[Execution]] = {}
         for each in calls:

@@ -1,8 +1,10 @@
-"""Handlers that run inside a commit: their writes and the completion of their effect are one transaction, exactly once.
+"""Transactional handlers: a handler's writes and the completion of its effect commit in one transaction, exactly once.
 
-What makes it so is the claim. It is looked at before the handler is called, so that a worker that has lost its work does nothing, and
-again when the instance is locked: from there on nobody can take the effect over before the commit. The instance is locked last, behind
-the rows of the handler, so that its other commands, and everybody else's, do not wait for the handler.
+The claim guarantees this. It is checked before the call, so that a worker that has lost its work does nothing. It is
+checked again under the instance's lock, after which no other worker can take the effect over before the commit.
+
+The instance is locked last, after the rows of the handler. Other commands on the instance therefore do not wait for the
+handler.
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ from standfast.store.records.instances import Borrower
 from standfast.store.sql.conflicts import VoidClaimError
 
 _ROUNDS = 8
-"""How often a call may be undone because of what others did at the same time before it counts as failed."""
+"""Repetitions of a call undone by concurrent transactions, before it counts as failed."""
 
 
 class _TooLateError(Exception):
-    """The handler came back when its call had been given up."""
+    """The handler returned after its call had been abandoned."""
 
 
 class _FailedError(Exception):
@@ -51,7 +53,7 @@ class _FailedError(Exception):
 
 
 class _RefusedError(Exception):
-    """What the handler came to was refused."""
+    """The result of the handler was refused."""
 
     def __init__(self, submission: Submission, error: BaseException) -> None:
         self.submission = submission
@@ -60,7 +62,7 @@ class _RefusedError(Exception):
 
 
 class Transactions:
-    """Calls transactional handlers, each on its own thread, and on a connection that nobody else uses meanwhile."""
+    """Calls transactional handlers, each on its own thread and exclusive connection."""
 
     def __init__(
         self,
@@ -78,15 +80,18 @@ class Transactions:
         self._committing = committing
         self._written = written
         self._take = take
-        """Gives an instance as it is remembered; it is not given back, because what it remembers is old when the call is committed."""
+        """Takes an instance out of the cache. It is not returned, because it is stale after the commit."""
         self._idle: deque[StoreParts] = deque()
-        """Lines that no call uses. They do not belong to threads: one whose call was given up goes home when it comes back."""
+        """Idle connections. They are not bound to threads: an abandoned call returns its connection when it ends."""
         self._most_idle = shared.settings.threads
         self._role = shared.settings.handler_role
-        """Under which handlers run; empty means the engine's own."""
+        """Database role of the handlers. Empty means the engine's own."""
 
     def run(self, execution: Execution) -> str:
-        """Call the handler in a transaction that commits with what it returns, or not at all; why it came to nothing, or nothing."""
+        """Call the handler in a transaction that commits with its result, or not at all.
+
+        Return why nothing was committed, empty on success.
+        """
         try:
             line = self._idle.pop()
         except IndexError:
@@ -103,7 +108,7 @@ class Transactions:
         try:
             batch = self._committed(execution, writer)
         except _TooLateError:
-            return "given up"  # Somebody else has spoken for the call; what the handler wrote is undone.
+            return "given up"  # Another thread has settled the call, so the handler's writes are rolled back.
         except VoidClaimError:
             execution.settle()
             self._shared.telemetry.tell(execution.lost())
@@ -127,7 +132,10 @@ class Transactions:
         return ""
 
     def _committed(self, execution: Execution, writer: Writer) -> CommandBatch | None:
-        """What was committed. A call that others undid, as the victim of a deadlock, is made again, and counts as one."""
+        """Commit the call and return the batch.
+
+        A call undone by others, as a deadlock victim, is repeated and counts once.
+        """
         for _ in range(_ROUNDS):
             has_spoken = False
             try:
@@ -143,7 +151,7 @@ class Transactions:
             except EndedTransactionError as error:
                 if has_spoken:
                     execution.retract()
-                # What it wrote may be there already: another call could write it again.
+                # Its writes may be committed: another call could repeat them.
                 told = f"{error}: what it wrote before may be stored, without the end of its effect"
                 raise _FailedError(Fail(told)) from error
             else:
@@ -176,7 +184,7 @@ class Transactions:
         return batch
 
     def _called(self, execution: Execution, unit: Transaction) -> object:
-        """What the handler returns. Its own errors are told from those of the engine, which mean something else."""
+        """Return the handler's result. Its own errors are wrapped, because errors of the engine mean something else."""
         borrower = Borrower(execution.effect.tenant, self._role) if self._role else None
         try:
             with unit.lend(execution.limit, borrower, execution.claim) as connection:
@@ -189,7 +197,7 @@ class Transactions:
             execution.take_back = None
 
     def _joined(self, execution: Execution, unit: Transaction, committing: Committer) -> object:
-        """What a handler of the engine's own returns, which has commands of other instances carried out in the same transaction."""
+        """Return the result of a built-in handler that commits commands of other instances in the same transaction."""
         effect = execution.effect
         execution.context.connection = JointCommit(
             unit, committing, causes(effect_key(effect.instance, effect.number)), self._role
@@ -202,7 +210,7 @@ class Transactions:
             raise _FailedError(error) from error
 
     def _hand_on(self, execution: Execution, submission: Submission, unit: Transaction) -> None:
-        """The answer goes through the inbox, to a process that can record it; what the handler wrote stands with it."""
+        """Send the result through the inbox to a process that can record it, in the same transaction as the handler's writes."""
         unit.consume([execution.claim])
         message = own_message(
             submission.address, submission.command, execution.program, following_bytes(execution.effect.context)
@@ -226,11 +234,11 @@ class Transactions:
 
 def _called_with(connection: object, execution: Execution, unit: Transaction) -> object:
     execution.take_back = unit.take_back
-    if execution.is_settled:  # Whoever gave the call up may have found nothing to take back.
+    if execution.is_settled:  # The thread that abandoned the call may have found no connection to revoke.
         raise _TooLateError
     execution.context.connection = connection
     return call_here(execution)
 
 
 def _ignore(_outcome: CommandOutcome | None, _error: BaseException | None) -> None:
-    """The transaction itself is the answer."""
+    """Ignore the outcome: the transaction itself is the answer."""

@@ -1,8 +1,8 @@
-"""Work that this process cannot read: left to code that can, and moved to the dead letters if there is none.
+"""Work that this process cannot read. It is left to other code, and moved to the dead letters if there is none.
 
-Work whose words this process does not know is not even claimed. What an instance's history or its definition holds shows only when it is
-loaded: then the work goes to the processes that can read it. In both cases other code may be on its way, so nothing gives up before
-`unreadable_after`, and nothing that code could read which was here not long ago.
+Work with an unknown message type is not claimed. An unreadable history or definition is found only at loading; the work
+is then left to processes that can read it. In both cases newer code may be about to start. Work therefore waits for
+`unreadable_after`, and for as long as recently seen code can read it.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from standfast.store.records.queries import WaitingWord
 _log = logging.getLogger("standfast")
 
 _MOST = 200
-"""Pieces of work that are moved to the dead letters at a time."""
+"""Maximum number of dead-lettered pieces of work per round."""
 _WHAT = {"effect": "an effect", "timer": "a timer", "inbox": "a message"}
 
 
 def is_unreadable(error: BaseException) -> bool:
-    """Whether an error says that an instance, or the definition it runs, cannot be read by this code."""
+    """Return whether an error says that an instance or its definition cannot be read by this code."""
     return isinstance(error, UnknownEventError | DefinitionError)
 
 
 class Throttle:
-    """Says the same thing once in a while, whichever thread wants to say it."""
+    """Limits repeated messages to one per interval, across threads."""
 
     def __init__(self, shared: EngineContext) -> None:
         self._shared = shared
@@ -55,7 +55,7 @@ class Throttle:
         self._lock = threading.Lock()
 
     def allows(self, what: Hashable) -> bool:
-        """Whether it was not said lately."""
+        """Return whether the message was not logged recently."""
         now = self._shared.clock.now()
         oldest = now - self._shared.settings.missing_handler_throttle
         with self._lock:
@@ -67,22 +67,22 @@ class Throttle:
 
 
 class Unread(NamedTuple):
-    """Work that nobody has read for as long as it may wait."""
+    """Work that has waited unread for too long."""
 
     waiting: WaitingWord
     why: str
-    """What it waits for, in words."""
+    """Description of what it waits for."""
 
     @property
     def told(self) -> str:
-        """All of it as a sentence."""
+        """Describe it in a sentence."""
         language, type_, version = self.waiting.word
         since = self.waiting.since.isoformat(timespec="seconds")
         return f"{_WHAT[self.waiting.kind]} {type_!r} version {version} for {language!r} has waited since {since}: {self.why}"
 
 
 class UnreadWork:
-    """Looks for work whose words this process does not know. One thread steps it."""
+    """Looks for work with message types unknown to this process. A single thread steps it."""
 
     def __init__(self, parts: StoreParts, shared: EngineContext, vocabularies: Vocabularies, worker: WorkerId) -> None:
         self._keeper = parts.keeper()
@@ -92,12 +92,15 @@ class UnreadWork:
         self._worker = worker
         self._throttle = Throttle(shared)
         self._begun_at = shared.clock.now()
-        """What waited before this process began may have waited for nobody at all."""
+        """Work that waited before this process began may have waited without any process running."""
         self.known: tuple[Unread, ...] = ()
-        """What has waited for too long and is still there, as of the last look."""
+        """Work that has waited for too long, as of the last check."""
 
     def look(self) -> list[WaitingWord]:
-        """What has waited for a while, although this process works. What no code can read is moved to the dead letters."""
+        """Return work that has waited for a while although this process runs.
+
+        Work that no code can read is moved to the dead letters.
+        """
         self._vocabularies.announce(self._keeper)
         settings, now = self._shared.settings, self._shared.clock.now()
         unread, late = self._waiting(settings.missing_handler_cooldown), list[Unread]()
@@ -110,35 +113,36 @@ class UnreadWork:
         return unread
 
     def next_at(self) -> datetime | None:
-        """When something has waited for too long that has not yet; None if there is nothing."""
+        """Return when the next piece of work will have waited too long, or None."""
         now = self._shared.clock.now()
         late_at = [self._late_at(each) for each in self._waiting(timedelta(0))]
         return min((at for at in late_at if at > now), default=None)
 
     def _waiting(self, waited: timedelta) -> list[WaitingWord]:
-        """What has waited so long with words that this process cannot read."""
+        """Return the work that has waited this long with message types unknown to this process."""
         names = self._shared.handlers.names()
         return unread_words(
             self._keeper.waiting_words(names, waited=waited, now=self._shared.clock.judge()), self._shared
         )
 
     def _late_at(self, waiting: WaitingWord) -> datetime:
-        """When something has waited for too long."""
+        """Return when a piece of work will have waited too long."""
         since = max(waiting.since, self._begun_at)
         return later(since, self._shared.settings.unreadable_after) or LATEST
 
     def _judged(self, waiting: WaitingWord) -> list[Unread]:
-        """What becomes of a word that has waited for too long: nothing is left of it, or what it waits for."""
+        """Judge a message type that has waited for too long.
+
+        Return its description if the work stays, or nothing if it was dead-lettered.
+        """
         vocabularies, word = self._vocabularies, waiting.word
         if not vocabularies.is_spoken(word.language):
-            return [
-                Unread(waiting, f"start a process that has the decider {word.language!r}, or find out who wrote it")
-            ]
+            return [Unread(waiting, f"start a process that has the decider {word.language!r}, or find its sender")]
         if vocabularies.is_awaited(self._keeper, "effect" if waiting.kind == "effect" else "command", word):
             return [Unread(waiting, "start a worker with the code that can read it, which was here within a day")]
         guess = suggestion(word.type, vocabularies.suggestions(word.language))
         error = UnreadableError(
-            f"no code can read {word.type!r} version {word.version} of {word.language!r}{guess}; correct whoever wrote it"
+            f"no code can read {word.type!r} version {word.version} of {word.language!r}{guess}; correct its sender"
         )
         self._bury(waiting, error)
         return []
@@ -161,16 +165,16 @@ class UnreadWork:
                     letter = dead_effect(effect, error, now)
                     self._told(letter, self._effects.bury(effect.claim, letter))
 
-    def _told(self, letter: DeadLetterRecord, is_buried: bool) -> None:  # noqa: FBT001 - what the store answers
+    def _told(self, letter: DeadLetterRecord, is_buried: bool) -> None:  # noqa: FBT001 - the store's answer
         if is_buried:
             tell_buried(self._shared, letter)
 
     def _report(self, waiting: WaitingWord) -> None:
         language, type_, version = waiting.word
         _log.warning(
-            "%s for %r has waited since %s, because this process does not know %r version %d; "
-            "start a process with code that does, or find out who wrote it",
-            _WHAT[waiting.kind],
+            "work_unreadable kind=%r language=%r since=%s type=%r version=%d: "
+            "start a process with code that reads it, or find its sender",
+            waiting.kind,
             language,
             waiting.since.isoformat(timespec="seconds"),
             type_,
@@ -182,14 +186,20 @@ class UnreadWork:
 
 
 def unread_words(waiting: list[WaitingWord], shared: EngineContext) -> list[WaitingWord]:
-    """Those words that this process cannot read."""
+    """Return the message types that this process cannot read."""
     commands, effects = set(shared.languages.commands()), set(shared.languages.effects())
     return [each for each in waiting if each.word not in (effects if each.kind == "effect" else commands)]
 
 
 def tell_buried(shared: EngineContext, letter: DeadLetterRecord) -> None:
-    """A message, a timer, or work that no code can read gave up."""
-    _log.error("%s %s of %r gave up: %s", letter.source, letter.name, letter.definition, letter.error)
+    """Publish and log that a message, a timer or unreadable work was dead-lettered."""
+    _log.error(
+        "work_dead_lettered source=%s name=%s definition=%r: %s",
+        letter.source,
+        letter.name,
+        letter.definition,
+        letter.error,
+    )
     shared.telemetry.tell(
         WorkBuried(
             source=letter.source,
@@ -203,7 +213,7 @@ def tell_buried(shared: EngineContext, letter: DeadLetterRecord) -> None:
 
 
 class _Left(NamedTuple):
-    """Work that is left to others."""
+    """Work that is left to other processes."""
 
     first: datetime
     last: datetime
@@ -212,45 +222,49 @@ class _Left(NamedTuple):
 
 
 class UnreadableWork:
-    """Says now and then what is left to others."""
+    """Logs periodically which work is left to other processes."""
 
     def __init__(self, shared: EngineContext) -> None:
         self._shared = shared
         self._throttle = Throttle(shared)
 
     def until(self) -> datetime:
-        """For how long such work is left to others before this process would look again."""
+        """Return until when such work is left to others before this process checks again."""
         return self._shared.clock.now() + self._shared.settings.lease
 
     def tell_stranded(self, effect: StoredEffect, error: BaseException) -> None:
-        """What a call came to went through the inbox, because it could not be recorded."""
+        """Log that the result of a call could not be recorded and went through the inbox."""
         if is_unreadable(error):
             self.tell(effect.definition, error)
             return
         name = effect_key(effect.instance, effect.number)
-        _log.error("what effect %s came to could not be recorded; it is not called again: %s", name, describe(error))
+        _log.error(
+            "result_not_recorded effect=%s: it is sent through the inbox and not called again: %s",
+            name,
+            describe(error),
+        )
 
     def tell(self, definition: str, error: BaseException) -> None:
-        """Once in a while for each definition and reason."""
+        """Log work left to other processes, once per interval for each definition and reason."""
         reason = str(error)
         if not self._throttle.allows((definition, reason)):
             return
-        _log.warning("work of %r is left to processes with newer code: %s", definition, reason)
+        _log.warning("work_left_to_newer_code definition=%r: %s", definition, reason)
         self._shared.telemetry.tell(HistoryUnreadable(definition=definition, error=reason))
 
 
 class UnreadHistories(UnreadableWork):
-    """Knows besides since when timers and messages are left to others, and when no code is known that could read what they are for."""
+    """Also tracks since when timers and messages are left to others, and when no known code can read their targets."""
 
     def __init__(self, shared: EngineContext, vocabularies: Vocabularies, notes: Notes) -> None:
         super().__init__(shared)
         self._vocabularies = vocabularies
         self._notes = notes
         self._left: dict[Hashable, _Left] = {}
-        """By what tells pieces of work apart; one that was not seen again is forgotten."""
+        """Left work by identity. Entries that were not seen again are removed."""
 
     def is_hopeless(self, work: StoredMessage | StoredTimer, definition: str, error: BaseException) -> bool:
-        """Whether a piece of work has been left to others for too long, and no code is known that could read what it is for."""
+        """Return whether a piece of work was left to others for too long and no known code can read its target."""
         now, bound = self._shared.clock.now(), self._shared.settings.unreadable_after
         key: Hashable = work.id if isinstance(work, StoredMessage) else (work.instance, work.key, work.number)
         oldest = now - max(bound, 10 * self._shared.settings.lease)
@@ -263,14 +277,17 @@ class UnreadHistories(UnreadableWork):
         return True
 
     def _may_be_read(self, language: str, error: BaseException, *, since: datetime) -> bool:
-        """Whether there may be code that can read what this process cannot. Of definitions nobody announces which they can read."""
+        """Return whether other code may be able to read what this process cannot.
+
+        Processes do not announce which definitions they can read.
+        """
         if not isinstance(error, UnknownEventError):
             return self._shared.clock.now() - since < REMEMBERED
         word = Word(language, error.event_type, error.version)
         return self._vocabularies.is_awaited(self._notes, "event", word)
 
     def told(self) -> list[str]:
-        """What has been left to others for too long, in words, once for each definition and reason."""
+        """Describe the work that was left to others for too long, once per definition and reason."""
         bound, found = self._shared.settings.unreadable_after, dict[tuple[str, str], datetime]()
         for each in list(self._left.values()):
             if each.last - each.first >= bound:

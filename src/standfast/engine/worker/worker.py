@@ -1,8 +1,8 @@
-"""Calling handlers: coroutines on one event loop, plain functions on threads, each with a limit.
+"""The worker: calls handlers, coroutines on one event loop and plain functions on threads, within their limits.
 
-The worker holds effects, from a claim or from a commit that handed them over, until their handlers come back. What comes back goes to
-the committer as a command, or just ends the effect; what fails goes back to be tried again, or is given up. A call that does not come
-back in time is written off: it keeps neither its slot nor the place of its thread.
+It owns effects from a claim or a commit's handover until their handlers return. A result goes to the committer as a
+command, or just ends the effect. A failed call is retried or dead-lettered. A call that exceeds its timeout is
+abandoned: its slot and the place of its thread are released.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from standfast.store.records.instances import EffectClaim, StoredEffect
 _log = logging.getLogger("standfast.worker")
 
 _GRACE_SECONDS = 5.0
-"""How long a coroutine that was cancelled may clean up, and any call that nobody wants may go on, before it is written off."""
+"""How long a cancelled coroutine may clean up, and an unwanted call may continue, before it is abandoned."""
 _TENDING_SECONDS = 0.25
-"""How often calls are looked after, and so how late a call that takes too long may be given up."""
+"""Interval between two checks of the calls, and thus the accuracy of timeouts."""
 _TAKING_BACK_SECONDS = 1.0
-"""How long a database may take to let go of what a call has that is left behind."""
+"""How long a database may take to release the connection of an abandoned call."""
 _STALL_SECONDS = 1.0
-"""A worker whose threads or event loop did not move for so long takes nothing more for them."""
+"""A worker whose threads or event loop are blocked for this long accepts no more work for them."""
 
 
 class Worker:
@@ -72,7 +72,7 @@ class Worker:
         self._ends = ends
         self._clock = shared.clock
         self._patience = shared.settings.lease.total_seconds()
-        """How long an effect may be in hand without being begun; others would wait as long for one whose worker died."""
+        """How long an effect may be owned without being started. Effects of a dead worker wait as long."""
         self._handlers = shared.handlers
         self._languages = shared.languages
         self._find_key = shared.find_key
@@ -82,7 +82,7 @@ class Worker:
         self._lock = threading.Lock()
         self._held: dict[Key, Execution] = {}
         self._told: dict[Key, Callable[[Execution], None]] | None = None
-        """What was said about effects that may be on their way here; None while none is."""
+        """Notices about effects that may be in transit to this worker. None while none is."""
         self._is_open = False
         self.switch = switch
         """Off in maintenance: nothing is begun."""
@@ -112,35 +112,38 @@ class Worker:
         self._loop = EventLoop(limit=self._limit_of_health)
 
     def parts(self) -> list[Watched]:
-        """What can stop."""
+        """The parts with a health check."""
         return [self._threads, self.jams, *([] if self._loop is None else [self._loop])]
 
     def is_here(self) -> bool:
-        """Whether the present thread is one that calls handlers."""
+        """Whether the current thread calls handlers."""
         return self._threads.is_here() or (self._loop is not None and self._loop.is_here())
 
     def trust_until(self, deadline: float) -> None:
-        """Others believe that this worker lives until then (monotonic time): afterwards it takes nothing new."""
+        """Set the end of the worker's lease as a monotonic time. After it the worker accepts nothing new."""
         self._trusted_until = deadline
 
     def reserve(self, handler: str) -> bool:
-        """Take a slot for an effect of this handler; False if there is none, or no such handler here."""
+        """Take a slot for an effect of this handler.
+
+        Return False if there is no slot or no such handler in this process.
+        """
         return self._takes_work() and self._slots.take(handler)
 
     def release(self, handler: str) -> None:
-        """Give a slot back that was not used."""
+        """Release an unused slot."""
         self._slots.give_back(self._handlers.get(handler))
 
     def reserve_room(self, most: int) -> ReservedSlots:
-        """Take slots for as many effects as could run now, at most this many of each handler."""
+        """Reserve slots for as many effects as could run now, at most `most` per handler."""
         return self._slots.take_room(most) if self._takes_work() else ReservedSlots([], 0)
 
     def leave_room(self, room: ReservedSlots, used: Mapping[str, int]) -> None:
-        """Give the slots back that were not used, by handler."""
+        """Release the unused slots, by handler."""
         self._slots.leave_room(room, used)
 
     def held(self) -> list[EffectClaim]:
-        """What the worker has in hand."""
+        """Return the claims that the worker owns."""
         return [execution.claim for execution in self._executions()]
 
     def run(self, effects: Sequence[StoredEffect]) -> None:
@@ -157,7 +160,7 @@ class Worker:
                     self._threads.run(partial(self._call, execution))
 
     def run_here(self, effect: StoredEffect) -> None:
-        """Call a handler on the caller's thread and come back when it has ended; for engines without threads."""
+        """Call a handler on the caller's thread, and return after its end. For engines without threads."""
         execution = self._prepare(effect, self._clock.ticks())
         self._hold([execution])
         if execution.needs_thread:
@@ -166,12 +169,12 @@ class Worker:
             run_coroutine(lambda: self._await(execution))
 
     def open(self) -> None:
-        """Take work without threads of its own."""
+        """Accept work without starting threads."""
         self._is_open = True
 
     @contextlib.contextmanager
     def expecting(self) -> Iterator[None]:
-        """Inside it effects are on their way here from the database, and those that are called off meanwhile are not called."""
+        """Context in which effects may be in transit from the database. Effects withdrawn meanwhile are not called."""
         with self._lock:
             self._told = {}
         try:
@@ -181,36 +184,36 @@ class Worker:
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is in hand here."""
+        """Whether the worker owns any effect."""
         return bool(self._held)
 
     def is_alone(self, execution: Execution) -> bool:
-        """Whether nobody else needs the thread on which a call has just come back."""
+        """Return whether no other call needs the thread that has just returned from this one."""
         return not execution.handler.is_async or len(self._held) == 1
 
     def holds(self, key: Key) -> bool:
-        """Whether the effect is in hand here."""
+        """Return whether the worker owns the effect."""
         return key in self._held
 
     def cancel(self, keys: Iterable[Key]) -> None:
-        """Nobody wants the results of these effects any more."""
+        """Cancel these effects, because their results are no longer wanted."""
         self._tell(keys, self._give_up)
 
     def interrupt(self, keys: Iterable[Key]) -> None:
-        """Have handlers stop because their instances ask for it; unlike after `cancel`, what comes of their calls still counts."""
+        """Ask handlers to stop on request of their instances. Unlike after `cancel`, the results still count."""
         self._tell(keys, self._ask_to_stop)
 
     def limit(self, keys: Iterable[Key]) -> None:
-        """Nobody waits for handlers that were told to stop: what does not come back in a while is written off."""
+        """Limit the time of handlers that were asked to stop. Calls that do not return soon are abandoned."""
         latest = self._clock.ticks() + _GRACE_SECONDS
         for key in keys:
             with self._lock:
                 execution = self._held.get(key)
-                if execution is not None and execution.is_begun and execution.has_slot:  # Else it has come back.
+                if execution is not None and execution.is_begun and execution.has_slot:  # Otherwise it has returned.
                     execution.deadline = latest if execution.deadline is None else min(execution.deadline, latest)
 
     def lose(self, claims: Iterable[EffectClaim]) -> None:
-        """These claims are void. The effect of one may be in hand again by now, with a new claim: that call goes on."""
+        """Cancel the calls of void claims. A call of the same effect under a newer claim continues."""
         for claim in claims:
             with self._lock:
                 execution = self._held.get(key_of(claim.instance, claim.number))
@@ -218,7 +221,10 @@ class Worker:
                 self._give_up(execution)
 
     def step(self) -> float:
-        """Look after the calls: what comes back too late, or is not even begun. It needs no database, so that none can hinder it."""
+        """Check the calls, and abandon those that are overdue or were never started.
+
+        It uses no database, so that an outage cannot block it.
+        """
         self._tend(self._clock.ticks())
         return _TENDING_SECONDS
 
@@ -231,7 +237,8 @@ class Worker:
             slots.takes_async = self._loop.stuck_for < _STALL_SECONDS
         has_given_back = self._give_back(now)
         stalled = self._threads.stalled_for
-        # Once it is behind it takes nothing more until all that waits is begun: what it gives back it would only take again.
+        # An overloaded worker accepts nothing until all waiting effects are started. It would only claim again what it
+        # releases.
         if has_given_back or stalled >= _STALL_SECONDS:
             slots.takes_plain = False
         elif not stalled:
@@ -240,7 +247,10 @@ class Worker:
             self._slot_freed()
 
     def stop(self, timeout: float) -> list[EffectClaim]:
-        """Take nothing new, let running calls finish for a while, then tell them to stop; the effects whose calls were not begun."""
+        """Accept nothing new, let running calls finish for a while, then cancel them.
+
+        Return the claims whose calls were not started.
+        """
         self._is_open = False
         with self._idle:
             self._idle.wait_for(lambda: not self._held, timeout)
@@ -249,22 +259,20 @@ class Worker:
         for execution in left:
             self._alert(execution)
         if left:
-            _log.warning(
-                "stopping, although %d calls have not come back within %.1f s: %s", len(left), timeout, named(left)
-            )
+            _log.warning("shutdown_timeout calls=%d after=%.1f: %s", len(left), timeout, named(left))
             for thread in take_back(left):
                 thread.join(_TAKING_BACK_SECONDS)
         self._threads.close()
         if self._loop is not None:
             self._loop.stop()
-        # A call that was begun counts, whatever became of it: it is free for others when the worker leaves the list of the living.
+        # A started call counts as an attempt. Its effect becomes free when the worker is deregistered.
         return [each.claim for each in unsettled if not each.is_begun]
 
     def _expire(self, now: float) -> None:
-        """Give up on calls that have taken too long.
+        """Abandon the calls that exceed their timeout.
 
-        A plain function cannot be stopped, nor a coroutine that does not listen: but their results do not count, and others take
-        their places.
+        Plain functions cannot be stopped, nor can coroutines that ignore cancellation. Their results do not count, and
+        other calls take their places.
         """
         with self._lock:
             late = [each for each in self._held.values() if each.deadline is not None and each.deadline <= now]
@@ -279,7 +287,7 @@ class Worker:
 
     def _write_off(self, execution: Execution) -> None:
         name, number = execution.handler.name, execution.effect.number
-        _log.warning("a call of %r, effect %s, is written off", name, effect_key(execution.effect.instance, number))
+        _log.warning("handler_call_abandoned handler=%r effect=%s", name, effect_key(execution.effect.instance, number))
         self._free_slot(execution)
         self._let_go(execution)
         if execution.thread is not None:
@@ -287,9 +295,9 @@ class Worker:
         take_back([execution])
 
     def _give_back(self, now: float) -> bool:
-        """Let others have what has waited too long for a thread, or for the event loop; whether any of it waited for a thread.
+        """Release effects that have waited too long for a thread or for the event loop. Return whether one waited for a thread.
 
-        In maintenance, and of what is paused, that is whatever has not begun.
+        In maintenance, and for paused definitions, release all that have not started.
         """
         since = now - (0.0 if self.switch.is_off else self._patience)
         unbegun = [each for each in self._executions() if not each.is_begun]
@@ -315,7 +323,10 @@ class Worker:
         return Execution(effect, program, handler, options, since=now, find_key=self._find_key)
 
     def _hold(self, executions: Sequence[Execution]) -> None:
-        """Answer for effects. An earlier call of one whose claim is void, or this one would not be here, is told to stop."""
+        """Take ownership of effects.
+
+        Earlier calls of the same effects are cancelled, because this claim proves theirs void.
+        """
         with self._lock:
             held = self._held
             earlier = [held[each.key] for each in executions if each.key in held]
@@ -344,7 +355,7 @@ class Worker:
             self._telemetry.tell(execution.lost())
 
     def _ask_to_stop(self, execution: Execution) -> None:
-        """Once: a coroutine that cleans up is not disturbed again."""
+        """Ask a handler to stop, once, so that a coroutine is not interrupted in its cleanup."""
         if not execution.is_stopping:
             execution.is_stopping = True
             self._alert(execution)
@@ -354,7 +365,7 @@ class Worker:
             execution.task = loop.create_task(self._await(execution))
 
     async def _await(self, execution: Execution) -> None:
-        with self._lock:  # What is given back is not begun, and the other way round.
+        with self._lock:  # A released effect is not started, and a started one is not released.
             begins = execution.begin()
         if not begins:
             self._skip(execution)
@@ -379,7 +390,7 @@ class Worker:
             self._let_go(execution)
 
     def _call(self, execution: Execution) -> None:
-        with self._lock:  # What is given back is not begun, and the other way round.
+        with self._lock:  # A released effect is not started, and a started one is not released.
             begins = execution.begin()
         if not begins:
             self._skip(execution)
@@ -407,14 +418,17 @@ class Worker:
             self._let_go(execution)
 
     def _fall(self, execution: Execution, error: BaseException, said: str = "", *, must_tell: bool = False) -> None:
-        """The call failed. A transactional one that failed in its commit has spoken for itself before, and is told all the same."""
-        must_tell = must_tell and execution.has_slot  # Else it was written off, and told.
+        """Handle a failed call.
+
+        A transactional call whose commit failed has settled itself, and is reported nevertheless.
+        """
+        must_tell = must_tell and execution.has_slot  # Otherwise it was abandoned and reported.
         self._end(execution, said or describe(error), error)
         if must_tell or execution.settle():
             self._ends.failed(execution, error)
 
     def _come_back(self, execution: Execution, result: object, limit: float | None) -> None:
-        """Not every call can be stopped in time, but an answer that came too late does not count."""
+        """Handle a returned call. A result after the timeout does not count."""
         failure: BaseException | None = None
         if limit is not None and self._is_late(execution, limit):
             failure = too_slow(limit)
@@ -424,20 +438,20 @@ class Worker:
         if failure is None:
             try:
                 self._ends.returned(execution, result)
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the effect is not forgotten
+            except BaseException as error:  # noqa: BLE001 - the effect is not lost, whatever the error
                 failure = error
         if failure is not None:
             self._ends.failed(execution, failure)
 
     def _skip(self, execution: Execution) -> None:
-        """The call is not made. If somebody still waits for its end, that is it."""
+        """Skip the call. A pending cancellation is thereby complete."""
         self._free_slot(execution)
         if execution.settle():
             self._ends.failed(execution, RecalledError(execution.effect.attempts))
         self._let_go(execution)
 
     def _begin(self, execution: Execution, grace: float = 0.0) -> float | None:
-        """Start the clock of a call; how many seconds it may take."""
+        """Start the timeout of a call, and return it in seconds."""
         if self._telemetry.companions.is_any:
             execution.begin_attendance(self._telemetry.companions)
         execution.started = self._clock.ticks()
@@ -448,7 +462,7 @@ class Worker:
         return limit
 
     def _is_late(self, execution: Execution, limit: float | None) -> bool:
-        """Whether the call has taken as long as it may."""
+        """Return whether the call has exceeded its timeout."""
         return limit is not None and self._clock.ticks() - execution.started >= limit
 
     def _free_slot(self, execution: Execution) -> None:
@@ -458,14 +472,14 @@ class Worker:
             self._slot_freed()
 
     def _end(self, execution: Execution, said: str, error: BaseException | None = None) -> None:
-        """The call is over: its slot is free for the next effect, which the commit of this one may bring."""
+        """End the call: release its slot for the next effect, which the commit of this result may hand over."""
         effect = execution.effect
         if error is not None:
             log_failure(execution, error)
         if execution.attendances:
             ended(execution.attendances, error)
         self._free_slot(execution)
-        execution.deadline = None  # Not earlier: without its slot it gets no new one.
+        execution.deadline = None  # Cleared only here: without its slot the call gets no new deadline.
         if self._telemetry.is_heard:
             took = timedelta(seconds=self._clock.ticks() - execution.started)
             self._telemetry.tell(
@@ -485,9 +499,12 @@ class Worker:
             )
 
     def _let_go(self, execution: Execution) -> None:
-        """Others answer for the effect from here on; not earlier, so that there is always somebody who does."""
+        """Give up the ownership of the effect.
+
+        It must be called after the next owner is known, so that the effect always has one.
+        """
         with self._lock:
-            if self._held.get(execution.key) is execution:  # A later attempt may have taken its place.
+            if self._held.get(execution.key) is execution:  # A later attempt may have replaced it.
                 del self._held[execution.key]
             if not self._held:
                 self._idle.notify_all()
@@ -499,7 +516,7 @@ class Worker:
         return None if limit is None else limit.total_seconds()
 
     def _alert(self, execution: Execution) -> None:
-        """Tell the handler that it should come to an end."""
+        """Signal the handler to stop."""
         execution.context.cancel()
         if execution.handler.is_async and self._loop is not None and not self._loop.loop.is_closed():
             self._loop.call_soon(cancel_task, execution)
