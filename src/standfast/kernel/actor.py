@@ -1,4 +1,4 @@
-"""Who acts: a person, a program or the engine itself, with what they may do; and the request in which they do it."""
+"""Actors with their rights, and the context of a request. An actor is a person, a program or the engine itself."""
 
 from __future__ import annotations
 
@@ -13,37 +13,39 @@ _KINDS: tuple[str, ...] = get_args(Principal)
 _EVERYTHING = "*"
 
 Needed: TypeAlias = str | tuple[str, ...]
-"""A capability that is needed, or several that are needed together; the empty text if none is."""
+"""A required capability, or several that are required together. The empty text requires none."""
 
 
 def needed_names(capability: Needed) -> tuple[str, ...]:
-    """The capabilities one by one; none for the empty one."""
+    """Return the required capabilities as a tuple, empty if none is required."""
     return tuple(filter(None, (capability,) if isinstance(capability, str) else capability))
 
 
 def needed_words(capability: Needed) -> str:
-    """Say which capabilities are needed."""
+    """Format the required capabilities for a message."""
     names = needed_names(capability)
     return f"the {'capability' if len(names) == 1 else 'capabilities'} {' and '.join(map(repr, names))}"
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Somebody who acts. What they may do is said here, once, so that a decision needs to ask nobody else."""
+    """An actor with all its rights, so that a decision needs no further lookup."""
 
     id: str
-    """A user's or a program's name or id, as the host system knows it."""
+    """Name or id of a user or program in the host system."""
     kind: Principal = "user"
     """Whether it is a person, a program, or the engine itself."""
     roles: frozenset[str] = frozenset()
     """Roles in the organisation, such as `finance_manager`."""
     capabilities: frozenset[str] = frozenset()
-    """What the actor may do, such as `orders:approve:execute`. A star at the end stands for whatever follows: `invoice.*`, `*`."""
+    """Granted capabilities, such as `orders:approve:execute`. A final star matches any suffix: `invoice.*`, `*`."""
     on_behalf_of: str = ""
-    """Whom the actor stands in for; empty if it acts for itself."""
+    """The person whom the actor represents. Empty if the actor acts for itself."""
     key: str = ""
-    """Id of the engine's API key that the actor came with; empty if none. A key that was revoked lets nobody act, also later."""
+    """Id of the engine's API key that authenticated the actor. Empty without one. A revoked key grants nothing, not
+    even for work that is done later."""
     until: datetime | None = None
-    """When the roles and capabilities end that came with the request, for what is done later in the actor's name. None if no end is known."""
+    """When the roles and capabilities from the request expire, for work done later in the actor's name. None if they
+    do not."""
 
     def __post_init__(self) -> None:
         if type(self.roles) is frozenset and type(self.capabilities) is frozenset and self.kind in _KINDS:
@@ -58,7 +60,10 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
             raise TypeError(f"the kind of an actor is one of {', '.join(_KINDS)}, not {self.kind!r}")
 
     def may(self, capability: Needed) -> bool:
-        """Whether the actor has a capability, or all of several. Everybody has the empty one: it is what is asked for where nothing is asked for."""
+        """Return whether the actor has the capability, or all of several.
+
+        Every actor has the empty one, which stands for no requirement.
+        """
         given = self.capabilities
         if not isinstance(capability, str):
             return bool(capability) and all(map(self.may, capability))
@@ -67,57 +72,61 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         return any(each.endswith(_EVERYTHING) and capability.startswith(each[:-1]) for each in given)
 
     def is_one_of(self, roles: frozenset[str]) -> bool:
-        """Whether the actor has one of these roles; the engine itself has every role."""
+        """Return whether the actor has one of these roles. The engine itself has every role."""
         return self.kind == "system" or not roles.isdisjoint(self.roles)
 
 
 SYSTEM = Actor(id="system", kind="system", capabilities=frozenset((_EVERYTHING,)))
-"""The actor of everything that no person asked for, and of a library's calls without a context. It may do everything."""
+"""The actor of all work that no person requested, and of library calls without a context. It may do everything."""
 
 
 class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """For whom something is asked. It goes with a command all the way, and is kept with whatever is decided later."""
+    """The context of a request: its tenant, actor and metadata.
+
+    It accompanies a command, and is stored with work that is decided later.
+    """
 
     tenant: str = "default"
-    """The tenant whose data this is about; nothing of another one is seen or changed."""
+    """The tenant of the request. Data of other tenants is invisible to it."""
     partition: str = ""
-    """A part of the tenant that new instances belong to, such as a site or a department; empty if it has none."""
+    """Partition of the tenant for new instances, such as a site or a department. Empty if there is none."""
     actor: Actor
-    """Who asks. It must be said: a request without an actor would be one with every right."""
+    """The requesting actor. It is required, because a request without an actor would have every right."""
     brought: Actor | None = None
-    """The actor as the credential says it, where `actor` has besides what a front end has looked up for this request. A commit looks that up
-    again. None if nothing was looked up."""
+    """The actor according to the credential alone, if `actor` also has rights that a front end looked up. A commit
+    looks them up again. None if nothing was looked up."""
     claims: dict[str, object] = {}
-    """What the token of the request says of the actor, for resolvers of capabilities; it is never stored."""
+    """Claims of the request's token about the actor, for capability resolvers. They are never stored."""
     trace: str = ""
-    """Names the request in logs and traces (a W3C `traceparent`, or any text); kept with every event that follows from it."""
+    """Names the request in logs and traces (a W3C `traceparent`, or any text). It is stored with every event that
+    follows from the request."""
     reason: str = ""
-    """Why, in the actor's words, for calls that are given no reason of their own: the history and the audit keep it."""
+    """The actor's reason, for calls without a reason of their own. History and audit store it."""
     session: str = ""
-    """Id of the session of a browser that the request came with; one that has ended lets nobody act."""
+    """Id of the browser session of the request. An ended session grants nothing."""
     expires_at: datetime | None = None
-    """When the credential of the request ends, such as the `exp` of a token. Roles and capabilities that came with it end then, also for what the
-    request has begun and the engine does later. None if no end is known."""
+    """When the credential of the request expires, such as the `exp` of a token. Its roles and capabilities then
+    expire too, also for later work of the request. None if it does not expire."""
     needs: frozenset[str] = frozenset()
-    """Capabilities that the actor must have when the request acts: what a front end demands, whatever it is that is done. Checked in the commit."""
+    """Capabilities that the front end requires of the actor for any action of this request. The commit checks them."""
     role_capabilities: dict[str, frozenset[str]] = {}
-    """What roles stand for at this front end: capabilities by role, for the roles that the actor has when the request acts."""
+    """Capabilities by role, as this front end maps them, for the roles that the actor has when the request acts."""
     vouched: frozenset[str] = frozenset()
-    """Roles of the actor that a directory of the host has told for this command alone. They did not come with the request."""
+    """Roles that a host directory granted to the actor for this command alone. They did not come with the request."""
     is_late: bool = False
-    """Whether the actor asked for it before and is not there now, as with a schedule or a batch."""
+    """Whether the actor made the request earlier and is not present, as with a schedule or a batch."""
     idempotency_key: str = ""
-    """Makes a request that starts something safe to repeat: the same key gets the same instance, once for each definition."""
+    """Makes a starting request safe to repeat: the same key returns the same instance, once per definition."""
 
 
 OWN = RequestContext(actor=SYSTEM)
-"""What the engine does of its own accord, and a library's calls without a context: nobody asked for it by name."""
+"""The context of the engine itself, and of library calls without a context."""
 
 _NOBODY = RequestContext(actor=Actor(id="unreadable"))
 
 
 class _Kept(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What is stored of a request. The engine itself is not written down: it is what most of what follows by itself is done by."""
+    """The stored form of a request. The engine itself is omitted, because it is the actor of most follow-up work."""
 
     actor: Actor = SYSTEM
     trace: str = ""
@@ -132,7 +141,10 @@ _decode = msgspec.json.Decoder(_Kept).decode
 
 
 def context_bytes(*, actor: Actor = SYSTEM, trace: str = "", partition: str = "") -> bytes | None:
-    """For whom something is done, to be kept with it until it is; None if that is the engine itself. The tenant is kept beside it."""
+    """Encode the actor for work that is done later, or return None for the engine itself.
+
+    The tenant is stored separately.
+    """
     is_own = actor is SYSTEM or actor == SYSTEM
     if is_own and not trace and not partition:
         return None
@@ -140,7 +152,10 @@ def context_bytes(*, actor: Actor = SYSTEM, trace: str = "", partition: str = ""
 
 
 def request_bytes(request: RequestContext, *, trace: str) -> bytes | None:
-    """A request whose command is decided later, to be kept with it. What was looked up for it is not kept: it is looked up again."""
+    """Encode a request whose command is decided later.
+
+    Looked-up rights are omitted, because they are looked up again.
+    """
     actor = request.brought or request.actor
     if actor is SYSTEM and not trace and not request.partition:
         return None
@@ -148,12 +163,12 @@ def request_bytes(request: RequestContext, *, trace: str) -> bytes | None:
 
 
 def request_of(context: bytes | None) -> RequestContext:
-    """For whom something is done, as it was kept."""
+    """Decode the stored context of work."""
     if context is None:
         return OWN
     try:
         kept = _decode(context)
-    except msgspec.MsgspecError:  # Something other than the engine wrote it: whoever asks so may do nothing.
+    except msgspec.MsgspecError:  # The bytes were not written by the engine: grant nothing.
         return _NOBODY
     if kept.expires_at is None and not kept.needs and not kept.role_capabilities:
         return RequestContext(actor=kept.actor, trace=kept.trace, partition=kept.partition)
@@ -168,7 +183,7 @@ def request_of(context: bytes | None) -> RequestContext:
 
 
 class _Late(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What is kept of a request for what is done later in its actor's name."""
+    """The stored form of a request for work that is done later in its actor's name."""
 
     actor: Actor
     partition: str = ""
@@ -179,9 +194,9 @@ _decode_late = msgspec.json.Decoder(_Late).decode
 
 
 def late_text(request: RequestContext, roles: frozenset[str]) -> str:
-    """Returns a request as text, for what is done later in its actor's name; empty if that is the engine itself.
+    """Return a request as text, for work done later in its actor's name. Empty for the engine itself.
 
-    Of what roles stand for at the front end only that of `roles` is kept. What was looked up for the request is not kept.
+    The front end's capabilities are kept only for `roles`. Looked-up rights are omitted.
     """
     actor = _until_its_end(request)
     if actor.kind == "system":
@@ -190,9 +205,9 @@ def late_text(request: RequestContext, roles: frozenset[str]) -> str:
 
 
 def late_actor(request: RequestContext) -> Actor | None:
-    """Returns who asks, with what came with the request and nothing that was looked up for it; None if that is the engine itself.
+    """Return the actor with the rights from the request alone, without looked-up ones. None for the engine itself.
 
-    Whoever acts later in their name looks up the rest then: what the directory or a resolver gave could be taken away meanwhile.
+    Work done later looks the other rights up then, because the directory or a resolver may have revoked them.
     """
     actor = _until_its_end(request)
     if actor.kind == "system":
@@ -201,19 +216,19 @@ def late_actor(request: RequestContext) -> Actor | None:
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """On which terms something is done later in an actor's name."""
+    """The terms on which work is done later in an actor's name."""
 
     needs: list[str] = []
-    """Capabilities that the actor must have each time: those that it took to ask for it."""
+    """Capabilities that the actor must have each time. They are those that the original request required."""
     role_capabilities: dict[str, list[str]] = {}
-    """What the actor's roles stood for at the front end."""
+    """Capabilities of the actor's roles at the front end."""
 
 
 NO_TERMS = Terms()
 
 
 def late_terms(request: RequestContext, roles: frozenset[str]) -> Terms:
-    """Returns the terms of a request whose actor has these roles."""
+    """Return the terms of a request whose actor has these roles."""
     if request.actor.kind == "system":
         return NO_TERMS
     theirs = _standing_for(request, roles)
@@ -221,7 +236,7 @@ def late_terms(request: RequestContext, roles: frozenset[str]) -> Terms:
 
 
 def later(actor: Actor | None, terms: Terms, *, tenant: str, partition: str, trace: str) -> RequestContext:
-    """Returns the request of what is done later in an actor's name; None stands for the engine itself."""
+    """Return the context for work done later in an actor's name. None stands for the engine itself."""
     return RequestContext(
         tenant=tenant,
         partition=partition,
@@ -234,12 +249,12 @@ def later(actor: Actor | None, terms: Terms, *, tenant: str, partition: str, tra
 
 
 def _standing_for(request: RequestContext, roles: frozenset[str]) -> dict[str, frozenset[str]]:
-    """Returns what these roles stand for at the front end of a request."""
+    """Return the capabilities that the request's front end gives to these roles."""
     return {name: each for name, each in request.role_capabilities.items() if name in roles}
 
 
 def _until_its_end(request: RequestContext) -> Actor:
-    """Returns the actor as the credential says it; what came with the request ends with it."""
+    """Return the actor according to the credential, with rights that expire with it."""
     actor = request.brought or request.actor
     if actor.kind == "system" or actor.until is not None or request.expires_at is None:
         return actor
@@ -247,10 +262,10 @@ def _until_its_end(request: RequestContext) -> Actor:
 
 
 def late_request(text: str) -> RequestContext:
-    """Returns the request of a text that `late_text` has made."""
+    """Parse a text made by `late_text`."""
     try:
         kept = _decode_late(text)
-    except msgspec.MsgspecError:  # Something other than the engine wrote it: whoever asks so may do nothing.
+    except msgspec.MsgspecError:  # The text was not written by the engine: grant nothing.
         return _NOBODY
     return RequestContext(
         actor=kept.actor, partition=kept.partition, role_capabilities=kept.role_capabilities, is_late=True
@@ -258,12 +273,15 @@ def late_request(text: str) -> RequestContext:
 
 
 def partition_of(context: bytes | None) -> str:
-    """The part of the tenant that something is done for."""
+    """Return the partition of a stored context."""
     return "" if context is None else request_of(context).partition
 
 
 def following(context: bytes | None) -> RequestContext:
-    """What follows from work by itself, be it a handler's result or a timer: the engine's own doing, under the same trace."""
+    """Return the context of follow-up work, such as a handler's result or a timer.
+
+    The engine acts, under the same trace.
+    """
     if context is None:
         return OWN
     kept = request_of(context)
@@ -271,6 +289,6 @@ def following(context: bytes | None) -> RequestContext:
 
 
 def following_bytes(context: bytes | None) -> bytes | None:
-    """The same, to be kept with a message."""
+    """Return the same as bytes, to store with a message."""
     request = following(context)
     return context_bytes(trace=request.trace, partition=request.partition)

@@ -1,6 +1,6 @@
-"""Whether what a decider answers is made of what the contract names, so that nothing else gets as far as a database.
+"""Checks that a decider's answer has the types of the contract, before it reaches a database.
 
-A decision of the built-in machine is not looked at: only the code of users can be wrong here.
+Decisions of the built-in machine are not checked, because only user code can be wrong here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from standfast.kernel.decision import Answer, Decision, Effect, Ignored, Message
 from standfast.kernel.retry import RetryPolicy
 
 _LAST_NUMBER = 2**31 - 1
-"""No instance asks for more effects."""
+"""Maximum number of effects of an instance."""
 
 _TEXT, _FLAG, _NUMBER = (str,), (bool,), (int,)
 _SPAN, _IDENTITY = (timedelta,), (UUID, NoneType)
@@ -47,11 +47,12 @@ _FIELDS: Mapping[type, Mapping[str, tuple[type, ...]]] = {
     Ignored: {"reason": _TEXT},
     Status: {"reason": _TEXT},
 }
-"""What each field may be. Enumerations that are text or numbers are refused too: databases write them each in its own way."""
+"""The allowed types of each field. Subclasses of text and numbers, such as enumerations, are refused too, because
+databases write them differently."""
 
 _VALUES = {kind: attrgetter(*fields) for kind, fields in _FIELDS.items()}
 _SOUND: dict[type, set[tuple[type, ...]]] = {kind: set() for kind in _FIELDS}
-"""The types of values that were found to be right, in the order of the fields."""
+"""Valid combinations of value types, in the order of the fields, cached per class."""
 
 _NAMES = {
     str: "text",
@@ -63,11 +64,11 @@ _NAMES = {
 }
 _TUPLES: tuple[type, ...] = (tuple,) * 7
 _OPEN = (datetime, timedelta, UUID, RetryPolicy)
-"""Classes whose subclasses are as good."""
+"""Classes whose subclasses are accepted too."""
 
 
 def check_answer(answer: Answer, decider: str) -> None:
-    """Raise a CommandError unless the answer, and all that it asks for, is made as the contract says."""
+    """Raise CommandError unless the answer, with all requested work, matches the contract."""
     if type(answer) is not Decision:
         _check_fields(answer, decider)
         return
@@ -89,7 +90,7 @@ def check_answer(answer: Answer, decider: str) -> None:
 
 
 def check_status(status: Status, decider: str) -> None:
-    """Raise a CommandError unless the status is one that lists know."""
+    """Raise CommandError unless the status is a known one."""
     if status.word not in WORDS:
         raise CommandError(
             f"{decider!r} gives the status {status.word!r}; give one of {', '.join(WORDS)}, and your own word as its reason",
@@ -119,7 +120,7 @@ def _check_rest(decision: Decision, decider: str) -> None:
 def _check_each(things: Iterable[object], kind: type, field: str, decider: str) -> None:
     values_of, sound = _VALUES[kind], _SOUND[kind]
     for thing in things:
-        # What the types of the values are says all: nearly always they are those of a thing that was looked at before.
+        # The types of the values decide. Nearly always the combination was checked before.
         if type(thing) is kind and (types := tuple(map(type, values_of(thing)))) in sound:
             continue
         if type(thing) is not kind:

@@ -1,6 +1,6 @@
-"""Durations as people write them in files and in the environment: `24h`, `5m`, `1h30m`, `90s`, `500ms`, `7d`.
+"""Parsing and formatting of durations: `24h`, `5m`, `1h30m`, `90s`, `500ms`, `7d`.
 
-Instants at the end of the calendar: data names them for "never", and moving one any further must not fail.
+Also adds durations to times without overflow at the end of the calendar, which data uses for "never".
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _UNITS: Final = {
 _PART: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|w|d|h|m|s)", re.ASCII)
 
 HOW_TO_WRITE: Final = "write a number with its unit (w, d, h, m, s or ms), such as 24h, 5m or 1h30m"
-"""The end of a sentence about a text that is none."""
+"""End of an error message about an invalid duration."""
 
 
 def duration_of(text: object) -> timedelta | None:
-    """The duration that a text tells; None if it tells none. Parts go from large to small, each unit once."""
+    """Parse a duration. Return None if the text is invalid. Units go from large to small, each once."""
     if not isinstance(text, str):
         return None
     found, at, last = timedelta(0), 0, None
@@ -48,20 +48,20 @@ def duration_of(text: object) -> timedelta | None:
 
 
 def duration_text(found: timedelta) -> str:
-    """The text that tells a duration, from days to milliseconds; of less than that nothing is told."""
+    """Format a duration, from days to milliseconds. Smaller fractions are dropped."""
     parts, left = [], round(found / timedelta(milliseconds=1))
-    for unit, length in list(_UNITS.items())[1:]:  # Two weeks are mostly written as 14d.
+    for unit, length in list(_UNITS.items())[1:]:  # Two weeks are usually written as 14d.
         count, left = divmod(left, round(length / timedelta(milliseconds=1)))
         parts += [f"{count}{unit}"] if count else []
     return "".join(parts) or "0s"
 
 
 LAST: Final = datetime.max.replace(tzinfo=UTC)
-"""There is no later one."""
+"""The last time of the calendar."""
 
 
 def later(at: datetime, by: timedelta) -> datetime:
-    """The instant so much later, or the last one that there is."""
+    """Return the time after this duration, or the last time of the calendar."""
     try:
         return at + by
     except OverflowError:

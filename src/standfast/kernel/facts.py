@@ -1,7 +1,8 @@
-"""Facts: what a decision reads from outside of its instance, each with the version that it was read at.
+"""Facts: data that a decision reads from outside its instance, each with the version that was read.
 
-A decision stays pure. It asks `moment.facts` for a fact. If the fact is neither remembered nor can be read on the spot, `FactsNeeded` leaves the
-decider, and the runtime decides again where it can read. The commit checks that every fact which a decision used is still the newest.
+A decision stays pure and gets facts from `moment.facts`. If a fact is neither cached nor readable there, `FactsNeeded`
+aborts the decider. The engine then reads the fact and decides again. The commit verifies that every used fact is still
+current.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ FactKind = Literal[
 
 
 class FactKey(NamedTuple):
-    """Names a fact of the tenant that the instance belongs to."""
+    """Names a fact of the instance's tenant."""
 
     kind: FactKind
     of: str = ""
-    """The type of a document, or of those that rules are for; the name of a definition; which questions of a run count. Empty for others."""
+    """Type of a document, or of those that rules apply to; name of a definition; which tasks of a run count. Empty
+    for other facts."""
     name: str = ""
-    """Id of a person, a document or a run, the version of a definition, the action or transition that rules are for, or a request as text; empty for settings."""
+    """Id of a person, document or run; version of a definition; action or transition that rules apply to; a request
+    as text. Empty for settings."""
 
     def __str__(self) -> str:
         """Returns the key as histories write it, such as `person:ann` or `document:invoice/I-1`."""
@@ -44,124 +47,137 @@ SERVICES_FACT: Final = FactKey("services")
 
 
 def rights_fact(asked: str) -> FactKey:
-    """Names what the actor of an earlier request may do now. The request is given as `late_text`; the value is a `RightsFact`."""
+    """Names the current rights of an earlier request's actor.
+
+    The request is given as `late_text`; the value is a `RightsFact`.
+    """
     return FactKey("rights", "", asked)
 
 
 def person_fact(name: str) -> FactKey:
-    """Names what is known of a person. The value is a `PersonFact`."""
+    """Names the directory's data about a person. The value is a `PersonFact`."""
     return FactKey("person", "", name)
 
 
 def rules_fact(type_: str, action: str) -> FactKey:
-    """Names the rules that an action or a transition of documents of a type is judged by. The value is a list of them."""
+    """Names the rules for an action or transition of documents of a type. The value is a list of them."""
     return FactKey("rules", type_, action)
 
 
 def document_fact(type_: str, id_: str) -> FactKey:
-    """Names another document, in the same partition, or what is in force in its place. The value is a `DocumentFact`, or None if there is no such document."""
+    """Names another document in the same partition, or its active successor.
+
+    The value is a `DocumentFact`, or None if there is no such document.
+    """
     return FactKey("document", type_, id_)
 
 
 def asked_fact(run: str, *, is_open: bool) -> FactKey:
-    """Names the people whom another run of the tenant asks, itself or in the runs that it calls: now, or also before it ends.
+    """Names the approvers of another run of the tenant, in its tasks and those of the runs that it calls: currently, or until it ends.
 
-    The value names one question, and is empty if there is none; None if there is no such run. It has no version: what a run will not ask
-    any more, it never asks, and what it still may ask counts as if it did.
+    The value names one task, and is empty if there is none. It is None if there is no such run. The fact has no
+    version: tasks that can no longer occur never return, and possible tasks count as present.
     """
     return FactKey("asked", "open" if is_open else "ahead", run)
 
 
 def asks_fact(definition: str, version: str) -> FactKey:
-    """Names the people whom runs of a definition may ask. The value names one question, and is empty if there is none. It has no version."""
+    """Names the approvers of possible tasks of a definition's runs.
+
+    The value names one task, empty if there is none. It has no version.
+    """
     return FactKey("asks", definition, version)
 
 
 def above_fact(run: str) -> FactKey:
-    """Names the people who have a say in a run of the tenant, in those that it may call, and in those that it was called by.
+    """Names the people who have a say in a run of the tenant, in runs that it may call, and in its callers.
 
-    The value names one of them, and is empty if there is nobody. It has no version.
+    The value names one of them, and is empty if there is none. It has no version.
     """
     return FactKey("above", "", run)
 
 
 def archived_fact(definition: str, version: str) -> FactKey:
-    """Names whether a version of a definition is archived, or, without one, all of them.
+    """Names whether a version of a definition is archived, or, without a version, all of them.
 
-    The value says why nothing new begins with it, and is empty if it may. It has no version: each process learns of it within a moment.
+    The value is the reason why no new run may start, and is empty if one may. It has no version: each process learns of
+    a change within a moment.
     """
     return FactKey("archived", definition, version)
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
-    """A value that was read, with the version of what it was read from."""
+    """A value that was read, with its version."""
 
     value: object
     version: int
-    """Of a person, rights and service accounts the access version of the tenant, of rules and settings how often they were published, of a document its number of events; 0 if there is none."""
+    """For a person, rights and service accounts, the access version of the tenant. For rules and settings, the
+    number of publications. For a document, its number of events. 0 if there is none."""
 
 
 class PersonFact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the directory knows of a person at the time of the commit, and what that lets them do."""
+    """The directory's data about a person at the time of the commit, with the person's rights."""
 
     id: str
     is_kept: bool = False
-    """Whether the tenant keeps people in the directory at all. Where it does not, only the request says who may do what."""
+    """Whether the tenant keeps people in the directory. If not, only the request determines rights."""
     is_elsewhere: bool = False
-    """Whether the people are in a directory of the host, which no commit can ask: then nothing else is told here. A step asks it by an effect."""
+    """Whether a host directory holds the people, which a commit cannot query. The other fields are then unset, and a
+    step queries it by an effect."""
     is_known: bool = False
     """Whether the directory has this person."""
     is_active: bool = True
-    """False if the directory has deactivated them. A person whom the directory does not have counts as active."""
+    """False if the directory has deactivated the person. An unknown person counts as active."""
     is_away: bool = False
     roles: frozenset[str] = frozenset()
-    """The roles that are granted to them now."""
+    """The roles currently granted."""
     capabilities: frozenset[str] = frozenset()
-    """What the capability resolvers grant to these roles."""
+    """The capabilities that the resolvers grant to these roles."""
     is_resolved: bool = False
-    """Whether there are capability resolvers, so that `capabilities` is the whole of what they may do."""
+    """Whether there are capability resolvers, so that `capabilities` is complete."""
     stand_ins: tuple[Deputy, ...] = ()
-    """Who may decide in their place now."""
+    """People who may currently decide in this person's place."""
 
 
 class RightsFact(msgspec.Struct, frozen=True, kw_only=True):
-    """What the actor of an earlier request may do at the time of the commit."""
+    """The rights of an earlier request's actor at the time of the commit."""
 
     actor: Actor | None
-    """With the roles and capabilities of now; None if they may not act."""
+    """The actor with its current roles and capabilities. None if the actor may not act."""
     refusal: str = ""
-    """Why they may not act."""
+    """Why the actor may not act."""
     is_elsewhere: bool = False
-    """Whether the people are in a directory of the host, which no commit can ask: then nothing was looked up. A step asks it by an effect."""
+    """Whether a host directory holds the people, which a commit cannot query. Nothing was looked up then, and a step
+    queries it by an effect."""
 
 
 class Deputy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A delegation that holds: who stands in, and for what."""
+    """An effective delegation: the representative and its scope."""
 
     to: str
     role: str = ""
-    """Only for what the giver is asked as holder of this role; empty for all."""
+    """Limits it to tasks that the giver has by this role. Empty for all."""
     definition: str = ""
-    """Only in workflows of this name; empty for all."""
+    """Limits it to workflows of this name. Empty for all."""
     is_here: bool = True
-    """Whether the receiver is active and not away."""
+    """Whether the receiver is active and not absent."""
 
 
 class DocumentFact(msgspec.Struct, frozen=True, kw_only=True):
-    """Another document as it stands: the one that has taken its place, if one has."""
+    """The current state of another document, or of its successor if there is one."""
 
     type: str
     id: str
     status: str
     version: int
-    """Counts the changes of its content."""
+    """Version of its content."""
     data: Mapping[str, object]
     not_in_force: str = ""
-    """Why it does not count now, and what to do; empty if it counts."""
+    """Why the document does not count now, and what to do. Empty if it counts."""
 
 
-class FactsNeeded(Exception):  # noqa: N818 - it is a question, and no error
-    """Leaves a decider that asked for facts which nobody has read yet. The runtime reads them and decides again."""
+class FactsNeeded(Exception):  # noqa: N818 - it is a request, and no error
+    """Raised in a decider that needs facts that have not been read. The engine reads them and decides again."""
 
     def __init__(self, *keys: FactKey) -> None:
         self.keys = keys
@@ -169,7 +185,7 @@ class FactsNeeded(Exception):  # noqa: N818 - it is a question, and no error
 
 
 class Facts(Protocol):
-    """Gives the facts that were read for a decision."""
+    """Gives a decision the facts that were read for it."""
 
     def get(self, key: FactKey, /) -> Fact:
         """Returns a fact. Raises FactsNeeded if it has not been read."""
@@ -177,24 +193,24 @@ class Facts(Protocol):
 
 
 class GivenFacts:
-    """Facts that somebody supposes: for tests, and for dry runs."""
+    """Assumed facts, for tests and dry runs."""
 
     def __init__(self, facts: Mapping[FactKey, object] = MappingProxyType({})) -> None:
         self._facts = facts
 
     def get(self, key: FactKey) -> Fact:
-        """Returns a fact. Raises FactsNeeded if none was supposed."""
+        """Returns a fact. Raises FactsNeeded if none is assumed."""
         if key not in self._facts:
             raise FactsNeeded(key)
         return Fact(self._facts[key], 0)
 
 
 NO_FACTS: Final = GivenFacts()
-"""For decisions that nobody reads facts for."""
+"""For decisions without facts."""
 
 
 class SupposedFacts(GivenFacts):
-    """Facts of a world in which nothing is known beyond what is supposed: nobody is in a directory, no rules, no settings, no other document."""
+    """Facts of an empty environment plus the assumed ones: no people, rules, settings or other documents."""
 
     def get(self, key: FactKey) -> Fact:
         """Returns a fact."""

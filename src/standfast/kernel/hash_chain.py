@@ -1,4 +1,7 @@
-"""What tells whether a history was rewritten: each event has a leaf, the leaves are chained, and whoever seals a history keeps the end of the chain."""
+"""Hash chain over a history, to detect rewriting.
+
+Each event has a leaf, the leaves are chained, and a seal stores the end of the chain.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ from standfast.kernel.ids import InstanceId
 
 
 class Replaced(NamedTuple):
-    """An event that was rewritten with leave: what its leaf was, and what it is since."""
+    """An event that was rewritten by a redaction: its former leaf and the current one."""
 
     before: str
     after: str
 
 
 class Sealed(NamedTuple):
-    """How far a history went, and the end of its chain there."""
+    """A seal: the length of a history and the end of its chain there."""
 
     instance: InstanceId
     version: int
@@ -28,7 +31,7 @@ class Sealed(NamedTuple):
 
 
 def leaf_of(event: StoredEvent) -> str:
-    """The hash of one event with all that is stored of it; its place among the events of others is no part of it."""
+    """Return the hash of an event with all its stored fields except its position among the events of others."""
     return canonical_hash(
         [
             str(event.instance),
@@ -50,9 +53,9 @@ def leaf_of(event: StoredEvent) -> str:
 def digests_of(
     events: Iterable[StoredEvent], replaced: Mapping[int, Sequence[Replaced]]
 ) -> Iterator[tuple[int, str, bool]]:
-    """The chain of a history: for each event its number, the end of the chain there, and whether it is as its last redaction left it.
+    """Compute the chain of a history. Yield for each event its number, the chain value, and whether it matches its last redaction.
 
-    For an event that was rewritten with leave, the leaf that it had at first is a link of the chain: what was sealed before stays so.
+    For a redacted event the chain uses its original leaf, so that earlier seals stay valid.
     """
     digest = ""
     for event in events:
@@ -65,5 +68,5 @@ def digests_of(
 
 
 def told_at(at: datetime) -> str:
-    """An instant as it is hashed."""
+    """Format a time for hashing."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,4 +1,4 @@
-"""Events as they lie in a store, and the checks on a stretch of them."""
+"""Stored events, and checks on a sequence of them."""
 
 from __future__ import annotations
 
@@ -12,44 +12,45 @@ from standfast.kernel.codec.message_types import SYSTEM_PREFIX
 from standfast.kernel.ids import InstanceId
 
 TIMER_CANCELLED = f"{SYSTEM_PREFIX}timer_cancelled"
-"""Written by the kernel when a decision cancels a timer that was really pending."""
+"""Written by the kernel when a decision cancels a pending timer."""
 
 TIMER_REQUEUED = f"{SYSTEM_PREFIX}timer_requeued"
-"""Written by the kernel when an operator puts a timer back that gave up."""
+"""Written by the kernel when an operator requeues a dead-lettered timer."""
 
 ROWS_REBUILT = f"{SYSTEM_PREFIX}rows_rebuilt"
-"""Written by the kernel when an operator has rows of an instance made again from its history."""
+"""Written by the kernel when an operator rebuilds rows of an instance from its history."""
 
 DIRECTORY_ANSWERED = f"{SYSTEM_PREFIX}directory_answered"
-"""Written by the kernel with what a command did, where a directory of the host was asked about its actor: which one, when, and the roles that it said."""
+"""Written by the kernel with the result of a command for which a host directory was queried. It records the
+directory, the time and the roles."""
 
 
 class StoredEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One fact in the history of an instance."""
+    """An event in the history of an instance."""
 
     instance: InstanceId
     sequence: int
-    """1 for the first event of the instance, then one more each, without gaps."""
+    """Sequence number within the instance, from 1 without gaps."""
     type: str
     version: int
     data: bytes
     at: datetime
-    """When it was committed, by the database's clock."""
+    """Time of the commit, by the database's clock."""
     actor: str
     comment: str
     cause: str
-    """Id of the command, effect or timer that led to it."""
+    """Id of the command, effect or timer that caused the event."""
     tenant: str
     on_behalf_of: str = ""
-    """Whom the actor stood in for; empty if it acted for itself."""
+    """The person whom the actor represented. Empty if the actor acted for itself."""
     trace: str = ""
-    """Names the request that it follows from, at whatever distance; empty if none was named."""
+    """Trace of the originating request, however indirect. Empty without one."""
     position: int = 0
-    """Place in the order of all events of the database; grows strictly within an instance, with gaps."""
+    """Position in the order of all events of the database. It increases strictly within an instance, with gaps."""
 
     @property
     def is_system(self) -> bool:
-        """Whether the kernel wrote it; deciders never see such events."""
+        """Whether the kernel wrote it. Deciders never see such events."""
         return self.type.startswith(SYSTEM_PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""Identities. Instances carry a UUIDv7, so that an id tells when its instance was born; nothing here reads a clock."""
+"""Ids. Instances have a UUIDv7, which contains their creation time. Nothing here reads a clock."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NewType
 from uuid import UUID, SafeUUID
 
 InstanceId = NewType("InstanceId", UUID)
-"""One run of one definition."""
+"""Id of a run of a definition."""
 
 WorkerId = NewType("WorkerId", UUID)
-"""One start of one worker process; never reused, so that a restarted host is a new worker."""
+"""Id of one start of a worker process. It is never reused, so that a restarted process is a new worker."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -23,7 +23,7 @@ _new, _set, _UNKNOWN = object.__new__, object.__setattr__, SafeUUID.unknown
 
 
 def uuid_of(number: int) -> UUID:
-    """The UUID that is this number. UUID's own constructor takes three times as long, because it takes so many forms."""
+    """Return the UUID with this integer value. UUID's own constructor takes three times as long."""
     made = _new(UUID)
     _set(made, "int", number)
     _set(made, "is_safe", _UNKNOWN)
@@ -31,35 +31,35 @@ def uuid_of(number: int) -> UUID:
 
 
 def unix_milliseconds(at: datetime) -> int:
-    """The milliseconds since 1970 of an instant, by which a UUIDv7 begins."""
+    """Return the time in milliseconds since 1970, the first part of a UUIDv7."""
     return (at - _EPOCH) // _MILLISECOND
 
 
 def make_uuid7(at: datetime, randomness: int) -> UUID:
-    """A UUIDv7 born at `at`, with 74 bits taken from `randomness`."""
+    """Build a UUIDv7 for the time `at` with 74 bits from `randomness`."""
     milliseconds = unix_milliseconds(at)
     high, low = (randomness >> 62) & 0xFFF, randomness & (1 << 62) - 1
     return uuid_of(milliseconds << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low)
 
 
 def born_at(identity: UUID) -> datetime:
-    """The instant a UUIDv7 was made, to the millisecond."""
+    """Return the creation time of a UUIDv7, to the millisecond."""
     return _EPOCH + (identity.int >> 80) * _MILLISECOND
 
 
 def derive_uuid7(at: datetime, *parts: object) -> UUID:
-    """A UUIDv7 that is the same whenever it is asked for with the same instant and parts: how a pure decision names things."""
+    """Derive a UUIDv7 from a time and parts. Equal inputs give equal ids, so that pure decisions can generate ids."""
     digest = hashlib.blake2b("\x1f".join(map(str, parts)).encode(), digest_size=16).digest()
     return make_uuid7(at, int.from_bytes(digest) >> (128 - _RANDOM_BITS))
 
 
 def effect_key(instance: UUID, number: int) -> str:
-    """The idempotency key of an effect: equal over all its attempts, different from every other effect's."""
+    """Return the idempotency key of an effect: the same for all attempts, and unique among effects."""
     return f"{id_text(instance)}:{number}"
 
 
 def id_text(identity: UUID) -> str:
-    """An id as text. Ids are written down again and again while their instances are at work, so the last ones are remembered."""
+    """Return an id as text. Recent results are cached, because active ids are formatted repeatedly."""
     return _written(identity.int)
 
 

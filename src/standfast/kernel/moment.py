@@ -1,4 +1,4 @@
-"""What a decision may know of the world: everything that is not state and not the command, as plain values."""
+"""The context of a decision: everything it may use besides state and command, as plain values."""
 
 from __future__ import annotations
 
@@ -18,43 +18,48 @@ NO_TIMERS: Final[Mapping[str, datetime]] = MappingProxyType({})
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The circumstances of one command."""
+    """The context of one command."""
 
     now: datetime
-    """The database's time, aware, in UTC; the same for everything decided in one commit."""
+    """The database's time in UTC, with zone. It is the same for all decisions of one commit."""
     instance: InstanceId
-    """The instance that is being decided for."""
+    """The instance of the decision."""
     key: str = ""
-    """Its business key; empty if it has none."""
+    """Business key of the instance, empty if it has none."""
     tenant: str = "default"
     """The tenant that the instance belongs to."""
     partition: str = ""
-    """The part of the tenant that the instance belongs to; empty if it belongs to none."""
+    """Partition of the instance, empty if it has none."""
     actor: Actor = SYSTEM
-    """Who asked, with what they may do."""
+    """The requesting actor with its rights."""
     comment: str = ""
-    """Why, in the actor's words."""
+    """The actor's reason."""
     version: int = 0
-    """How many events the instance has; the next one gets `version + 1`."""
+    """Number of events of the instance. The next event gets `version + 1`."""
     issued: int = 0
-    """How many effects and timers the instance has issued, which are counted together: the first effect of this decision gets this
-    number, the next one more, and its timers the numbers behind those of its effects."""
+    """Number of effects and timers that the instance has issued. The first effect of this decision gets this number,
+    further effects follow, and its timers come after them."""
     commits: int = 0
-    """How many commands have changed the instance."""
+    """Number of commands that have changed the instance."""
     pending_timers: Mapping[str, datetime] = NO_TIMERS
-    """The timers that are set and have not fired, by key: when each of them is due. Where clocks stand still, as if that ended now. The one that brings this command has fired."""
+    """Due times of the pending timers by key. A paused timer is computed as if its pause ended now. The timer of
+    this command has fired and is not included."""
     is_shifting: bool = False
-    """Whether a pause of more than this instance has its clocks stand still: its timers are due later than they say, by as long as that goes on."""
+    """Whether a wider pause stops the clocks of the instance. Its timers are then delayed further until the pause
+    ends."""
     fired_timer: str = ""
-    """Key of the timer that brings this command; empty if none does, or one without a key."""
+    """Key of the timer that sent this command. Empty if none did, or for one without a key."""
     fired_due_at: datetime | None = None
-    """When that timer was due: later than it was set for if the clocks of its instance have stood still meanwhile."""
+    """When that timer was due: later than set if a pause stopped the clocks of its instance."""
 
     asked: RequestContext = OWN
-    """The request as the caller made it. `actor` has the roles and capabilities of this moment, the actor in here those that came with the request."""
+    """The request as the caller made it. `actor` has the current rights, the actor in here those from the request."""
     facts: Facts = NO_FACTS
-    """What can be read from outside of the instance: people, rules and settings of the organisation, other documents."""
+    """Data from outside the instance: people, rules and settings of the organisation, other documents."""
 
     def derive_id(self, *parts: object) -> UUID:
-        """A new id that is the same each time this command is decided on this state. Give parts to tell several apart."""
+        """Derive an id that is the same each time this command is decided on this state.
+
+        The parts distinguish several ids.
+        """
         return derive_uuid7(self.now, self.instance, self.version, *parts)

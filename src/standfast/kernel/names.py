@@ -1,4 +1,4 @@
-"""Names that people publish things under. They end up in addresses, in files and in logs, so none may lead elsewhere."""
+"""Names of published things. They become part of URLs, file paths and logs, so path traversal must be excluded."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MISLEADING: Final = (
 
 
 def is_misleading(name: str) -> bool:
-    """Whether a name, read as a path, means another place: `..`, `a/../b`, `/x`, `a//b`."""
+    """Return whether a name, read as a path, points elsewhere: `..`, `a/../b`, `/x`, `a//b`."""
     return not _STEPS.isdisjoint(_PARTING.split(name))
 
 
 def joined(*names: str) -> str:
-    """Several names as one that no other names come to: a tenant may be called like another one and a part of it."""
+    """Join names unambiguously, because a tenant's name may equal that of another tenant and its partition."""
     return ":".join(each.replace("%", "%25").replace(":", "%3A") for each in names)

@@ -1,4 +1,4 @@
-"""People as values: who there is, what they may do since when, who stands in for whom, who is away; and how they are looked up."""
+"""People as values: principals, grants, delegations and absences, and the interface to look them up."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ PREFERENCES: Final = "notices"
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """A person or a program that the directory knows."""
+    """A person or a program in the directory."""
 
     id: str
-    """As actors and definitions name it."""
+    """Id used by actors and definitions."""
     kind: Literal["user", "service"] = "user"
     """Whether it is a person or a program."""
     name: str = ""
-    """For people to read."""
+    """Display name."""
     email: str = ""
     is_active: bool = True
-    """Whether it may act at all; a deactivated one can neither be asked nor decide."""
+    """Whether it may act. A deactivated principal is neither asked nor allowed to decide."""
     manager: str = ""
-    """Id of whom it reports to; empty if nobody."""
+    """Id of the manager. Empty without one."""
     attributes: Mapping[str, object] = {}
-    """Whatever else the host system wants to keep: a department, a cost centre."""
+    """Further data of the host system, such as a department or a cost centre."""
 
 
 class _Period(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that holds for a while."""
+    """Base class of entries that apply for a period."""
 
     id: int = 0
-    """Names it among those of its kind; 0 in a file."""
+    """Id among entries of its kind. 0 in a file."""
     begins_at: datetime | None = None
-    """None means that it always held."""
+    """Start of the period. None means unlimited."""
     ends_at: datetime | None = None
-    """The first instant at which it no longer holds; None means that no end is known."""
+    """End of the period, exclusive. None means unlimited."""
 
     def holds(self, at: datetime) -> bool:
-        """Whether it holds at an instant."""
+        """Return whether it applies at a time."""
         return (self.begins_at is None or self.begins_at <= at) and (self.ends_at is None or at < self.ends_at)
 
     def meets(self, other: _Period) -> bool:
-        """Whether both hold at some instant."""
+        """Return whether both apply at a common time."""
         return _precedes(self.begins_at, other.ends_at) and _precedes(other.begins_at, self.ends_at)
 
 
@@ -54,94 +54,94 @@ def _precedes(begins_at: datetime | None, ends_at: datetime | None) -> bool:
 
 
 class Grant(_Period, frozen=True, kw_only=True):
-    """A role that somebody has."""
+    """A role granted to a principal."""
 
     principal: str
     role: str
 
 
 class Delegation(_Period, frozen=True, kw_only=True):
-    """Somebody stands in for somebody else."""
+    """A delegation: the receiver decides in the giver's place."""
 
     giver: str
-    """For whom decisions may be made."""
+    """The person who is represented."""
     receiver: str
-    """Who may make them."""
+    """The person who may decide."""
     role: str = ""
-    """Only for what the giver is asked as holder of this role; empty for all."""
+    """Limits it to tasks that the giver has by this role. Empty for all."""
     definition: str = ""
-    """Only for workflows of this name; empty for all."""
+    """Limits it to workflows of this name. Empty for all."""
     reason: str = ""
 
     def covers(self, *, role: str, definition: str) -> bool:
-        """Whether it is about a question to the holders of a role, or to the giver by name (an empty role), in a workflow."""
+        """Return whether it covers a task of a workflow for a role, or for the giver by name if the role is empty."""
         return self.role in {"", role} and self.definition in {"", definition}
 
 
 class Absence(_Period, frozen=True, kw_only=True):
-    """Somebody is away."""
+    """An absence of a principal."""
 
     principal: str
     reason: str = ""
 
 
 class DirectoryChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody changed in the directory, for auditors."""
+    """A change in the directory, for auditors."""
 
     id: int = 0
     principal: str
-    """Whom it is about."""
+    """The principal concerned."""
     action: str
-    """What was done: the name of the call, such as `grant`."""
+    """Name of the call, such as `grant`."""
     details: Mapping[str, object]
-    """What is so since then."""
+    """The new values."""
     before: Mapping[str, object] = {}
-    """What was so before, as far as it is something else now."""
+    """The previous values that changed."""
     reason: str = ""
-    """Why, in the words of who did it."""
+    """Reason given by the acting person."""
     actor: str
-    """Who did it."""
+    """The acting person."""
     on_behalf_of: str = ""
     at: datetime
 
 
 class DirectoryLook(Protocol):
-    """The people of one tenant, as of one moment."""
+    """The people of one tenant at one moment."""
 
     def is_empty(self) -> bool:
-        """Whether nobody is known at all."""
+        """Whether no principal is known."""
         ...
 
     def has_grants(self) -> bool:
-        """Whether a role was ever granted to anybody."""
+        """Whether a role was ever granted."""
         ...
 
     def principals(self, ids: Sequence[str]) -> list[Principal]:
-        """Those of them who are known, by id."""
+        """Return the known principals among these ids, by id."""
         ...
 
     def page(self, *, after: str, limit: int) -> list[Principal]:
-        """Everybody, by id, after one of them."""
+        """Return a page of all principals by id, after the given one."""
         ...
 
     def inactive(self) -> list[str]:
-        """Those who are deactivated, by id."""
+        """Return the ids of the deactivated principals."""
         ...
 
     def grants(self, *, principals: Sequence[str] = (), role: str = "", at: datetime) -> list[Grant]:
-        """The grants to somebody, or of a role, that are not over, oldest first; those that have not begun are among them."""
+        """Return the grants to principals or of a role that have not ended, oldest first. Future ones are included."""
         ...
 
     def delegations(self, *, givers: Sequence[str] = (), receiver: str = "", at: datetime) -> list[Delegation]:
-        """The delegations by or to somebody that are not over, oldest first; those that have not begun are among them."""
+        """Return the delegations by or to a principal that have not ended, oldest first. Future ones are included."""
         ...
 
     def absences(self, principals: Sequence[str], *, at: datetime) -> list[Absence]:
-        """The absences of these that are not over, oldest first; those that have not begun are among them."""
+        """Return the absences of these principals that have not ended, oldest first. Future ones are included."""
         ...
 
 
 def is_address(text: str) -> bool:
-    """Whether mail could be sent to what somebody gave as an address; nothing more is known of it before it was tried."""
+    """Return whether the text has the form of a mail address. Only sending a mail verifies it."""
     name, _, domain = text.rpartition("@")
     return bool(name and domain) and not any(each.isspace() for each in text)

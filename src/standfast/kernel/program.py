@@ -1,6 +1,6 @@
-"""A decider made ready to run: its types as vocabularies, its answers checked, its state folded from stored events.
+"""A decider made ready to run: its message types, checks of its answers, and the fold of stored events.
 
-This is all the runtime knows of a workflow. The built-in machine and a user's class come here alike.
+It is the engine's only view of a workflow. The built-in machine and user classes are treated alike.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ _LAST_STATE_VERSION = 2**31 - 1
 
 
 class Program:
-    """One decider with its vocabularies. Types are erased here: the runtime hands values through without looking at them."""
+    """A decider with its message types. Types are erased here: the engine passes values on without inspecting them."""
 
     def __init__(
         self, decider: Decider[S, C, E, F], codec: Codec, *, limit: int = DEFAULT_LIMIT, is_own: bool = False
     ) -> None:
-        """`is_own` says that it is a decider of the engine's own, whose name may begin as no other does."""
+        """Build the program. `is_own` marks a built-in decider, whose name may begin with the reserved prefix."""
         state, commands, events, effects = _declared(decider, codec, is_own=is_own)
         self.type = decider.type
         self.decider: object = decider
@@ -97,11 +97,12 @@ class Program:
         self._is_plain = decider.is_plain
         self._carries_state = decider.carries_state
         self._state_names = {cls: full_name(cls).encode() for cls in union_of(state)}
-        """Written before a snapshot where the state is one of several classes, which the bytes alone do not tell apart."""
+        """Written before a snapshot if the state is one of several classes, which the bytes alone do not
+        distinguish."""
         self._state_classes = {name: cls for cls, name in self._state_names.items()}
         is_settled = is_own or decider.is_plain
         self.fingerprint = "" if is_settled else fold_fingerprint(decider, self._state_names or [state])
-        """Of the code that folds its states; empty for the engine's own deciders, whose state versions are raised with care."""
+        """Fingerprint of the fold code. Empty for built-in deciders, whose state versions are maintained by hand."""
         self._key_of = cast("Callable[[object], str]", decider.key_of)
         self._initial = cast("Callable[[], object]", decider.initial)
         self._status = cast("Callable[[object], object]", decider.status)
@@ -111,17 +112,17 @@ class Program:
         self._is_terminal = cast("Callable[[object], bool]", decider.is_terminal)
         own = type(decider)
         self._says_end_twice = own.status is not Decider.status and own.is_terminal is not Decider.is_terminal
-        """One that has only `status` answers for itself after its end; one that has only `is_terminal` cannot contradict itself."""
+        """A decider with only one of `status` and `is_terminal` cannot contradict itself."""
 
     def initial(self) -> object:
-        """The state of an instance to which nothing has happened."""
+        """Return the state of a new instance."""
         try:
             return self._initial()
         except Exception as error:
             raise CommandError(f"{self.type!r} raised {error!r} in initial", decider=self.type) from error
 
     def key_of(self, command: object) -> str:
-        """The business key of the instance that a command is for."""
+        """Return the business key of the instance that a command is for."""
         try:
             key = self._key_of(command)
         except StandfastError:
@@ -137,7 +138,7 @@ class Program:
         return key
 
     def subject(self, state: object) -> str:
-        """Who wants an instance that begins in this state; empty if that is whoever began it."""
+        """Return the person for whom a new instance runs. Empty means the actor who started it."""
         try:
             subject = self._subject(state)
         except Exception as error:
@@ -147,7 +148,7 @@ class Program:
         return subject
 
     def status(self, state: object) -> Status:
-        """Where an instance in this state stands."""
+        """Return the status of an instance in this state."""
         try:
             status = self._status(state)
         except Exception as error:
@@ -162,14 +163,17 @@ class Program:
         return status
 
     def key_named_by(self, command: object) -> str:
-        """The business key that a command names; empty if it names none, as one may that is for its own instance."""
+        """Return the business key that a command names.
+
+        Empty if it names none, as a command for its own instance may.
+        """
         try:
             return self._key_of(command)
         except BaseException:  # noqa: BLE001 - it names none
             return ""
 
     def check_own(self, command: object, key: str, what: str) -> None:
-        """Raise if a command that goes to its own instance, which has this key, names another one."""
+        """Raise if a command for its own instance, which has this key, names another one."""
         named = self.key_named_by(command)
         if named and key and named != key:
             raise CommandError(
@@ -191,7 +195,7 @@ class Program:
             )
 
     def answer(self, state: object, command: object, moment: Moment) -> Answer:
-        """What the decider answers; whatever goes wrong in it becomes a CommandError. FactsNeeded asks the caller to read facts first."""
+        """Return the decider's answer. Its exceptions become CommandError, except FactsNeeded, which requests facts."""
         if type(command) not in self.commands.classes:
             raise CommandError(self.commands.stranger(command), decider=self.type)
         try:
@@ -215,7 +219,10 @@ class Program:
         return answer
 
     def carried_state(self, decision: Decision) -> object:
-        """The state that a decision carries; UNSET if it is for `evolve` to make. CommandError if the decider may carry none."""
+        """Return the state that a decision carries, or UNSET if `evolve` computes it.
+
+        Raises CommandError if the decider may carry none.
+        """
         if decision.state is not msgspec.UNSET and not self._carries_state:
             raise CommandError(
                 f"{self.type!r} set the state of its Decision; leave it alone: the state is what `evolve` makes of the events",
@@ -224,7 +231,7 @@ class Program:
         return decision.state
 
     def check_records(self, records: object) -> None:
-        """Raise unless each of the records of a decision is of a declared kind and can be written."""
+        """Raise unless each record of a decision has a declared kind and can be written."""
         if not isinstance(records, tuple | list):
             told = f"{self.type!r} gave {indefinite(type(records))} as records of its Decision; give a tuple of them"
             raise CommandError(told, decider=self.type)
@@ -235,7 +242,7 @@ class Program:
                 raise CommandError(told, decider=self.type)
 
     def apply(self, state: object, events: Iterable[object]) -> object:
-        """The state after these events, which were just decided."""
+        """Return the state after newly decided events."""
         for event in events:
             try:
                 state = self._evolve(state, event)
@@ -247,7 +254,7 @@ class Program:
         return state
 
     def replay(self, state: object, events: Iterable[StoredEvent]) -> object:
-        """The state after these stored events."""
+        """Return the state after stored events."""
         for event in events:
             if event.is_system:
                 continue
@@ -261,7 +268,10 @@ class Program:
         return state
 
     def rebuild(self, events: Iterable[StoredEvent]) -> tuple[object, list[Record] | None]:
-        """The state and the rows that a history leads to: what the stored ones are compared with. None if it tells no rows."""
+        """Compute the state and the rows from a history, for comparison with the stored ones.
+
+        The rows are None if the decider does not supply them.
+        """
         tells_rows = type(self.decider).rows_of is not Decider.rows_of  # type: ignore[attr-defined]
         state, records = self.initial(), list[Record]()
         for event in events:
@@ -281,12 +291,15 @@ class Program:
         return records
 
     def _check_none(self, event: str, make: Callable[[str], StandfastError]) -> None:
-        """Raise unless None can be meant as a state: mostly a case of `evolve` forgot to return one."""
+        """Raise unless None is a declared state, because a branch of `evolve` probably lacks its return."""
         if not allows_none(self._state_type) and self.initial() is not None:
             raise make(f"{self.type!r} returned None from `evolve` on {event}; return the state in every case")
 
     def snapshot(self, state: object) -> bytes:
-        """The bytes of a state; PayloadError where they would come back as another one, so that only the events can tell it."""
+        """Encode a state.
+
+        Raises PayloadError if it would not survive the round trip; then only events can restore it.
+        """
         data = self._codec.encode(state)
         if self._is_plain:
             return data
@@ -301,7 +314,7 @@ class Program:
         return data
 
     def restore(self, data: bytes) -> object:
-        """The state of these bytes."""
+        """Decode a state."""
         if not self._state_names:
             return self._codec.decode(data, self._state_type)
         name, _, rest = data.partition(_SEPARATOR)
@@ -311,17 +324,17 @@ class Program:
         return self._codec.decode(rest, cls)
 
     def takes_snapshot(self, state_version: int, fingerprint: str) -> bool:
-        """Whether a snapshot of this code is the fold that the present code would come to."""
+        """Return whether a snapshot equals what the current code would fold."""
         return state_version == self.state_version and fingerprint == self.fingerprint
 
     def state_flaws(self) -> list[Flaw]:
-        """Why no state of it can ever come back from a snapshot, as far as its types tell."""
+        """Return why no state can be restored from a snapshot, as far as its types tell."""
         if self._is_plain or not isinstance(self._codec, SelfCritical):
             return []
         return [flaw for each in self._state_names or [self._state_type] for flaw in self._codec.flaws(each)]
 
     def decode(self, event: StoredEvent) -> object:
-        """A stored event in the decider's own words."""
+        """Decode a stored event as an object of the decider."""
         try:
             return self.events.decode(event.type, event.version, event.data)
         except PayloadError as error:
@@ -331,7 +344,7 @@ class Program:
             ) from error
 
     def plain(self, event: StoredEvent) -> object:
-        """The plain data of a stored event whose class the code does not know; its bytes if not even that can be read."""
+        """Return the plain data of a stored event with an unknown class, or its bytes if they cannot be read."""
         try:
             return self._codec.decode(event.data, dict)
         except PayloadError:
@@ -339,10 +352,10 @@ class Program:
 
 
 class Programs(Protocol):
-    """Finds the program that runs a definition; NotFoundError if nobody knows it."""
+    """Finds the program of a definition. Raises NotFoundError if it is unknown."""
 
     def __call__(self, tenant: str, definition: str, version: str = "", /) -> Program:
-        """The program that a tenant runs under this name, in this version; without a version any that speaks its vocabulary."""
+        """Return a tenant's program by name and version. Without a version, any that shares its message types."""
         ...
 
 
@@ -367,7 +380,7 @@ def _declared(
 
 
 def _words(decider: Decider[S, C, E, F], declared: Sequence[object], codec: Codec) -> _Words:
-    """The classes of commands, events and effects, and what is wrong with them."""
+    """Return the classes of commands, events and effects, with their diagnostics."""
     upcasters = (decider.command_upcasters, decider.upcasters, decider.effect_upcasters)
     is_lasting = decider.is_plain and not any(upcasters)
     if is_lasting and type(decider) in _sound:
@@ -389,7 +402,8 @@ def _words(decider: Decider[S, C, E, F], declared: Sequence[object], codec: Code
 
 _Words: TypeAlias = tuple[tuple[tuple[type, ...], tuple[type, ...], tuple[type, ...]], list[Diagnostic]]
 _sound: WeakKeyDictionary[type, _Words] = WeakKeyDictionary()
-"""Of classes whose words nothing else has a say in: every graph has a machine of its own, and all machines have the same words."""
+"""Cache for classes whose message types depend on the class alone: each graph has its own machine, and all machines
+share their types."""
 
 
 def _diagnose_type(decider: Decider[S, C, E, F], *, is_own: bool) -> list[Diagnostic]:

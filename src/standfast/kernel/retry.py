@@ -1,4 +1,4 @@
-"""When to try again: pure arithmetic over attempt numbers. Randomness comes in as an argument."""
+"""Retry policies: computes delays from attempt numbers. Randomness is an argument."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from standfast.errors import ConfigurationError
 Backoff = Literal["fixed", "linear", "exponential"]
 
 LONGEST_TIMEOUT = timedelta(days=36_600)
-"""A hundred years: added to any date that a clock can show, it is still a date."""
+"""A hundred years. Added to any date of a clock it is still a date."""
 
 NOT_A_TIMEOUT = (
     "is no time to wait for a handler: give more than zero and at most a hundred years, or None for no limit"
@@ -23,20 +23,21 @@ _MOST_ATTEMPTS = 2**63 - 1
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a call is made in all, and how long to wait between two calls."""
+    """A retry policy: the number of calls, and the delay between two calls."""
 
     max_attempts: int = 5
-    """Calls in all, the first one included; there is no "for ever"."""
+    """Total number of calls, including the first. It is always limited."""
     delay: timedelta = timedelta(seconds=1)
-    """Wait before the second call; the base of the later ones."""
+    """Delay before the second call, and base of the later ones."""
     backoff: Backoff = "exponential"
-    """`fixed`: always `delay`; `linear`: `delay` times the failures so far; `exponential`: doubled each time by `factor`."""
+    """`fixed`: always `delay`; `linear`: `delay` times the failures so far; `exponential`: multiplied by `factor`
+    each time."""
     factor: float = 2.0
-    """Growth of the exponential wait per failure."""
+    """Factor of the exponential delay per failure."""
     cap: timedelta = timedelta(minutes=5)
-    """No wait is longer than this, jitter aside."""
+    """Maximum delay, without jitter."""
     jitter: float = 0.1
-    """Share of the wait that is added at random, from 0 (none) to 1 (up to doubled). A retry is never earlier than asked for."""
+    """Random addition as a share of the delay, from 0 (none) to 1 (up to doubled). A retry is never early."""
 
     def __post_init__(self) -> None:
         problems = [
@@ -55,15 +56,15 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(f"retry policy: {'; '.join(problems)}")
 
     def allows_another(self, attempts: int) -> bool:
-        """Whether a further call may follow after `attempts` calls were made."""
+        """Return whether another call may follow after `attempts` calls."""
         return attempts < self.max_attempts
 
     def wait_after(self, attempts: int, chance: float = 0.0) -> timedelta:
-        """How long to wait after the failure of call number `attempts`; `chance` in [0, 1) picks the jitter."""
+        """Return the delay after the failure of call number `attempts`. `chance` in [0, 1) selects the jitter."""
         if not self.delay:
             return self.delay
         growth = self._growth(max(attempts, 1))
-        # Compared as numbers first: the product may be longer than a timedelta can say.
+        # Compared as numbers first, because the product may overflow a timedelta.
         wait = self.cap if growth >= self.cap / self.delay else self.delay * growth
         return wait * (1 + self.jitter * chance)
 
@@ -78,11 +79,11 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lasting(period: timedelta, *, delay: timedelta, cap: timedelta) -> RetryPolicy:
-    """A policy that goes on for a period: the waits double from `delay` to `cap`, and the last call is made when the period is over."""
+    """Return a policy for a period: the delays double from `delay` to `cap`, and the last call comes at its end."""
     waited, attempts = timedelta(0), 1
     while waited < period:
         reached = delay * 2 ** (attempts - 1)
-        if reached >= cap:  # From here on all waits are the same.
+        if reached >= cap:  # From here on all delays are equal.
             attempts += -((waited - period) // cap)
             break
         waited, attempts = waited + reached, attempts + 1

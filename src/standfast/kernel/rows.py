@@ -1,7 +1,7 @@
-"""Kinds of rows that a commit writes with its events. Each is declared once, and a store learns from the declaration all it does to them.
+"""Kinds of rows that a commit writes with its events. A store derives all handling of a kind from its declaration.
 
-A row belongs to an instance and is found by a key that is unique within it. The events stay the truth: every row can be made again
-from them.
+A row belongs to an instance and has a key that is unique within it. The events remain the source of truth: every row
+can be rebuilt from them.
 """
 
 from __future__ import annotations
@@ -21,104 +21,110 @@ from standfast.errors import indefinite
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a decision says about one row: that it opens, changes or ends."""
+    """A change of one row in a decision: it opens, changes or ends."""
 
 
 S_co = TypeVar("S_co", bound=Record, covariant=True)
 Act = Literal["end", "change", "open"]
-"""In the order of writing: a row that ends may make room for one that opens."""
+"""In the order of writing, because an ended row may make room for a new one."""
 
 ACTS: Final[tuple[Act, ...]] = ("end", "change", "open")
 TYPES: Final = (int, str, bytes, bool, datetime, UUID)
-"""What a column can hold. Everything else is encoded by whoever names the row."""
+"""The types that a column can hold. Other values are encoded by the code that creates the record."""
 
 _MOST = 2**31 - 1
 _SET_BY_STORE = ("instance", "tenant")
 
 
 class Column(NamedTuple):
-    """A column as its annotation tells it."""
+    """A column, derived from its annotation."""
 
     name: str
     type: type
     may_be_none: bool
     words: tuple[str, ...] = ()
-    """The only texts that it can hold; empty means any."""
+    """The allowed texts. Empty means any."""
 
 
 class RowKind(msgspec.Struct, Generic[S_co], frozen=True, kw_only=True, eq=False, dict=True):
-    """One kind of row: its table, which every driver has in a migration, and what can be said about it."""
+    """A kind of row: its table, which every driver creates in a migration, and the records that change it."""
 
     name: str
-    """What one row is called."""
+    """Name of one row."""
     table: str
     row: type[Record]
-    """Opens a row. Its fields are columns."""
+    """Record that opens a row. Its fields are columns."""
     stored: type[S_co]
-    """The row as it is read: `row`, with `instance` and the columns that the commit fills in."""
+    """The row as it is read: `row` with `instance` and the columns that the commit fills in."""
     change: type[Record] | None = None
-    """Changes a row: its key, and columns. A field that is None leaves its column as it is."""
+    """Record that changes a row: its key and columns. A field that is None leaves its column unchanged."""
     end: type[Record] | None = None
-    """Removes a row: its key."""
+    """Record that removes a row: its key."""
     key: tuple[str, ...] = ("number",)
-    """What finds a row within its instance."""
+    """Columns that identify a row within its instance."""
     opened_at: str = "opened_at"
-    """The column for the time of the commit that opened the row."""
+    """Column for the time of the opening commit."""
     moved_at: str = ""
-    """The column for the time of the last commit that touched it; empty if there is none."""
+    """Column for the time of the last commit that changed the row. Empty without one."""
     closed_at: str = ""
-    """The column for the time of the commit that set `closed_by`; empty if there is none."""
+    """Column for the time of the commit that set `closed_by`. Empty without one."""
     closed_by: str = ""
     while_zero: Mapping[str, str] = MappingProxyType({})
-    """Columns that a change sets only as long as another one, which is named here, is 0."""
+    """Columns that a change sets only while the named other column is 0."""
     replaces: bool = False
-    """Whether a row that is opened again takes the place of the old one; otherwise the commit does not stand."""
+    """Whether a row that is opened again replaces the old one. Otherwise the commit fails."""
     of_instance: tuple[str, ...] = ()
-    """Columns that repeat what the row of the instance says."""
+    """Columns that repeat values of the instance's row."""
     shared_by: str = ""
-    """The column that tells these rows from others in the same table, by its words; empty if the table is theirs alone."""
+    """Column that distinguishes these rows from others in the same table by its values. Empty if the table is not
+    shared."""
     fading: tuple[str, ...] = ()
-    """Columns of bytes, JSON all of them, whose old values a driver may keep packed; whoever reads them sees no difference."""
+    """JSON columns as bytes whose old values a driver may compress. Readers see no difference."""
     goes_with_instance: bool = True
-    """Whether the rows are deleted with their instance; otherwise they keep it from being deleted, and the driver's queries say so."""
+    """Whether the rows are deleted with their instance. Otherwise they prevent its deletion, and the driver's
+    queries check it."""
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """What is read, in this order; the tenant is a part of every question."""
+        """The columns that are read, in this order. The tenant is part of every query."""
         return columns_of(self.stored)
 
     @cached_property
     def own_words(self) -> tuple[str, ...]:
-        """What `shared_by` holds in rows of this kind."""
+        """The values of `shared_by` for this kind."""
         return next((each.words for each in columns_of(self.row) if each.name == self.shared_by), ())
 
     @cached_property
     def key_of(self) -> Callable[[object], object]:
-        """The key of a record, or of a stored row."""
+        """Returns the key of a record or of a stored row."""
         return attrgetter(*self.key)
 
     def class_of(self, act: Act) -> type[Record] | None:
-        """How an act is said."""
+        """Return the record class of an act."""
         return {"open": self.row, "change": self.change, "end": self.end}[act]
 
 
 class Writing(NamedTuple):
-    """What records of one class do."""
+    """How records of one class are written."""
 
     kind: RowKind[Record]
     act: Act
     place: int
-    """Tells the order in which the records of a commit are written."""
+    """Position in the writing order of a commit."""
 
 
 _kinds: dict[str, RowKind[Record]] = {}
 _writings: dict[type, Writing] = {}
 _keys: dict[type, Callable[[object], object]] = {}
-"""For each class of records the way to its key. All classes of a kind share one, so that it stands for the kind too."""
+"""Functions that return the key, by record class. The classes of a kind share one function, so that it also
+identifies the kind."""
 
 
 def declare(kind: RowKind[S_co]) -> RowKind[S_co]:
-    """Make a kind known to everything that writes, reads, deletes and verifies rows. TypeError if its classes do not fit together."""
+    """Register a kind for all code that writes, reads, deletes and verifies rows.
+
+    Raises TypeError if its classes do not match.
+    """
     flaws = _flaws(kind)
     if flaws:
         raise TypeError(f"the rows {kind.table!r} cannot be declared: {'; '.join(flaws)}")
@@ -133,24 +139,24 @@ def declare(kind: RowKind[S_co]) -> RowKind[S_co]:
 
 
 def forget(kind: RowKind[S_co]) -> None:
-    """Take a declaration back, for tests with kinds of their own."""
+    """Unregister a kind, for tests."""
     del _kinds[kind.table]
     for cls in filter(None, map(kind.class_of, ACTS)):
         del _writings[cls], _keys[cls]
 
 
 def kinds() -> tuple[RowKind[Record], ...]:
-    """All that are declared."""
+    """Return all registered kinds."""
     return tuple(_kinds.values())
 
 
 def writing_of(cls: type) -> Writing:
-    """What records of a class do; KeyError if it is of no declared kind."""
+    """Return how records of a class are written. Raises KeyError for a class without a registered kind."""
     return _writings[cls]
 
 
 def columns_of(cls: type[msgspec.Struct]) -> tuple[Column, ...]:
-    """The fields of a class as columns; TypeError if there is one that no column can hold."""
+    """Return the fields of a class as columns. Raises TypeError if a field has an unsupported type."""
     hints = typing.get_type_hints(cls)
     return tuple(_column(name, hints[name]) for name in cls.__struct_fields__)
 
@@ -169,7 +175,7 @@ def _column(name: str, hint: object) -> Column:
 
 
 def _flaws(kind: RowKind[S_co]) -> list[str]:
-    """Why the parts of a declaration do not fit together."""
+    """Return why the classes of a declaration do not match."""
     row, stored = set(kind.row.__struct_fields__), set(kind.stored.__struct_fields__)
     change = set() if kind.change is None else set(kind.change.__struct_fields__)
     dated = {each for each in (kind.opened_at, kind.moved_at, kind.closed_at) if each}
@@ -186,7 +192,7 @@ def _flaws(kind: RowKind[S_co]) -> list[str]:
     if stored != {"instance"} | row | change | dated:
         odd = sorted(stored ^ ({"instance"} | row | change | dated))
         found.append(
-            f"{odd} are in {kind.stored.__name__} and are not said or dated by anybody, or the other way round"
+            f"{odd} are fields of {kind.stored.__name__} that no record sets and no commit dates, or the other way round"
         )
     if (row | change) & {*_SET_BY_STORE, *dated}:
         found.append(f"{sorted((row | change) & {*_SET_BY_STORE, *dated})} are filled in by the commit")
@@ -196,7 +202,10 @@ def _flaws(kind: RowKind[S_co]) -> list[str]:
 
 
 def _change_flaws(kind: RowKind[S_co], wider: set[str]) -> list[str]:
-    """A commit that opens and changes a row writes one record, that of `row`: what only the change has would be lost."""
+    """Return flaws of the change record.
+
+    A commit that opens and changes a row writes only `row`, so fields that only the change has would be lost.
+    """
     odd = sorted(wider - set(kind.while_zero))
     return [f"{odd} can be changed and are no fields of {kind.row.__name__}; give them a default there"] if odd else []
 
@@ -212,10 +221,10 @@ def _type_flaws(kind: RowKind[S_co]) -> list[str]:
 
 
 def merge(records: Sequence[Record]) -> list[Record]:
-    """The same rows with at most one record each: what a commit does to a row, it does at once.
+    """Merge the records so that each row has at most one, because a commit changes each row once.
 
-    Several commands may be decided before anything is written, so a row can open and change, or open and end, in one commit. Only a
-    row that ends and is opened again has two records.
+    Several commands may be decided before anything is written, so a row can open and change, or open and end, in one
+    commit. Only a row that ends and is opened again keeps two records.
     """
     if len({(key := _keys[type(record)], key(record)) for record in records}) == len(records):
         return list(records)
@@ -227,13 +236,13 @@ def merge(records: Sequence[Record]) -> list[Record]:
             row = again
         before = rows.pop(row, None)
         if act == "end" and type(before) is kind.row and (row == again or not kind.replaces):
-            continue  # It came and went. One that may have taken the place of another goes like that one.
+            continue  # It was opened and ended. If it could replace an old row, that row ends too.
         rows[row] = record if before is None else _merged(before, record)
     return list(rows.values())
 
 
 def _merged(before: Record, after: Record) -> Record:
-    """One record for two that follow one another on the same row."""
+    """Merge two consecutive records of the same row."""
     if _writings[type(after)].act != "change":
         return after
     if _writings[type(before)].act == "end":
@@ -243,7 +252,7 @@ def _merged(before: Record, after: Record) -> Record:
 
 
 def flaw_of(record: object) -> str:
-    """Why no store could write a record; empty if it can be written."""
+    """Describe why no store could write a record. Empty if it can be written."""
     writing = _writings.get(type(record))
     if writing is None:
         return f"is {indefinite(type(record))}, which no kind of row declares"

@@ -1,1 +1,1 @@
-"""Bytes: message types, type checks, equality, defaults."""
+"""Conversion of values to bytes: message types, type checks, equality, defaults."""

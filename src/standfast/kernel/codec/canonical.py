@@ -1,7 +1,8 @@
-"""One hash for one value: canonical JSON (RFC 8785) under SHA-256.
+"""Canonical hash of a value: canonical JSON (RFC 8785) under SHA-256.
 
-Only values that look the same in every language are hashed. A float such as 0.1 is refused, because what computed it may
-differ in its last digit elsewhere; money is an integer in minor units, or a Decimal, which is hashed as its text.
+Only values with the same representation in every language can be hashed. A float such as 0.1 is refused, because
+another implementation may compute a different last digit. Money is an integer in minor units, or a Decimal, which is
+hashed as text.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ import rfc8785
 from standfast.errors import PayloadError, indefinite
 
 LARGEST_INTEGER = 2**53 - 1
-"""Beyond this a JSON number is not the same number everywhere, so larger integers are refused."""
+"""Larger integers are refused, because other JSON readers round them."""
 
 UNSTABLE_NUMBER = "UNSTABLE_NUMBER"
-"""The reason of a refusal: another language may write the number differently."""
+"""Code of a refusal: another language may write the number differently."""
 UNSTABLE_VALUE = "UNSTABLE_VALUE"
-"""The reason of a refusal: the value has no canonical JSON form."""
+"""Code of a refusal: the value has no canonical JSON form."""
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
 
 Stable: TypeAlias = "bool | int | str | list[Stable] | dict[str, Stable] | None"
-"""A value that looks the same in every language."""
+"""A value with the same representation in every language."""
 
 
 def canonical_bytes(value: object) -> bytes:
-    """The canonical JSON of `value`, as the bytes that are hashed."""
+    """Return the canonical JSON of `value` as bytes."""
     try:
         stable = _stable(value, "$")
         text = _encode(stable)
-        # Only beyond ASCII can the order of keys be another one; what is within is written by the standard library, which is quicker.
+        # The order of keys can differ only beyond ASCII. For ASCII the standard library is faster.
         return text.encode() if text.isascii() else rfc8785.dumps(stable)
     except (rfc8785.CanonicalizationError, UnicodeError) as error:
         raise PayloadError(str(error), reason=UNSTABLE_VALUE) from error
@@ -47,7 +48,7 @@ def canonical_bytes(value: object) -> bytes:
 
 
 def canonical_hash(value: object) -> str:
-    """The SHA-256 of the canonical JSON of `value`, in hexadecimal."""
+    """Return the SHA-256 of the canonical JSON of `value`, in hexadecimal."""
     return hashlib.sha256(canonical_bytes(value)).hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""How values become bytes and come back. Bytes are what is stored and hashed; nothing rewrites them on the way.
+"""Codecs: convert values to bytes and back. The bytes are stored and hashed unchanged.
 
-A codec turns one value into bytes and bytes into a value of a known type. `JsonCodec` is the default. Dataclasses, msgspec
-Structs, pydantic models, typed dicts and plain data are understood; decimals, dates, UUIDs and bytes come back as what they were
-when the field says so.
+A codec encodes any supported value, and decodes bytes as a known type. `JsonCodec` is the default. It supports
+dataclasses, msgspec Structs, pydantic models, typed dicts and plain data. Decimals, dates, UUIDs and bytes keep their
+types if the field declares them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from standfast.kernel.codec.type_checks import Flaw, flaws
 T = TypeVar("T")
 
 Reader = Callable[[bytes], object]
-"""Reads bytes as a value of one type."""
+"""Decodes bytes as a value of one type."""
 
 Upcaster = Callable[[dict[str, object]], dict[str, object]]
-"""Turns the plain form of an event, a command or an effect of one version into that of the next version."""
+"""Converts the plain form of a message from one version to the next."""
 
 
 class _Decoder(Protocol):
@@ -35,37 +35,40 @@ class _Decoder(Protocol):
 
 
 class Codec(Protocol):
-    """Bytes for values and back. An engine uses one codec for everything it stores in a database."""
+    """Encodes and decodes values. An engine uses one codec for everything it stores in a database."""
 
     name: str
-    """Recorded in the database, so that another codec cannot open it by mistake."""
+    """Recorded in the database, so that no other codec opens it by mistake."""
 
     def encode(self, value: object) -> bytes:
-        """The bytes of `value`; PayloadError if it has none."""
+        """Return the bytes of `value`. Raises PayloadError if it cannot be encoded."""
         ...
 
     def decode(self, data: bytes, as_type: type[T]) -> T:
-        """The value of these bytes as an `as_type`; PayloadError if they are not one."""
+        """Decode bytes as `as_type`. Raises PayloadError if they do not match the type."""
         ...
 
 
 @runtime_checkable
 class Swift(Protocol):
-    """A codec whose inner functions may be called without it, by whoever goes back to it when they raise."""
+    """A codec with fast paths for encoding and decoding.
+
+    A caller that gets an exception from one repeats the call through the codec.
+    """
 
     write: Callable[[object], bytes]
 
     def reader(self, as_type: object) -> Reader:
-        """What reads bytes as a type."""
+        """Return a decoder of a type."""
         ...
 
 
 @runtime_checkable
 class SelfCritical(Protocol):
-    """A codec that knows in advance what it can never read. One of the user's own finds out by reading what it wrote."""
+    """A codec that can tell in advance which types it cannot decode. For other codecs a round trip finds out."""
 
     def flaws(self, as_type: object) -> list[Flaw]:
-        """Why values of a type can never be read, and where; nothing if they can."""
+        """Return the reasons why values of a type cannot be decoded, with their places. Empty if they can."""
         ...
 
 
@@ -75,10 +78,10 @@ class _PydanticModel(Protocol):
 
 
 def lowered(value: object) -> object:
-    """What the encoder does not know, in words that it knows."""
+    """Convert a value unknown to the encoder into plain data."""
     if isinstance(value, _PydanticModel):
         return value.model_dump(mode="json", by_alias=True, round_trip=True)
-    if isinstance(value, str):  # Of templates, which mark a text that needs no escaping any more, for example.
+    if isinstance(value, str):  # For example the strings of template engines, which mark text as escaped.
         return str.__str__(value)
     raise TypeError(
         f"{indefinite(type(value))} cannot be stored; use a dataclass, a Struct, a pydantic model or plain data"
@@ -86,41 +89,41 @@ def lowered(value: object) -> object:
 
 
 def raised_up(as_type: type[T], value: object) -> T:
-    """A value of a type that the decoder does not know, a pydantic model, of what it has read. Raises what the model raises."""
-    if as_type is object:  # A field of which nobody says what it holds.
+    """Build a value of a type unknown to the decoder, such as a pydantic model. Raises what the model raises."""
+    if as_type is object:  # An untyped field.
         return cast("T", value)
     validate = getattr(as_type, "model_validate_json", None)
     if validate is None:
         raise TypeError(f"{as_type.__name__} cannot be read back; use a dataclass, a Struct or a pydantic model")
-    # As JSON, because a strict model takes text for a date only from there.
+    # Validated as JSON, because a strict model accepts text for a date only there.
     model: T = validate(msgspec.json.encode(value))
     return model
 
 
 class _MsgspecCodec:
-    """What both built-in codecs share: readers that are made once for each type."""
+    """Common parts of the built-in codecs. Decoders are created once per type."""
 
     def __init__(self, encode: Callable[[object], bytes], decoder: Callable[..., _Decoder]) -> None:
         self.write = encode
-        """The bytes of a value; what they cannot say is not found out, and whatever goes wrong is raised as it comes."""
+        """Encodes a value without checks. Exceptions of the encoder pass through unchanged."""
         self._decoder = decoder
         self._readers: dict[object, Reader] = {}
 
     def decode(self, data: bytes, as_type: type[T]) -> T:
-        """The value of these bytes."""
+        """Decode bytes as `as_type`."""
         try:
             return (self._readers.get(as_type) or self.reader(as_type))(data)  # type: ignore[return-value]
-        except Exception as error:  # A class of the user's own may raise anything.
+        except Exception as error:  # A user's class may raise anything.
             raise PayloadError(
                 f"stored bytes are not {indefinite(as_type)}: {misfit(as_type, error) or error}"
             ) from error
 
     def flaws(self, as_type: object) -> list[Flaw]:
-        """Why values of a type can never be read, and where."""
+        """Return the reasons why values of a type cannot be decoded, with their places."""
         return flaws(as_type, self.reader)
 
     def reader(self, as_type: object) -> Reader:
-        """What reads bytes as a type; whatever goes wrong is raised as it comes."""
+        """Return a decoder of a type. Its exceptions pass through unchanged."""
         read = self._readers.get(as_type)
         if read is None:
             with TURN:
@@ -142,7 +145,7 @@ def _whole(read: Reader, make_whole: Completion | None) -> Reader:
 
 
 class JsonCodec(_MsgspecCodec):
-    """JSON as UTF-8. Readable in the database, and fast."""
+    """JSON as UTF-8: readable in the database, and fast."""
 
     name = "json"
 
@@ -150,21 +153,21 @@ class JsonCodec(_MsgspecCodec):
         super().__init__(msgspec.json.Encoder(enc_hook=lowered).encode, msgspec.json.Decoder)
 
     def encode(self, value: object) -> bytes:
-        """The JSON of `value`."""
+        """Encode `value` as JSON."""
         try:
             data = self.write(value)
             if b"null" in data:
-                # The encoder writes NaN and infinity as null; the rare value with a null in it pays for the search.
+                # The encoder writes NaN and infinity as null, so that only values with a null need this check.
                 _refuse_nan(value)
         except PayloadError:
             raise
-        except Exception as error:  # A class of the user's own may raise anything.
+        except Exception as error:  # A user's class may raise anything.
             raise _unstorable(value, error) from error
         return data
 
 
 class MessagePackCodec(_MsgspecCodec):
-    """MessagePack: smaller and a little faster than JSON, not readable by eye."""
+    """MessagePack: smaller and slightly faster than JSON, but not human-readable."""
 
     name = "msgpack"
 
@@ -172,22 +175,22 @@ class MessagePackCodec(_MsgspecCodec):
         super().__init__(msgspec.msgpack.Encoder(enc_hook=lowered).encode, msgspec.msgpack.Decoder)
 
     def encode(self, value: object) -> bytes:
-        """The MessagePack bytes of `value`."""
+        """Encode `value` as MessagePack."""
         try:
             return self.write(value)
-        except Exception as error:  # A class of the user's own may raise anything.
+        except Exception as error:  # A user's class may raise anything.
             raise _unstorable(value, error) from error
 
 
 def convert(value: Mapping[str, object], as_type: type[T]) -> T:
-    """A value of `as_type` from its plain form, as a caller without the class would send it."""
+    """Build a value of `as_type` from its plain form, as sent by a caller without the class."""
     try:
         made = msgspec.convert(value, settled(as_type), dec_hook=raised_up, str_keys=True)
         make_whole = completion(cast("object", as_type))
         if make_whole is not None:
             make_whole(made)
         return made
-    except Exception as error:  # A class of the user's own may raise anything.
+    except Exception as error:  # A user's class may raise anything.
         raise PayloadError(misfit(as_type, error) or f"this is not {indefinite(as_type)}: {error}") from error
 
 
@@ -216,7 +219,7 @@ _MISSING = re.compile(r"Object missing required field `([^`]*)`(?: - at `\$([^`]
 
 
 def misfit(as_type: object, error: BaseException | None) -> str:
-    """Why something is none of a type, as short as `Deposit.cents must be int, got str`; empty if the error does not tell it so."""
+    """Describe a type error as briefly as `Deposit.cents must be int, got str`. Empty if the error has another form."""
     if not isinstance(error, msgspec.ValidationError):
         return ""
     said, name = str(error), getattr(as_type, "__name__", str(as_type))
@@ -233,9 +236,9 @@ _stable = msgspec.json.Encoder(enc_hook=lowered, order="deterministic").encode
 
 
 def fingerprint(*values: object) -> bytes:
-    """A few bytes that are the same for equal values, whatever order their dicts and sets happen to have."""
+    """Return a short digest that is equal for equal values, whatever the order of their dicts and sets."""
     try:
         data = _stable(values)
-    except Exception as error:  # A class of the user's own may raise anything.
+    except Exception as error:  # A user's class may raise anything.
         raise PayloadError(f"a value cannot be compared: {error}") from error
     return hashlib.blake2b(data, digest_size=12).digest()

@@ -1,11 +1,10 @@
-"""What a value says beyond the defaults of its classes.
+"""Default values of fields: omits them for comparisons, and adds them to objects that lack them.
 
-A command is the same before and after its class got another field with a default: whoever sends it again does not know of the field,
-and has not used it. So the form by which commands are compared leaves out what is at its default.
+A command stays equal when its class gets a new field with a default, because an earlier caller does not send that
+field. The form for comparisons therefore omits fields at their defaults.
 
-msgspec decides by identity whether a field is at its default. `with_default_texts` makes that a decision by value, for what is hashed.
-
-Objects that leave a field to its default, made whole.
+msgspec compares defaults by identity. `with_default_texts` turns that into a comparison by value, for data that is
+hashed. `complete` sets missing fields from the defaults of the class.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from standfast.kernel.codec.type_checks import shapes_in, shapes_of
 T = TypeVar("T")
 
 _NONE = object()
-"""Stands for the default of a field that has none: no value is equal to it."""
+"""Marks a field without a default. No value is equal to it."""
 
 
 @runtime_checkable
@@ -36,18 +35,21 @@ class _PydanticModel(Protocol):
 
 
 class _Field(NamedTuple):
-    """What is known of a field of a class."""
+    """Description of a class's field."""
 
     name: str
     wire: str
-    """How it is called where it is stored."""
+    """Stored name of the field."""
     default: object
     is_deep: bool
-    """Whether its type lets it hold objects with defaults of their own; what has no class holds none, however large it is."""
+    """Whether values of its type can contain objects with defaults. Plain data cannot, however large it is."""
 
 
 def beyond_defaults(value: object) -> object:
-    """The value as plain data, without the fields that are at their defaults; for comparison, not to be read back."""
+    """Return the value as plain data without the fields at their defaults.
+
+    It is for comparisons and cannot be decoded.
+    """
     cls: type = type(value)
     fields = _fields_of(cls)
     if fields is not None:
@@ -67,10 +69,10 @@ def beyond_defaults(value: object) -> object:
 
 
 def with_default_texts(value: T) -> T:
-    """Return the same value, with the default's own object for every text that equals the default of its field.
+    """Replace each text that equals the default of its field by the default object, and return the value.
 
-    Texts are the only values that are one object or several by chance: Python shares the literals of a program and none that it reads
-    from a file. A number, list or struct that was given is never the object of a default.
+    Only texts need this: Python shares the literals of a program but no strings that it reads. Other values are never
+    the same object as the default.
     """
     if isinstance(value, msgspec.Struct):
         changed = {}
@@ -92,20 +94,20 @@ def with_default_texts(value: T) -> T:
 
 @lru_cache(1024)
 def _plain_defaults(cls: type[msgspec.Struct]) -> tuple[tuple[str, object], ...]:
-    """Each field of a Struct with the object that msgspec compares it with."""
+    """Return the fields of a Struct with the objects that msgspec compares them with."""
     return tuple((each.name, each.default) for each in msgspec.structs.fields(cls))
 
 
 def _is_default(item: object, default: object) -> bool:
     try:
         return bool(item == default)
-    except Exception:  # noqa: BLE001 - classes of the user's own compare as they like
+    except Exception:  # noqa: BLE001 - a user's class may raise in its comparison
         return False
 
 
 @lru_cache(1024)
 def _fields_of(cls: type) -> tuple[_Field, ...] | None:
-    """The fields of a dataclass or a Struct; None for anything else."""
+    """Return the fields of a dataclass or Struct, or None for any other class."""
     if issubclass(cls, msgspec.Struct):
         return tuple(_struct_fields(cls))
     return tuple(_dataclass_fields(cls)) if dataclasses.is_dataclass(cls) else None
@@ -120,7 +122,7 @@ def _struct_fields(cls: type[msgspec.Struct]) -> Iterator[_Field]:
 def _dataclass_fields(cls: type) -> Iterator[_Field]:
     try:
         hints = typing.get_type_hints(cls)
-    except Exception:  # noqa: BLE001 - a name that cannot be found is anything
+    except Exception:  # noqa: BLE001 - an unresolved name may be any type
         hints = {}
     for each in dataclasses.fields(cls):
         default = each.default if each.default is not dataclasses.MISSING else _made(each.default_factory)
@@ -128,14 +130,14 @@ def _dataclass_fields(cls: type) -> Iterator[_Field]:
 
 
 def _made(factory: object) -> object:
-    """What a factory makes; nothing is equal to the default of a field without one."""
+    """Return the result of a default factory, or the marker for a field without a default."""
     if factory is dataclasses.MISSING or factory is msgspec.NODEFAULT or not callable(factory):
         return _NONE
     return cast("object", factory())
 
 
 def _holds_classes(hint: object) -> bool:
-    """Whether a value of this type can hold objects whose fields have defaults."""
+    """Return whether a value of this type can contain objects whose fields have defaults."""
     alias = getattr(hint, "__value__", None) or getattr(hint, "__supertype__", None)
     if alias is not None:
         return _holds_classes(alias)
@@ -148,14 +150,14 @@ def _holds_classes(hint: object) -> bool:
 
 
 def _tag_of(cls: type) -> Iterator[tuple[str, object]]:
-    """What tells a class of a union from the others, where the bytes say so."""
+    """Yield the tag of a class in a tagged union."""
     config = cls.__struct_config__ if issubclass(cls, msgspec.Struct) else None
     if config is not None and config.tag_field is not None:
         yield config.tag_field, config.tag
 
 
 Completion = Callable[[object], None]
-"""Makes a value whole, in place, with all that it is made of."""
+"""Completes a value and its parts in place."""
 
 _WITH_FIELDS = (shapes.StructType, shapes.DataclassType, shapes.NamedTupleType)
 _MANY_TYPES = 1024
@@ -163,16 +165,16 @@ _NOTHING = object()
 
 
 class _Part(NamedTuple):
-    """What is to do for the objects of one class."""
+    """The completion of the objects of one class."""
 
     defaults: tuple[tuple[str, object], ...]
-    """The fields that the class may answer for, with what it answers."""
+    """The fields with class-level defaults, with the defaults."""
     nested: tuple[str, ...]
-    """The fields that may hold such objects."""
+    """The fields that may contain such objects."""
 
 
 def complete(value: T) -> T:
-    """The same value, whole."""
+    """Complete a value in place, and return it."""
     make_whole = completion(cast("object", type(value)))
     if make_whole is not None:
         make_whole(value)
@@ -181,7 +183,7 @@ def complete(value: T) -> T:
 
 @lru_cache(_MANY_TYPES)
 def completion(declared: object) -> Completion | None:
-    """What makes values of a type whole; None if they always are, as those of Structs and of classes with slots."""
+    """Return the completion of a type, or None if its values are always complete, as those of Structs and of classes with slots."""
     parts = _parts(declared)
     if not parts:
         return None
@@ -210,20 +212,20 @@ def _make_all_whole(value: object, parts: dict[type, _Part]) -> None:
             inner = [getattr(each, name, None) for name in part.nested]
             for name, default in part.defaults:
                 each.__dict__.setdefault(name, default)
-        if inner and id(each) not in seen:  # A value that holds itself is the codec's to refuse.
+        if inner and id(each) not in seen:  # A value that contains itself is refused by the codec.
             seen.add(id(each))
             pending += inner
 
 
 def _items(value: object) -> Iterable[object]:
-    """What a collection holds."""
+    """Return the elements of a collection."""
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list | tuple | set | frozenset) else ()
 
 
 def _parts(declared: object) -> dict[type, _Part]:
-    """What is to do, by class; nothing if no class answers for a field."""
+    """Return the completions by class, empty if no class has class-level defaults."""
     found = {shape.cls: shape for shape in shapes_of(declared) if isinstance(shape, _WITH_FIELDS)}
     defaults = {cls: answered for cls, shape in found.items() if (answered := tuple(_answered(shape)))}
     if not defaults:
@@ -240,7 +242,7 @@ def _parts(declared: object) -> dict[type, _Part]:
 
 
 def _answered(shape: shapes.Type) -> Iterator[tuple[str, object]]:
-    """The fields of a dataclass for which the class answers where an object does not. One with slots never does."""
+    """Yield the fields of a dataclass with class-level defaults. Classes with slots have none."""
     if not isinstance(shape, shapes.DataclassType):
         return
     for each in shape.fields:

@@ -1,8 +1,7 @@
-"""How deep data may be nested.
+"""Limit on the nesting depth of data.
 
-Every reader and writer goes down one call per level and has room for only so many, fewer the deeper the stack is already. So data that
-one part of the engine could still write might be too deep for another, which would then fail for ever. A bound that is far below what
-any of them can do, looked at where data comes in, leaves no such difference.
+Every encoder and decoder recurses once per level, and its limit depends on the current stack. Data that one part of the
+engine could write might therefore be too deep for another to read. A low limit at the input avoids that.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ import msgspec
 from standfast.kernel.codec.type_checks import is_bounded
 
 DEEPEST = 100
-"""Levels of lists and objects in each other that data may have."""
+"""Maximum number of nested lists and objects."""
 
 TOO_DEEP = f"it is nested deeper than {DEEPEST} levels: make it flatter, or keep it elsewhere and pass a reference"
 
 _SHORTEST = 2 * DEEPEST
-"""Bytes of JSON that nest any deeper have more than these: each level has two brackets."""
+"""JSON with a greater depth has more bytes than this, because each level has two brackets."""
 
 
 def is_flat_json(data: bytes) -> bool:
-    """Whether JSON cannot be too deep, as far as a glance tells: nearly all of it is short, or has few brackets."""
+    """Return whether JSON is certainly within the limit, by a quick test: most is short, or has few brackets."""
     return len(data) <= _SHORTEST or data.count(b"[") + data.count(b"{") <= DEEPEST
 
 
 def is_deep(value: object) -> bool:
-    """Whether plain data is nested deeper than it may be."""
+    """Return whether plain data exceeds the limit."""
     level = [value]
     for _ in range(DEEPEST + 1):
         level = [inner for each in level if isinstance(each, dict | list) for inner in _items(each)]
@@ -43,7 +42,7 @@ def _items(value: dict[str, object] | list[object]) -> Iterable[object]:
 
 
 class Depth:
-    """Finds out whether what was written of some classes is too deep. Classes that say how deep they are cost nothing."""
+    """Checks the depth of written values by class. Classes with a bounded depth cost nothing."""
 
     def __init__(self, classes: Iterable[type], *, is_json: bool, lower: Callable[[object], object]) -> None:
         self._unbounded = frozenset(each for each in classes if not is_bounded(each))
@@ -51,16 +50,16 @@ class Depth:
         self._lower = lower
 
     def judge(self, cls: type) -> Callable[[object, bytes], bool] | None:
-        """What finds it out for values of a class; None if there is nothing to find out."""
+        """Return the depth check for values of a class, or None if none is needed."""
         return self.is_exceeded if cls in self._unbounded else None
 
     def is_exceeded(self, value: object, data: bytes) -> bool:
-        """Whether a value, of which these are the bytes, is too deep."""
+        """Return whether a value with these bytes exceeds the limit."""
         if type(value) not in self._unbounded or len(data) <= DEEPEST or (self._is_json and is_flat_json(data)):
             return False
         try:
             return is_deep(cast("object", msgspec.to_builtins(value, enc_hook=self._lower, str_keys=True)))
         except RecursionError:
             return True
-        except Exception:  # noqa: BLE001 - written by a codec of the user's own, in ways that only it knows
+        except Exception:  # noqa: BLE001 - a user's codec may write another format
             return False

@@ -1,8 +1,8 @@
-"""Whether a value that came back from its bytes is still the value that was written, and where it is not.
+"""Comparison of a decoded value with the original.
 
-The codec says what comes back; this module says what that is worth. Of an event, a command or an effect the value that came back is
-what everybody goes on with, so it may be of the declared type where the given one was of a kindred type. Of a state the given value
-stays in memory, so what comes back has to be of the very same types, and to hang together in the same way.
+The engine continues with the decoded form of an event, command or effect, so it may have the declared type instead of a
+related one. A state stays in memory. Its decoded form must therefore have exactly the same types and the same shared
+references.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ _LONGEST_VALUE = 80
 
 
 def difference(back: object, given: object, *, may_retype: bool = True) -> str:
-    """Where and how a value that came back differs from the one that was given; empty if it does not.
+    """Describe where and how a decoded value differs from the original. Empty if it does not.
 
-    An int may come back as the float that its field declares. `may_retype` lets a tuple come back as a list and a frozenset as a
-    set, as a field that declares a Sequence or a Set asks for.
+    An int may become the float that its field declares. `may_retype` lets a tuple become a list and a frozenset become
+    a set, for fields declared as Sequence or Set.
     """
     return _compared(_Comparison(may_retype=may_retype), back, given)
 
 
 def strict_difference(back: object, given: object) -> str:
-    """Like `difference`, where both values stay in use: every part must be of the same type, and none may be in two places."""
+    """Like `difference`, but both values stay in use: types must be identical, and no part may occur twice."""
     return _compared(_StrictComparison(), back, given)
 
 
 def _compared(comparison: _Comparison, back: object, given: object) -> str:
     try:
         return comparison.compare(back, given, "")
-    except Exception as error:  # noqa: BLE001 - classes of the user's own compare as they like
+    except Exception as error:  # noqa: BLE001 - a user's class may raise in its comparison
         return f"it cannot be compared: {error!r}"
 
 
 class _Comparison:
-    """Walks two values side by side."""
+    """Compares two values recursively."""
 
     def __init__(self, *, may_retype: bool) -> None:
         self._families = (_ORDERED, _UNORDERED, _BYTES) if may_retype else ()
 
     def compare(self, back: object, given: object, path: str) -> str:
-        """The first difference at this path or below it."""
+        """Return the first difference at this path or below it."""
         if back is given:
             return ""
         if back is _NOTHING or given is _NOTHING:
@@ -72,7 +72,7 @@ class _Comparison:
         if ours is theirs:
             return True
         if _names(back) is not None:
-            return False  # A subclass would lose what it adds.
+            return False  # A subclass would lose its additions.
         if issubclass(theirs, ours) or issubclass(ours, theirs) or (ours is float and theirs is int):
             return True
         return any(issubclass(ours, family) and issubclass(theirs, family) for family in self._families)
@@ -80,7 +80,7 @@ class _Comparison:
     def _is_equal(self, back: object, given: object) -> bool:
         if isinstance(back, datetime) and isinstance(given, datetime):
             return _instant(back) == _instant(given)
-        if back != back and given != given:  # noqa: PLR0124 - the way of NaN, in every class that has one
+        if back != back and given != given:  # noqa: PLR0124 - detects NaN in every class that has one
             return True
         return bool(back == given)
 
@@ -107,21 +107,24 @@ class _Comparison:
             found = self.compare(value, own, f"{path}.{name}" if path else name)
             if found:
                 return found
-        if _is_model(back) and not self._is_equal(back, given):  # A model may keep more than its fields.
+        if _is_model(back) and not self._is_equal(back, given):  # A model may hold more than its fields.
             return _changed(back, given, path)
         return ""
 
 
 class _StrictComparison(_Comparison):
-    """Takes nothing for the same but sets in another order."""
+    """Accepts no difference except the order of sets."""
 
     def __init__(self) -> None:
         super().__init__(may_retype=False)
         self._seen: dict[int, str] = {}
-        """Where each part that can be changed was found, by its identity."""
+        """Path of each mutable part, by identity."""
 
     def compare(self, back: object, given: object, path: str) -> str:
-        """The first difference. A part in two places is one: as two parts that come back they would no longer change together."""
+        """Return the first difference.
+
+        A part that occurs twice is one, because the decoded copies would no longer change together.
+        """
         if _can_change(given):
             before = self._seen.setdefault(id(given), path)
             if before != path:
@@ -146,7 +149,7 @@ class _StrictComparison(_Comparison):
 
 
 def _names(value: object) -> Iterable[str] | None:
-    """The names of the fields of an object; None for one that has none."""
+    """Return the field names of an object, or None if it has none."""
     if isinstance(value, msgspec.Struct):
         return value.__struct_fields__
     if dataclasses.is_dataclass(value):
@@ -155,12 +158,12 @@ def _names(value: object) -> Iterable[str] | None:
 
 
 def _is_model(value: object) -> bool:
-    """Whether it is a pydantic model."""
+    """Return whether the object is a pydantic model."""
     return hasattr(type(value), "model_fields")
 
 
 def _unstored(back: object, given: object) -> Iterator[str]:
-    """Attributes that were set on an object without being its fields. What it can compute again does not count."""
+    """Yield attributes that are set on an object but are no fields. Recomputable values do not count."""
     own: dict[str, object] = getattr(given, "__dict__", {})
     for name in own.keys() - getattr(back, "__dict__", {}).keys():
         if not isinstance(getattr(type(given), name, None), cached_property):
@@ -179,7 +182,10 @@ def _can_change(value: object) -> bool:
 
 
 def _instant(moment: datetime) -> datetime:
-    """An instant in UTC, because in the hour that a clock repeats two zones are never equal. A naive one stays as it is."""
+    """Return a time in UTC, because times in two zones are never equal in a repeated hour.
+
+    A naive time stays unchanged.
+    """
     try:
         return moment if moment.utcoffset() is None else moment.astimezone(UTC)
     except OverflowError:

@@ -1,10 +1,12 @@
-"""Fingerprints of the code that folds a state.
+"""Fingerprint of the code that folds a state.
 
-A snapshot is a cache of the fold. It is worth nothing once the shape of the state or the code of the fold is another one, and authors
-forget to raise `state_version`. So a snapshot carries a fingerprint of both, and one with another fingerprint is ignored.
+A snapshot is a cache of the fold. It is invalid once the shape of the state or the code of the fold changes, and
+authors forget to raise `state_version`. A snapshot therefore carries a fingerprint of both, and is ignored if it
+differs.
 
-The fingerprint covers the types that the state is made of, the code of `evolve` and `initial`, and whatever these use of their class and
-their module. It does not follow code into other modules. Another release of Python compiles to other code, and so has other fingerprints.
+The fingerprint covers the types of the state, the code of `evolve` and `initial`, and what these use in their class and
+module. It does not follow code into other modules. Another Python release compiles different bytecode and thus changes
+it.
 """
 
 from __future__ import annotations
@@ -24,11 +26,14 @@ _FOLD = ("initial", "evolve")
 _SCALARS = (bool, int, float, complex, str, bytes, type(None), type(...))
 _CODE = (types.FunctionType, staticmethod, classmethod, property)
 _MOST_PARTS = 10_000
-"""Parts that are looked at; what lies behind them does not count."""
+"""Maximum number of parts to include. Further parts are ignored."""
 
 
 def fold_fingerprint(decider: object, states: Iterable[object]) -> str:
-    """Return a fingerprint of the types of a decider's state and of the code that folds it, the same in every process with that code."""
+    """Return a fingerprint of a decider's state types and fold code.
+
+    It is equal in all processes with the same code.
+    """
     walk = _Walk(type(decider))
     for each in states:
         walk.shape(each)
@@ -38,22 +43,22 @@ def fold_fingerprint(decider: object, states: Iterable[object]) -> str:
 
 
 class _Walk:
-    """Tells one part after the other to a hash, each once."""
+    """Feeds each part to a hash once."""
 
     def __init__(self, owner: type) -> None:
         self._owner = owner
         self._hash = hashlib.blake2b(digest_size=12)
         self._seen: dict[int, object] = {}
-        """Functions and classes that were told, by identity, with the objects themselves, so that no identity is used twice."""
+        """Visited functions and classes by identity. The objects are kept, so that no identity is reused."""
         self._open = set[int]()
-        """Collections that are being told: one may hold itself."""
+        """Collections being visited, because one may contain itself."""
         self._parts = 0
 
     def digest(self) -> str:
         return self._hash.hexdigest()
 
     def shape(self, declared: object) -> None:
-        """Tell the fields of all classes that a state is made of, and the methods of those classes."""
+        """Add the fields of all classes of a state, and the methods of these classes."""
         found = list(shapes_of(declared))
         for shape in found:
             self._tell("shape", _kind(shape))
@@ -66,7 +71,7 @@ class _Walk:
             self._class(declared)
 
     def look_at(self, value: object) -> None:
-        """Tell a value: code by what it does, data by what it is, anything else by its type."""
+        """Add a value: functions by their code, data by content, other objects by their type."""
         match value:
             case types.FunctionType():
                 if self._is_new(value):
@@ -83,7 +88,7 @@ class _Walk:
                 self._data(value)
 
     def _data(self, value: object) -> None:
-        """Tell data. Equal parts of it may be one object or several, so that none may be left out because it was told before."""
+        """Add data. Equal parts may be one object or several, so each occurrence is added."""
         if isinstance(value, _SCALARS):
             self._tell("value", type(value).__name__, repr(value))
         elif id(value) in self._open or self._parts >= _MOST_PARTS:
@@ -112,7 +117,7 @@ class _Walk:
         for cell in function.__closure__ or ():
             try:
                 self.look_at(cell.cell_contents)
-            except ValueError:  # It is empty.
+            except ValueError:  # The cell is empty.
                 continue
         if hasattr(function, "__wrapped__"):
             self.look_at(function.__wrapped__)
@@ -128,7 +133,7 @@ class _Walk:
             self._named(name, scope)
 
     def _named(self, name: str, scope: Mapping[str, object]) -> None:
-        """Follow a name of a function's code to a method of the decider or to what its own module defines."""
+        """Add the target of a name in a function's code: a method of the decider or an object of its module."""
         if name not in _FOLD:
             self._own(inspect.getattr_static(self._owner, name, None), scope)
         self._own(scope.get(name), scope)
@@ -143,13 +148,16 @@ class _Walk:
             self.look_at(value)
 
     def _class(self, cls: object) -> None:
-        """Tell what a class of the user's own does; what is made for it, such as `__init__` of a dataclass, follows from its fields."""
+        """Add the behaviour of a user's class.
+
+        Generated methods, such as `__init__` of a dataclass, follow from its fields.
+        """
         if not isinstance(cls, type) or cls.__module__ == "builtins" or not self._is_new(cls):
             return
         self._tell("class", cls.__name__, *vars(cls).get("__annotations__", ()))
         if issubclass(cls, enum.Enum):
             self._all((each.name, each.value) for each in cls)
-        for name, field in getattr(cls, "model_fields", {}).items():  # Of pydantic, whose shapes only it knows.
+        for name, field in getattr(cls, "model_fields", {}).items():  # Only pydantic knows the fields of its models.
             self._tell("field", name, field.is_required(), getattr(field.annotation, "__name__", str(field.annotation)))
             self._all([field.default, field.default_factory])
             self._class(field.annotation)
@@ -171,14 +179,14 @@ class _Walk:
 
 
 def _kind(shape: shapes.Type) -> str:
-    """What a type is called, without the module that it lives in."""
+    """Return the name of a type without its module."""
     cls = getattr(shape, "cls", None)
     values = getattr(shape, "values", ())
     return f"{type(shape).__name__} {cls.__name__ if isinstance(cls, type) else ''} {values!r}"
 
 
 def _inner(shape: shapes.Type) -> Iterator[shapes.Type]:
-    """A type and those that it is written with: `list[int]` is a list and a whole number."""
+    """Yield a type and its parts: `list[int]` yields the list and the integer."""
     yield shape
     for name in ("type", "item_type", "key_type", "value_type"):
         inner = getattr(shape, name, None)

@@ -1,7 +1,7 @@
-"""The words of a decider: which types its commands, events and effects have, under which names and versions they are stored.
+"""Message types of a decider: the types of its commands, events and effects, with their stored names and versions.
 
-What is written is read again at once, and what comes back is what everybody goes on with. So nothing is ever stored that could not be
-read, memory and history cannot differ, and no object of the user's stays in the engine.
+Each value is decoded right after it is encoded, and the engine continues with the decoded one. Nothing is stored that
+cannot be read, memory and history cannot differ, and the engine keeps no object of the user.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from standfast.kernel.codec.type_checks import compares_all, has_untyped_parts, 
 T = TypeVar("T")
 
 DEFAULT_LIMIT = 1024 * 1024
-"""Largest stored value, in bytes, unless the engine is told otherwise."""
+"""Default limit of a stored value in bytes."""
 
 LONGEST_NAME = 512
-"""Bytes of a name or a key; longer ones do not fit into every index."""
+"""Maximum length of a name or key in bytes. Longer ones do not fit into every index."""
 
 SYSTEM_PREFIX = "$"
-"""Names of the events that the kernel itself writes begin with this; `evolve` never sees them."""
+"""Prefix of the events that the kernel itself writes. `evolve` never sees them."""
 
 Upcasters = Mapping[tuple[str, int], Upcaster]
-"""From the stored name and version to what brings the plain form to the next version."""
+"""Maps a stored name and version to the function that upgrades the plain form to the next version."""
 
 Keep = Callable[[object], "tuple[Encoded, object] | None"]
 
@@ -52,7 +52,7 @@ _UNTYPED = "give the field its type, because in an untyped one only text, number
 
 
 def message(*, name: str = "", version: int = 1) -> Callable[[type[T]], type[T]]:
-    """Class decorator: the name and version under which values of this class are stored. Default: the class name, version 1."""
+    """Class decorator that sets the stored name and version of a class. The default is the class name and version 1."""
 
     def mark(cls: type[T]) -> type[T]:
         setattr(cls, _WIRE, (name or cls.__name__, version))
@@ -62,18 +62,18 @@ def message(*, name: str = "", version: int = 1) -> Callable[[type[T]], type[T]]
 
 
 def wire_name(cls: type) -> tuple[str, int]:
-    """Name and version under which values of `cls` are stored."""
+    """Return the stored name and version of `cls`."""
     marked: tuple[str, int] = cls.__dict__.get(_WIRE, (cls.__name__, 1))
     return marked
 
 
 def stored_name(value: object) -> str:
-    """Return the name under which a command, an event or an effect is stored: the one to show, too."""
+    """Return the stored name of a command, event or effect. It is also the name to display."""
     return wire_name(type(value))[0]
 
 
 class Encoded(msgspec.Struct, frozen=True, gc=False):
-    """A value on its way into a store."""
+    """An encoded value."""
 
     type: str
     version: int
@@ -81,7 +81,7 @@ class Encoded(msgspec.Struct, frozen=True, gc=False):
 
 
 class MessageTypeSet:
-    """The types of one kind (commands, events or effects) of one decider, and their way to bytes and back."""
+    """The types of one kind (commands, events or effects) of one decider. Encodes and decodes their values."""
 
     _must_prove = True
 
@@ -109,18 +109,18 @@ class MessageTypeSet:
         self._depth = Depth(proved, is_json=isinstance(codec, JsonCodec), lower=lowered)
         self._untyped = frozenset(cls for cls in proved if has_untyped_parts(cls))
         self._blind = frozenset(cls for cls in proved if cls in self._untyped and not compares_all(cls))
-        """Classes whose equality does not see all that they hold, and that hold what only equality could vouch for."""
+        """Classes whose equality ignores some of their content, and whose content only equality could verify."""
         self._keepers = {cls: keep for cls in members if (keep := self._keeper(cls)) is not None}
         self._readers: dict[tuple[str, int], Reader | None] = {}
-        """What reads the present version of a word, from the first time that one is read: most of the engine's own never are."""
+        """Decoders of the current versions, created on first use, because most of the engine's own are never used."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The stored names, in the order of declaration."""
+        """The stored names in the order of declaration."""
         return tuple(self._classes)
 
     def readable(self) -> frozenset[tuple[str, int]]:
-        """The names and versions that can be read: those of the classes, and the older ones that upcasters bring up to them."""
+        """The names and versions that can be read: those of the classes, and older ones with upcasters."""
         known = set(self._versions.items())
         for name, version in sorted(self._upcasters, key=lambda each: -each[1]):
             if (name, version + 1) in known:
@@ -131,7 +131,7 @@ class MessageTypeSet:
         return type(value) in self._wire
 
     def stranger(self, value: object) -> str:
-        """What is said of a value that is none of the declared types."""
+        """Describe a value of an undeclared type."""
         cls = type(value)
         namesake = next((each for each in self._wire if each.__name__ == cls.__name__), None)
         if namesake is None:
@@ -146,11 +146,14 @@ class MessageTypeSet:
         return f"{self.decider!r} does not declare {told} as one of its {self.kind}s; {known}"
 
     def encode(self, value: object) -> Encoded:
-        """The stored form of `value`; CommandError if it is none of the declared types, PayloadError if it would not come back."""
+        """Encode `value`.
+
+        Raises CommandError for an undeclared type, and PayloadError if the value does not survive a round trip.
+        """
         return self.keep(value)[0]
 
     def keep(self, value: object) -> tuple[Encoded, object]:
-        """The stored form of `value`, and the value as it comes back from it, which is the engine's own."""
+        """Encode a value, and return the bytes with the decoded copy, which belongs to the engine."""
         keep = self._keepers.get(type(value))
         if keep is not None and (kept := keep(value)) is not None:
             return kept
@@ -158,16 +161,16 @@ class MessageTypeSet:
         return encoded, self._read_again(value, encoded)
 
     def own(self, value: object) -> object:
-        """The value as it would come back, for a command that is not stored itself."""
+        """Return the decoded copy of a value, for a command that is not stored itself."""
         return self.keep(value)[1]
 
     def encode_for(self, decider: str, value: object) -> Encoded:
-        """The stored form of a word of another decider, whose code is elsewhere, by the rules for a word of its own."""
+        """Encode a message of another decider whose code is in another process, by the same rules as an own one."""
         theirs = MessageTypeSet((type(value),), kind=self.kind, decider=decider, codec=self._codec, limit=self._limit)
         return theirs.encode(value)
 
     def decode(self, name: str, version: int, data: bytes) -> object:
-        """The value of a stored form, brought up to the present version."""
+        """Decode a stored value, and upgrade it to the current version."""
         try:
             read = self._readers[name, version]
         except KeyError:
@@ -175,7 +178,7 @@ class MessageTypeSet:
         if read is not None:
             try:
                 return read(data)
-            except Exception:  # noqa: BLE001, S110 - the codec says below what is wrong
+            except Exception:  # noqa: BLE001, S110 - the codec reports the error below
                 pass
         cls, current = self._classes.get(name), self._versions.get(name)
         if cls is not None and version == current:
@@ -183,7 +186,7 @@ class MessageTypeSet:
         return self._upcast(name, version, self._plain(data))
 
     def from_plain(self, name: str, value: Mapping[str, object]) -> object:
-        """A value from plain data, as a caller without the classes sends it."""
+        """Build a value from plain data, as sent by a caller without the classes."""
         cls = self._classes.get(name)
         if cls is None:
             raise PayloadError(
@@ -192,7 +195,7 @@ class MessageTypeSet:
         return convert(value, cls)
 
     def write(self, value: object) -> Encoded:
-        """The stored form of `value`; whether it comes back is not proved."""
+        """Encode `value` without verifying the round trip."""
         try:
             name, version, make_whole = self._wire[type(value)]
         except KeyError:
@@ -210,16 +213,17 @@ class MessageTypeSet:
         return Encoded(name, version, data)
 
     def _keeper(self, cls: type) -> Keep | None:
-        """The short way of `keep` for the values of a class: nearly all of them come back equal and leave nothing to be found out.
+        """Return the fast path of `keep` for a class, which most values take because they survive the round trip equal.
 
-        It gives None for any other, which then goes the long way, and there it is said what is wrong with it.
+        The fast path returns None for other values. The slow path then reports the error.
         """
         read = _reader(self._codec, cls)
         if read is None or not isinstance(self._codec, Swift) or cls in self._blind:
             return None
         name, version, make_whole = self._wire[cls]
         write, limit, is_too_deep = self._codec.write, self._limit, self._depth.judge(cls)
-        must_compare = cls not in self._exact  # Equality may be too kind there; the same bytes say more, but for a NaN.
+        # Equality may be too lenient there. Equal bytes are a stronger proof, except for a NaN.
+        must_compare = cls not in self._exact
 
         def keep(value: object) -> tuple[Encoded, object] | None:
             try:
@@ -231,21 +235,21 @@ class MessageTypeSet:
                 back = read(data)
                 if back == value and not (must_compare and (b"null" in data or write(back) != data)):
                     return Encoded(name, version, data), back
-            except Exception:  # noqa: BLE001, S110 - the long way meets it again, and says it
+            except Exception:  # noqa: BLE001, S110 - the slow path raises and reports it again
                 pass
             return None
 
         return keep
 
     def _prepared(self, name: str, version: int) -> Reader | None:
-        """What reads a version of a word, from now on; None for an older one."""
+        """Create the decoder of a version, or return None for an older one."""
         if self._versions.get(name) != version:
             return None
         read = self._readers[name, version] = _reader(self._codec, self._classes[name])
         return read
 
     def _read_again(self, value: object, encoded: Encoded) -> object:
-        """The value of what was just written; refused if it is not the one that was given."""
+        """Decode the bytes just written. Raises if the result differs from the original."""
         cls, data = type(value), encoded.data
         try:
             back = self._codec.decode(data, cls)
@@ -253,10 +257,10 @@ class MessageTypeSet:
             told = misfit(cls, error.__cause__) or f"{self._told(encoded)} could be written but never read: {error}"
             raise PayloadError(told) from error
         try:
-            # Nearly always it is equal and, where that may be too kind, has the same bytes.
+            # Nearly always the values are equal and, where equality may be too lenient, have the same bytes.
             if cls not in self._blind and back == value and (cls in self._exact or self._codec.encode(back) == data):
                 return back
-        except Exception:  # noqa: BLE001, S110 - classes of the user's own compare as they like
+        except Exception:  # noqa: BLE001, S110 - a user's class may raise in its comparison
             pass
         is_typed = cls not in self._untyped
         found = difference(back, value, may_retype=is_typed)
@@ -281,7 +285,7 @@ class MessageTypeSet:
         cls = self._classes.get(name)
         if cls is None or version != self._versions[name]:
             raise self._unknown(name, stored)
-        try:  # What was read is in the codec's own plain words, so the codec turns it into the class.
+        try:  # The upcasters return plain data of the codec, so the codec builds the class.
             return self._codec.decode(self._codec.encode(value), cls)
         except PayloadError as error:
             raise PayloadError(
@@ -299,57 +303,57 @@ class MessageTypeSet:
 
 
 def _reader(codec: Codec, cls: type) -> Reader | None:
-    """What reads values of a class without asking the codec each time; None if the codec offers nothing, or cannot read them."""
+    """Return a cached decoder of a class. None if the codec has none or cannot decode the class."""
     if not isinstance(codec, Swift):
         return None
     try:
         return codec.reader(cls)
-    except Exception:  # noqa: BLE001 - whoever reads such a value is told why it cannot be read
+    except Exception:  # noqa: BLE001 - the slow path reports why it cannot be read
         return None
 
 
 def full_name(cls: type) -> str:
-    """The name of a class with that of its module."""
+    """Return the name of a class with its module."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 class PlainMessageTypeSet(MessageTypeSet):
-    """Words of which nothing has to be proved: their values were made plain and measured before, and nobody else holds them.
+    """Message types that need no verification: their values were checked before, and no other code refers to them.
 
-    So the shapes of their classes are not looked into, which would be most of what an engine does at its start.
+    Their types are not analysed, which would be most of an engine's start-up time.
     """
 
     _must_prove = False
 
-    def _keeper(self, cls: type) -> None:  # noqa: ARG002 - none of the classes has anything to prove
+    def _keeper(self, cls: type) -> None:  # noqa: ARG002 - no class needs verification
         return None
 
     def write(self, value: object) -> Encoded:
-        """The stored form of `value`."""
+        """Encode `value`."""
         known = self._wire.get(type(value))
         data = self._codec.encode(value) if known is not None else b""
         if known is None or len(data) > self._limit:
-            return super().write(value)  # Which says what is wrong with it.
+            return super().write(value)  # The slow path reports the error.
         return Encoded(known[0], known[1], data)
 
     encode = write
 
     def keep(self, value: object) -> tuple[Encoded, object]:
-        """The stored form of `value`, and the value itself."""
+        """Encode a value, and return the bytes with the value itself."""
         return self.write(value), value
 
     def own(self, value: object) -> object:
-        """The value itself."""
+        """Return the value itself."""
         return value
 
 
 def names_nothing(declared: object) -> bool:
-    """Whether a type parameter says that there is no class at all."""
+    """Return whether a type parameter declares no class."""
     return declared is None or declared in {type(None), typing.Never, typing.NoReturn}
 
 
 def members_of(declared: object) -> tuple[type, ...]:
-    """The classes in a type parameter: one class, a union, an alias of a union, or None and Never for no class at all."""
+    """Return the classes of a type parameter: one class, a union or an alias of one, or none for None and Never."""
     if names_nothing(declared):
         return ()
     alias = getattr(declared, "__value__", None)
@@ -361,7 +365,7 @@ def members_of(declared: object) -> tuple[type, ...]:
 
 
 def union_of(declared: object) -> tuple[type, ...]:
-    """The classes of a union, None among them; nothing for what is no union, or a union of something else than classes."""
+    """Return the classes of a union, including None. Empty if the type is no union of classes."""
     alias = getattr(declared, "__value__", None)
     if alias is not None:
         return union_of(alias)
@@ -370,7 +374,7 @@ def union_of(declared: object) -> tuple[type, ...]:
 
 
 def allows_none(declared: object) -> bool:
-    """Whether None is a value of a type, or the type does not tell."""
+    """Return whether None may be a value of the type, or the type is unknown."""
     alias = getattr(declared, "__value__", None)
     if alias is not None:
         return allows_none(alias)
@@ -383,12 +387,12 @@ def allows_none(declared: object) -> bool:
         return None in parts
     if origin is not None:
         return False
-    # What is of `typing` itself, be it a class, stands for anything.
+    # Types of `typing` itself, even classes, accept any value.
     return not isinstance(declared, type) or declared in {object, type(None)} or declared.__module__ == "typing"
 
 
 def name_flaw(name: object) -> str:
-    """Why a name cannot be stored and claimed by, as the end of a sentence; empty if it can."""
+    """Describe why a name cannot be stored and indexed, as the end of a sentence. Empty if it can."""
     if not isinstance(name, str) or not name:
         return "is not a non-empty text"
     if not name.isprintable():
@@ -397,12 +401,12 @@ def name_flaw(name: object) -> str:
 
 
 def is_whole(number: object, *, least: int, most: int) -> bool:
-    """Whether it is a whole number between these two."""
+    """Return whether the value is an int within these bounds."""
     return isinstance(number, int) and least <= number <= most
 
 
 def diagnose_members(members: Sequence[type], kind: str, codec: object = None) -> list[Diagnostic]:
-    """What is wrong with these types as the words of a decider, and, if the codec can say so, as something to be read."""
+    """Diagnose types as the message types of a decider, including whether the codec can decode them."""
     wire = [wire_name(cls) for cls in members]
     names = [name for name, _ in wire]
     found = [
@@ -456,7 +460,7 @@ def _diagnose_defaults(members: Sequence[type], kind: str) -> list[Diagnostic]:
 
 
 def diagnose_upcasters(members: Sequence[type], kind: str, upcasters: object) -> list[Diagnostic]:
-    """Upcasters of the wrong shape, those that nothing would ever pass through, and gaps, which show only when old values are read."""
+    """Diagnose upcasters: wrong shapes, unreachable versions, and gaps that would show only when old values are read."""
     versions = dict(wire_name(cls) for cls in members)
     example = (next(iter(versions), "Name"), 1)
     where = "upcasters" if kind == "event" else f"{kind}_upcasters"

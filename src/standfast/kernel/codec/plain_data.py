@@ -1,7 +1,7 @@
-"""Objects of classes, told in plain data with nothing left out and nothing in two meanings.
+"""Complete and unambiguous conversion of objects to plain data.
 
-Plain data is laid over other data, and whatever it does not say stays as it was there. So an object says all of its fields, also those
-that its class would leave out because they are at their default; and two keys that plain data cannot tell apart are refused.
+Plain data is merged into other data, where omitted fields keep their old values. An object therefore writes all its
+fields, including those at their defaults. Two keys that are equal as plain data are refused.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _MANY = (list, tuple, set, frozenset)
 
 
 class Review(NamedTuple):
-    """What there is to mind in a value that is more than plain data."""
+    """Properties of a value that matter for its conversion."""
 
     leaves_out: bool
-    """Whether a class in it leaves out a field when it is written."""
+    """Whether a class in it omits fields when it is written."""
     has_odd_keys: bool
     """Whether a dict in it has keys that are no text."""
 
 
 def review(value: object) -> Review:
-    """Look through a value; PayloadError if a time in it would be another instant as text."""
+    """Inspect a value. Raises PayloadError if the text form of a time in it would be a different instant."""
     pending, leaves_out, has_odd_keys = [value], False, False
     while pending:
         item = pending.pop()
@@ -43,7 +43,7 @@ def review(value: object) -> Review:
 
 
 def told_whole(item: object) -> object:
-    """The value in dicts and lists that say all of it."""
+    """Convert the value to dicts and lists with all fields."""
     if isinstance(item, dict):
         return {key: told_whole(each) for key, each in item.items()}
     if isinstance(item, _MANY):
@@ -58,7 +58,7 @@ def told_whole(item: object) -> object:
 
 
 def refuse_equal_keys(data: bytes) -> None:
-    """PayloadError if an object in this JSON has a key twice."""
+    """Raise PayloadError if an object in this JSON has a key twice."""
     try:
         check_names(data)
     except RepeatedNameError as error:
@@ -68,7 +68,7 @@ def refuse_equal_keys(data: bytes) -> None:
 
 
 def _check_offset(item: datetime | time) -> None:
-    """As text a time keeps the hours and minutes of its offset; one with seconds in it would be another instant."""
+    """Raise if the offset of a time has seconds. The text form keeps only hours and minutes."""
     offset = item.utcoffset()
     if offset is not None and offset % timedelta(minutes=1):
         raise PayloadError(f"{item!r} has seconds in its offset, which cannot be stored; convert it to UTC")
@@ -77,14 +77,14 @@ def _check_offset(item: datetime | time) -> None:
 def _leaves_out(item: object) -> bool:
     if isinstance(item, msgspec.Struct):
         return item.__struct_config__.omit_defaults
-    if dataclasses.is_dataclass(item):  # One that a reader made holds what was read; its class answers for the rest.
+    if dataclasses.is_dataclass(item):  # A decoded object may lack fields whose defaults its class supplies.
         own = getattr(item, "__dict__", None)
         return own is not None and any(each.name not in own for each in dataclasses.fields(item))
     return False
 
 
 def _inner(item: object) -> Iterable[object]:
-    """What a value holds. A pydantic model tells itself, and whole."""
+    """Return the parts of a value. A pydantic model converts itself completely."""
     if isinstance(item, dict):
         return [*item, *item.values()]
     if isinstance(item, _MANY):
@@ -93,7 +93,7 @@ def _inner(item: object) -> Iterable[object]:
 
 
 def _fields(item: object) -> Iterator[tuple[str, object]]:
-    """The fields of an object, by the names under which they are stored; nothing for one without."""
+    """Yield the fields of an object by their stored names. Empty for objects without fields."""
     names: Iterable[tuple[str, str]] = ()
     if isinstance(item, msgspec.Struct):
         names = zip(item.__struct_fields__, item.__struct_encode_fields__, strict=True)

@@ -1,7 +1,7 @@
-"""Types become known to those who read them one after the other, whatever thread asks first.
+"""Serializes the analysis of types by msgspec.
 
-msgspec looks at a type when somebody first reads it, and remembers what it has found so far while it is still looking. A thread that comes
-in between reads by what is not there yet, and the process dies of it.
+msgspec caches a type while it is still analysing it. A second thread would use the incomplete entry and crash the
+process.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import msgspec
 T = TypeVar("T")
 
 TURN: Final = threading.RLock()
-"""Held by whoever looks at a type for the first time."""
+"""Held while a type is analysed for the first time."""
 _settled: set[object] = set()
 
 
 def settled(kind: T) -> T:
-    """A type of which all is known, so that any number of threads may read it."""
+    """Analyse a type completely, and return it. Afterwards any number of threads may decode it."""
     if kind not in _settled:
         with TURN:
             msgspec.json.Decoder(kind)

@@ -1,6 +1,6 @@
-"""What types promise before there is any value of them.
+"""Properties of types that hold for all their values.
 
-Whether a codec can read them at all, whether they leave anything open, and whether two values of them that are equal are the same.
+They tell whether a codec can decode a type, whether it has untyped parts, and whether equal values are identical.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import msgspec
 from msgspec import inspect as shapes
 
 Build = Callable[[object], object]
-"""Makes the reader of a type, or raises."""
+"""Creates the decoder of a type, or raises."""
 
 _OPEN = (shapes.AnyType, shapes.CustomType, shapes.RawType, shapes.ExtType)
 
 
 class Flaw(typing.NamedTuple):
-    """Why values of a type could be written but never read."""
+    """A reason why values of a type can be encoded but not decoded."""
 
     place: str
-    """The class, and the field of it if it is one, such as `Placed.amount`."""
+    """The class, and its field if there is one, such as `Placed.amount`."""
     reason: str
 
 
 class _Promise(typing.NamedTuple):
-    """What a type says of all its values."""
+    """The properties of a type."""
 
     is_exact: bool
     is_open: bool
@@ -37,39 +37,42 @@ class _Promise(typing.NamedTuple):
 
 
 _promises: WeakKeyDictionary[type, _Promise] = WeakKeyDictionary()
-"""What classes promise, as long as they live: to find it out takes longer than all else that an engine does with them at its start."""
+"""Cache of the properties by class. Computing them takes longer than all other work on a class at start-up."""
 
 
 def flaws(declared: object, build: Build) -> list[Flaw]:
-    """What can never be read in a type, each at the place that declares it."""
+    """Return the undecodable parts of a type, each with its place."""
     return list(_flaws(declared, _name(declared), build, set()))
 
 
 def has_untyped_parts(declared: object) -> bool:
-    """Whether a value may hold something whose type nobody declared: then the codec cannot know what to read back."""
+    """Return whether a value may contain an untyped part, whose type the codec cannot know."""
     return _promise_of(declared).is_open
 
 
 def is_exact(declared: object) -> bool:
-    """Whether a value that came back and is equal to the one that was written is also as good as it, as far as types can tell."""
+    """Return whether a decoded value that equals the original is as good as it, as far as types can tell."""
     return _promise_of(declared).is_exact
 
 
 def compares_all(declared: object) -> bool:
-    """Whether equality of two values looks at every field of every class in them; a class may leave some out, or say what it likes."""
+    """Return whether equality compares all fields of all classes in the type.
+
+    A class may ignore fields or define its own equality.
+    """
     return _promise_of(declared).compares_all
 
 
 def is_bounded(declared: object) -> bool:
-    """Whether the type says how deep its values are: it holds nothing untyped, and none of its classes holds itself."""
+    """Return whether the type limits the depth of its values: it has no untyped part and no recursive class."""
     try:
         return _is_bounded(shapes.type_info(typing.cast("type", declared)), ())
-    except Exception:  # noqa: BLE001 - a type without a shape says nothing
+    except Exception:  # noqa: BLE001 - a type without a shape has no known properties
         return False
 
 
 def omitting(declared: object) -> list[str]:
-    """The Structs in a type that leave out what is equal to its default when they are written."""
+    """Return the Structs in a type that omit fields at their defaults."""
     return [
         shape.cls.__name__
         for shape in shapes_of(declared)
@@ -79,11 +82,11 @@ def omitting(declared: object) -> list[str]:
     ]
 
 
-# -- what can be read
+# -- decodability
 
 
 def _flaws(declared: object, place: str, build: Build, seen: set[type]) -> Iterator[Flaw]:
-    """The flaws of the parts; if they have none, that of the whole."""
+    """Yield the flaws of the parts, or else that of the whole type."""
     if isinstance(declared, type):
         if declared in seen:
             return
@@ -96,7 +99,7 @@ def _flaws(declared: object, place: str, build: Build, seen: set[type]) -> Itera
 
 
 def _parts(declared: object, place: str) -> list[tuple[object, str]]:
-    """The types that a type is made of, with the places that declare them."""
+    """Return the parts of a type with the places that declare them."""
     if (alias := getattr(declared, "__value__", None)) is not None:
         return [(alias, place)]
     origin = typing.get_origin(declared)
@@ -110,7 +113,7 @@ def _parts(declared: object, place: str) -> list[tuple[object, str]]:
         return []
     try:
         hints = typing.get_type_hints(declared, include_extras=True)
-    except Exception:  # noqa: BLE001 - then no reader can be made of the class either, and that says why
+    except Exception:  # noqa: BLE001 - the decoder of the class then fails too and gives the reason
         return []
     return [(hints[name], f"{_name(declared)}.{name}") for name in hints if name in names]
 
@@ -119,7 +122,7 @@ def _flaw(declared: object, build: Build) -> str:
     try:
         build(declared)
         shape = shapes.type_info(typing.cast("type", declared))
-    except Exception as error:  # noqa: BLE001 - whatever stands in the way of reading it
+    except Exception as error:  # noqa: BLE001 - any reason why it cannot be decoded
         return str(error)
     if isinstance(shape, shapes.CustomType) and not _reads_itself(shape.cls):
         return f"{shape.cls.__name__} cannot be read back; use a dataclass, a Struct, a pydantic model or plain data"
@@ -133,7 +136,10 @@ def _reads_itself(cls: type) -> bool:
 
 
 def _stored_names(cls: type) -> set[str]:
-    """The fields of a class that a codec looks into; one of somebody else, such as a pydantic model, reads its own."""
+    """Return the fields of a class that the codec decodes.
+
+    Foreign classes, such as pydantic models, decode themselves.
+    """
     if issubclass(cls, msgspec.Struct):
         return set(cls.__struct_fields__)
     if dataclasses.is_dataclass(cls):
@@ -143,7 +149,7 @@ def _stored_names(cls: type) -> set[str]:
     return set()
 
 
-# -- what types are made of
+# -- structure of types
 
 
 def _promise_of(declared: object) -> _Promise:
@@ -157,22 +163,22 @@ def _promise_of(declared: object) -> _Promise:
         compares_all=bool(found)
         and all(isinstance(each, (*_OPEN, shapes.DecimalType)) or _compares_exactly(each) for each in found),
     )
-    if found and isinstance(declared, type):  # One that has no shape yet may get one, when the names in it are known.
+    if found and isinstance(declared, type):  # A class without a shape may get one when its forward references resolve.
         _promises[declared] = promise
     return promise
 
 
 def shapes_of(declared: object) -> Iterator[shapes.Type]:
-    """The shape of a type and of all that it is made of; nothing for a type that has none."""
+    """Yield the shape of a type and of all its parts. Empty for a type without a shape."""
     try:
         shape = shapes.type_info(typing.cast("type", declared))
-    except Exception:  # noqa: BLE001 - such a type is told of as a flaw, or it is for a codec of the user's own
+    except Exception:  # noqa: BLE001 - such a type is reported as a flaw, or is for a user's codec
         return
     yield from shapes_in(shape)
 
 
 def shapes_in(whole: shapes.Type) -> Iterator[shapes.Type]:
-    """A shape and those of all that it is made of."""
+    """Yield a shape and the shapes of all its parts."""
     pending = [whole]
     seen = set[object]()
     while pending:
@@ -206,11 +212,9 @@ def _is_bounded(shape: shapes.Type, around: tuple[object, ...]) -> bool:
 
 
 def _compares_exactly(shape: shapes.Type) -> bool:
-    """Whether equality leaves nothing out. A Decimal is equal to an int and a float."""
+    """Return whether equality is exact. A Decimal, for example, equals an int and a float."""
     if isinstance(shape, shapes.StructType):
-        cls: type[msgspec.Struct] = (
-            typing.get_origin(shape.cls) or shape.cls
-        )  # A generic one is given with its arguments.
+        cls: type[msgspec.Struct] = typing.get_origin(shape.cls) or shape.cls  # A generic type has its arguments.
         return cls.__struct_config__.eq and cls.__eq__ is msgspec.Struct.__eq__
     if isinstance(shape, shapes.DataclassType):
         return _has_generated_eq(shape.cls)
@@ -218,7 +222,7 @@ def _compares_exactly(shape: shapes.Type) -> bool:
 
 
 def _has_generated_eq(cls: type) -> bool:
-    """Whether a dataclass is compared by all of its fields. What `dataclass` generates comes from no file."""
+    """Return whether a dataclass compares all its fields. Methods that `dataclass` generates come from no file."""
     code = getattr(cls.__eq__, "__code__", None)
     is_generated = code is not None and code.co_filename == "<string>"
     return is_generated and dataclasses.is_dataclass(cls) and all(each.compare for each in dataclasses.fields(cls))

@@ -1,6 +1,7 @@
-"""Objects of JSON in which no name stands twice.
+"""Detection of duplicate names in JSON objects.
 
-Readers differ in which of two such fields counts, so that whoever checks a text and whoever acts on it may have read two different things.
+Readers differ in which of two equal names they use. A check and the code behind it could therefore see different
+values.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 
 
 class RepeatedNameError(ValueError):
-    """A name stands twice in one object."""
+    """An object has the same name twice."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the name {name!r} stands twice in one object; keep one of them")
@@ -21,7 +22,10 @@ class RepeatedNameError(ValueError):
 
 
 def distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The object that these are the fields of, for `object_pairs_hook` of json; RepeatedNameError if two have one name."""
+    """Build an object from its fields, as `object_pairs_hook` of json.
+
+    Raises RepeatedNameError for a duplicate name.
+    """
     found = dict(pairs)
     if len(found) != len(pairs):
         raise RepeatedNameError(Counter(name for name, _ in pairs).most_common(1)[0][0])
@@ -32,11 +36,14 @@ _DISTINCT: Final = json.JSONDecoder(object_pairs_hook=distinct, parse_int=len)  
 
 
 def check_names(text: bytes) -> None:
-    """RepeatedNameError if a name stands twice in one object of a text that is known to be JSON."""
+    """Raise RepeatedNameError if an object in valid JSON has a duplicate name."""
     if text.count(b":") > 1 and not _is_whole(text):
         _DISTINCT.decode(text.decode())
 
 
 def _is_whole(text: bytes) -> bool:
-    """Whether all that was written is there when it is read, as a glance tells: what programs write without blanks comes out as it was."""
+    """Return whether the text re-encodes to itself, which proves that no name was dropped.
+
+    Compact output of programs usually does.
+    """
     return msgspec.json.encode(msgspec.json.decode(text)) == text

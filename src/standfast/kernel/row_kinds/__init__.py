@@ -1,1 +1,1 @@
-"""The declared rows: steps, tasks, documents, events, schedules."""
+"""The built-in kinds of rows: steps, tasks, documents, events, processes and schedules."""

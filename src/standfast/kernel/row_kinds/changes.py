@@ -1,4 +1,7 @@
-"""What somebody changed that is no instance: a person, a definition, a key, a rule, a pause. Instances tell that by their events."""
+"""Audit rows of changes to things that are no instances: people, definitions, keys, rules, pauses.
+
+Instances record changes as events.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,28 @@ import msgspec
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One act of somebody, for auditors: who did it, for whom, why, and what was so before and after."""
+    """A change for auditors: the actor, the reason, and the values before and after."""
 
     id: int = 0
     tenant: str
-    """Whose it is; `*` for what all tenants share."""
+    """Tenant of the change. `*` for what all tenants share."""
     subject: str
-    """What sort of thing was changed: `person`, `definition`, `key`."""
+    """Kind of the changed thing: `person`, `definition`, `key`."""
     name: str
-    """Which one."""
+    """Name of the changed thing."""
     action: str
-    """What was done: the name of the call, such as `grant`."""
+    """Name of the call, such as `grant`."""
     before: Mapping[str, object] = {}
-    """What was so before, as far as it is something else now."""
+    """The previous values that changed."""
     after: Mapping[str, object] = {}
-    """What is so since then."""
+    """The new values."""
     reason: str = ""
-    """Why, in the actor's words."""
+    """The actor's reason."""
     actor: str
     on_behalf_of: str = ""
-    """For whom the actor stood in; empty if for themselves."""
+    """The person whom the actor represented. Empty if the actor acted for itself."""
     trace: str = ""
-    """Names the request that it was part of; empty if none was named."""
+    """Trace of the request. Empty without one."""
     at: datetime
     mark: str
-    """Names the call: one that is repeated, because nobody knows whether it was done, is one change."""
+    """Id of the call. A repeated call, whose first outcome was unknown, is one change."""

@@ -1,6 +1,6 @@
-"""The rows of a document: the document as it is, every version that it had, what was done to it, and the audit.
+"""The rows of a document: its current content, its versions, its mutations and its audit.
 
-They are written with the events that they follow from. Versions, mutations and the audit are never written again.
+They are written with the events that they follow from. Versions, mutations and the audit are never updated.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.rows import Record, RowKind, declare
 
 MutationKind = Literal["business", "workflow"]
-"""What changes the content of a document, and what moves or decides it."""
+"""A mutation of a document's content, or a transition or decision of its workflow."""
 
 
 class DocumentOpened(Record, frozen=True, kw_only=True, gc=False):
-    """A document came to be."""
+    """A document was created."""
 
     type: str
     id: str
     status: str
     version: int
     data: bytes
-    """Its content, as JSON."""
+    """The content as JSON."""
     amended_from: str = ""
     superseded_by: str = ""
     requester: str = ""
-    """Who wants it."""
+    """The person for whom the document was created."""
     round: int = 1
     is_resting: bool = False
-    """Whether nothing is under way for it."""
+    """Whether no workflow of the document is active."""
     is_amending: bool = False
-    """Whether it was amended and no round has been completed since: references do not read it."""
+    """Whether the document was amended and no round has been completed since. References then do not read it."""
     updated_by: str = ""
 
 
 class DocumentTouched(Record, frozen=True, kw_only=True, gc=False):
-    """A document changes. None leaves a column as it is."""
+    """A document changes. None leaves a column unchanged."""
 
     type: str
     id: str
@@ -52,7 +52,7 @@ class DocumentTouched(Record, frozen=True, kw_only=True, gc=False):
 
 
 class StoredDocument(DocumentOpened, frozen=True, kw_only=True, gc=False):
-    """A document, as it is read."""
+    """A document as it is read."""
 
     instance: InstanceId
     created_at: datetime
@@ -75,21 +75,21 @@ DOCUMENTS = declare(
 
 
 class VersionKept(Record, frozen=True, kw_only=True, gc=False):
-    """A version of a document, as it was written."""
+    """A version of a document as it was written."""
 
     version: int
     status: str
-    """The status that the document had then."""
+    """The document's status at that time."""
     data: bytes
     data_hash: str
     """SHA-256 of the content as JSON with sorted names."""
     mutation: int
-    """The mutation that wrote it."""
+    """Number of the mutation that wrote it."""
     written_by: str = ""
 
 
 class StoredVersion(VersionKept, frozen=True, kw_only=True, gc=False):
-    """A version, as it is read."""
+    """A version as it is read."""
 
     instance: InstanceId
     written_at: datetime
@@ -108,10 +108,10 @@ DOCUMENT_VERSIONS = declare(
 
 
 class MutationMade(Record, frozen=True, kw_only=True, gc=False):
-    """Something was done to a document."""
+    """A mutation of a document."""
 
     sequence: int
-    """Counts what the audit tells of the document."""
+    """Number of the mutation in the document's audit."""
     kind: MutationKind
     action: str
     version_before: int
@@ -119,16 +119,16 @@ class MutationMade(Record, frozen=True, kw_only=True, gc=False):
     actor: str = ""
     on_behalf_of: str = ""
     run_as: str = ""
-    """As whom a step of the workflow did it; empty if a person did."""
+    """The identity under which a workflow step made it. Empty if a person did."""
     step: int | None = None
-    """The step that did it, or that was decided."""
+    """The step that made it, or that was decided."""
     reason: str = ""
     changes: bytes | None = None
-    """The fields that changed, with their values before and after, as JSON; of sensitive ones only that they did."""
+    """The changed fields as JSON, with values before and after. Values of sensitive fields are omitted."""
 
 
 class StoredMutation(MutationMade, frozen=True, kw_only=True, gc=False):
-    """What was done to a document, as it is read."""
+    """A mutation as it is read."""
 
     instance: InstanceId
     made_at: datetime
@@ -147,26 +147,29 @@ MUTATIONS = declare(
 
 
 class AuditMade(Record, frozen=True, kw_only=True, gc=False):
-    """Who did what to which document, and why. Whose it is says the tenant of the row, and when it was the time of the commit."""
+    """An audit entry: actor, action, document and reason.
+
+    The tenant of the row and the time of the commit complete it.
+    """
 
     sequence: int
     who: str
     whom: str = ""
-    """On whose behalf, or as whom."""
+    """The represented person, or the identity used."""
     what: str
     which: str
     """Type, id and version of the document."""
     place: str = ""
-    """From where: a call of somebody, or the engine's own work."""
+    """Source of the action: an API call, or the engine's own work."""
     why: str = ""
     whence: str = ""
-    """What it follows from: a step, or the mutation itself."""
+    """Cause of the action: a step, or the mutation itself."""
     how: str = ""
-    """As what: a business mutation, one of the workflow, or a step."""
+    """Category of the action: a business mutation, a workflow mutation, or a step."""
 
 
 class StoredAudit(AuditMade, frozen=True, kw_only=True, gc=False):
-    """A line of the audit, as it is read."""
+    """An audit entry as it is read."""
 
     instance: InstanceId
     at: datetime

@@ -1,4 +1,4 @@
-"""The rows of published events that are kept: whoever begins to wait later finds them here."""
+"""The rows of retained published events, for subscribers that begin to wait later."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.rows import Record, RowKind, declare
 
 EVENT_KIND: Final = "event"
-"""What the instances that published events are stored as are called."""
+"""Kind of the instances that store published events."""
 
 
 class PublicationKept(Record, frozen=True, kw_only=True, gc=False):
-    """An event is kept for its time to live."""
+    """A published event is retained for its time to live."""
 
     number: int = 1
-    """Always the same: an event is an instance of its own, and has one row."""
+    """Always 1: an event is an instance of its own with one row."""
     id: str
-    """Tells it from every other event of its tenant."""
+    """Unique id of the event within its tenant."""
     event: str
     correlation: str = ""
-    """The key that it was published for; empty if it was for none."""
+    """Correlation key of the event. Empty without one."""
     match_one: bool = False
-    """Whether only one of those who wait gets it."""
+    """Whether only one subscriber gets it."""
     expires_at: datetime
     data: bytes
-    """The whole of it, as those who wait get it."""
+    """The whole event, as subscribers get it."""
 
 
 class PublicationForgotten(Record, frozen=True, kw_only=True, gc=False):
-    """An event is not kept any more."""
+    """An event is no longer retained."""
 
     number: int = 1
 
 
 class PublicationPlace(NamedTuple):
-    """Where an event stands among those that are kept, which are in the order of publication."""
+    """Position of an event in the order of publication, for paging."""
 
     published_at: datetime
     instance: InstanceId
 
 
 class StoredPublication(PublicationKept, frozen=True, kw_only=True, gc=False):
-    """An event that is kept, as it is read."""
+    """A retained event as it is read."""
 
     instance: InstanceId
     published_at: datetime
 
     @property
     def place(self) -> PublicationPlace:
-        """Give it as `after` for the page that follows this event."""
+        """Position of this event. Pass it as `after` to get the next page."""
         return PublicationPlace(self.published_at, self.instance)
 
 

@@ -1,4 +1,4 @@
-"""The row of a process: where it is, and its state, so that lists and reports need not fold its history."""
+"""The row of a process: its current step and state, so that lists and reports need not fold its history."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class ProcessOpened(Record, frozen=True, kw_only=True, gc=False):
     """A process begins."""
 
     number: int = 1
-    """Always the same: a process has one row."""
+    """Always 1: a process has one row."""
     current_step: str = ""
-    """The step of its definition that it is at; empty before the first one."""
+    """The current step of its definition. Empty before the first one."""
     state: bytes
-    """What has gathered, as JSON, as its callers see it."""
+    """The state as JSON, as callers see it."""
 
 
 class ProcessChanged(Record, frozen=True, kw_only=True, gc=False):
-    """A process is at another step, or its state is another one. None leaves a column as it is."""
+    """A process moved to another step or changed its state. None leaves a column unchanged."""
 
     number: int = 1
     current_step: str | None = None
@@ -28,7 +28,7 @@ class ProcessChanged(Record, frozen=True, kw_only=True, gc=False):
 
 
 class StoredProcess(ProcessOpened, frozen=True, kw_only=True, gc=False):
-    """The row of a process, as it is read."""
+    """The row of a process as it is read."""
 
     instance: InstanceId
     opened_at: datetime

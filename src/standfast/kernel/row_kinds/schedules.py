@@ -1,4 +1,4 @@
-"""The rows of schedules: one for each, which lists show, and one for each of its times, with what became of it."""
+"""The rows of schedules: one per schedule for lists, and one per fire time with its outcome."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ FireStatus: TypeAlias = Literal[
 
 
 class ScheduleOpened(Record, frozen=True, kw_only=True, gc=False):
-    """A schedule is put for the first time."""
+    """A schedule is created."""
 
     number: int = 1
-    """Always the same: a schedule is an instance of its own, and has one row."""
+    """Always 1: a schedule is an instance of its own with one row."""
     workflow: str
     plan: bytes
-    """What it says, as JSON."""
+    """The plan of the schedule as JSON."""
     standing: bytes
-    """Where it stands, as JSON: all of its state but the plan, and of the owner the id alone."""
+    """Its state as JSON without the plan, and with only the id of the owner."""
 
 
 class ScheduleChanged(Record, frozen=True, kw_only=True, gc=False):
-    """A schedule says something else, or stands elsewhere. None leaves a column as it is."""
+    """A schedule changes its plan or state. None leaves a column unchanged."""
 
     number: int = 1
     workflow: str | None = None
@@ -47,7 +47,7 @@ class ScheduleChanged(Record, frozen=True, kw_only=True, gc=False):
 
 
 class StoredSchedule(ScheduleOpened, frozen=True, kw_only=True, gc=False):
-    """The row of a schedule, as it is read."""
+    """The row of a schedule as it is read."""
 
     instance: InstanceId
     opened_at: datetime
@@ -67,10 +67,10 @@ SCHEDULES = declare(
 
 
 class FireOpened(Record, frozen=True, kw_only=True, gc=False):
-    """A time has come, or several that were missed together."""
+    """A fire time has come, or several missed ones together."""
 
     place: int
-    """The number of the fire, counted down, so that the last one is the first row."""
+    """The number of the fire, counted down, so that the latest is the first row."""
     at: datetime
     until: datetime | None = None
     why: Why
@@ -82,7 +82,7 @@ class FireOpened(Record, frozen=True, kw_only=True, gc=False):
 
 
 class FireChanged(Record, frozen=True, kw_only=True, gc=False):
-    """What a time has come to has changed. None leaves a column as it is."""
+    """The outcome of a fire changed. None leaves a column unchanged."""
 
     place: int
     status: FireStatus
@@ -92,7 +92,7 @@ class FireChanged(Record, frozen=True, kw_only=True, gc=False):
 
 
 class StoredFire(FireOpened, frozen=True, kw_only=True, gc=False):
-    """A time of a schedule and what became of it, as it is read."""
+    """A fire of a schedule with its outcome, as it is read."""
 
     instance: InstanceId
     told_at: datetime

@@ -1,6 +1,6 @@
-"""The kinds of rows that the engine brings along: steps, questions to people, waits, dead letters and requests to go on.
+"""The built-in kinds of rows of runs: steps, human tasks, waits, dead letters and resume requests.
 
-A decision names them, the commit writes them, and no store knows what they mean.
+A decision creates the records and the commit writes them. Stores do not interpret them.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from standfast.kernel.rows import Record, RowKind, declare
 StepStatus = Literal["pending", "running", "completed", "failed", "skipped", "cancelled"]
 DeadLetterSource = Literal["step", "compensation", "effect", "timer", "inbox"]
 RowSource = Literal["step", "compensation"]
-"""What a decision can say that it gave up."""
+"""The failed work that a decision can report."""
 
 
 class StepOpened(Record, frozen=True, kw_only=True, gc=False):
-    """A step row begins. Its identity (number, node, token, visit, kind) never changes afterwards."""
+    """A step row begins. Its identity (number, node, token, visit, kind) never changes."""
 
     number: int
-    """Counts the steps of the instance."""
+    """Number of the step within the instance."""
     node: str
     """Name of the node in the definition."""
     token: str = ""
-    """Which of the parallel threads of control entered the node."""
+    """The token that entered the node, one per parallel branch."""
     visit: int = 1
-    """How many times this token has entered this node."""
+    """Number of this token's visit to the node."""
     kind: Literal["forward", "compensation", "control"] = "forward"
     status: StepStatus = "pending"
     compensates: int | None = None
-    """Number of the step that this one undoes."""
+    """Number of the step that this one compensates."""
     retry_of: int | None = None
-    """Number of the step that this one repeats, after an operator asked for it."""
+    """Number of the step that this one retries on request of an operator."""
     wait_kind: str = ""
-    """What an open step waits for (`human`, `event`, `timer`), or empty."""
+    """What an open step waits for (`human`, `event`, `timer`). Empty otherwise."""
     attempts: int = 0
     outcome: str = ""
     error: str = ""
@@ -48,7 +48,7 @@ class StepOpened(Record, frozen=True, kw_only=True, gc=False):
 
 
 class StepMoved(Record, frozen=True, kw_only=True, gc=False):
-    """A step row changes its status. None leaves a column as it is."""
+    """A step row changes its status. None leaves a column unchanged."""
 
     number: int
     status: StepStatus
@@ -56,20 +56,20 @@ class StepMoved(Record, frozen=True, kw_only=True, gc=False):
     output: bytes | None = None
     error: str | None = None
     outcome: str | None = None
-    """Label of the edge that was taken."""
+    """Label of the chosen edge."""
     wait_kind: str | None = None
     started_at: datetime | None = None
-    """When the call that it counts was taken in hand, if that was later than it was asked for; the commit knows."""
+    """When a worker took the counted call, if that was later than the request. The commit fills it in."""
 
 
 class StoredStep(StepOpened, frozen=True, kw_only=True, gc=False):
-    """A step row, as it is read."""
+    """A step row as it is read."""
 
     instance: InstanceId
     opened_at: datetime
     moved_at: datetime
     started_at: datetime | None
-    """When a worker took its first call; None if there was none, or if the commit that opened the step handed it over."""
+    """When a worker took the first call. None without a call, or if the opening commit handed it over directly."""
 
 
 STEPS = declare(
@@ -81,67 +81,71 @@ STEPS = declare(
         stored=StoredStep,
         moved_at="moved_at",
         fading=("input", "output"),
-        while_zero={"started_at": "attempts"},  # A step began with its first call.
+        while_zero={"started_at": "attempts"},  # The first call starts a step.
     )
 )
 
 
 TaskStatus = Literal["open", "info_requested", "decided", "withdrawn", "expired", "cancelled", "failed", "overridden"]
-"""`info_requested` while somebody who is asked waits for an answer of the requester; the question is open all the same."""
+"""`info_requested` while an approver waits for the requester's answer. The task is open all the same."""
 
 
 class GuardedValue(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A value that only some may see."""
+    """A value with a restricted audience."""
 
     value: object
     audience: tuple[tuple[str, ...], ...]
-    """Sets of roles; a reader needs one role of each."""
+    """Sets of roles. A reader needs one role of each set."""
 
 
 class GuardedTask(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """What a question shows to some alone."""
+    """The restricted values of a task."""
 
     subject: GuardedValue | None = None
     data: dict[str, GuardedValue] = {}
 
 
 class TaskOpened(Record, frozen=True, kw_only=True, gc=False):
-    """Somebody is asked to decide. Name and key of the workflow are written beside it."""
+    """A human task is opened. Name and key of the workflow are stored with it."""
 
     number: int
-    """Number of the step that waits for the answer."""
+    """Number of the waiting step."""
     node: str = ""
     """Name of the step."""
     subject: str = ""
-    """What the person is asked, in words."""
+    """The question to the approvers."""
     role: str = ""
-    """The one role that is asked; empty if others are, or anybody who may act on the instance. Rows of people say who."""
+    """The role that is asked, if it is a single one. Empty if other approvers are asked, or any actor with access.
+    The rows of approvers list them."""
     requester: str = ""
-    """Who wants the run."""
+    """The person for whom the run was started."""
     kept_out: bytes | None = None
-    """A list of names as JSON: who else may not decide it, because of what they did to the run or decided before. None if nobody is."""
+    """JSON list of people who may not decide the task, because of their part in the run or an earlier decision. None
+    without any."""
     agreement: str = ""
-    """How many of several have to be for it, in words; empty if the first answer counts."""
+    """The required agreement of several approvers. Empty if the first answer counts."""
     stage: str = ""
-    """Which stage of an approval chain is asked; empty if there is no chain."""
+    """The current stage of an approval chain. Empty without a chain."""
     status: TaskStatus = "open"
     claimed_by: str = ""
     due_at: datetime | None = None
     data: bytes | None = None
     guarded: bytes | None = None
-    """A `GuardedTask` as JSON: what subject and data hold instead of masks, and who may see it. None if everybody may see all of it."""
+    """A `GuardedTask` as JSON: the unmasked values of subject and data with their audiences. None if all readers may
+    see everything."""
     resolution: bytes | None = None
-    """Why those are asked who are, as JSON: each part of the question, and what came of it; None if the definition names them."""
+    """How the approvers were resolved, as JSON: each part of the assignment with its result. None if the definition
+    names them."""
     document_version: str | None = None
-    """The version of the document that is decided on."""
+    """The version of the document to be decided on."""
     outcome: str | None = None
-    """None while the question is open."""
+    """None while the task is open."""
     actor: str = ""
     comment: str = ""
 
 
 class TaskChanged(Record, frozen=True, kw_only=True, gc=False):
-    """A question moves on: another stage, a claim, and in the end an outcome. None leaves a column as it is."""
+    """A task changes: its stage, its claim, and finally its outcome. None leaves a column unchanged."""
 
     number: int
     status: TaskStatus | None = None
@@ -152,13 +156,13 @@ class TaskChanged(Record, frozen=True, kw_only=True, gc=False):
     due_at: datetime | None = None
     kept_out: bytes | None = None
     outcome: str | None = None
-    """What it came to: `approved`, `rejected`, `cancelled`, `timeout`, or a name that the definition gives. Closes the question."""
+    """Outcome: `approved`, `rejected`, `cancelled`, `timeout`, or a name from the definition. It closes the task."""
     actor: str | None = None
     comment: str | None = None
 
 
 class TaskPlace(NamedTuple):
-    """Where a question stands in the list of open ones, which is in the order of asking."""
+    """Position of a task in the list of open ones, in order of creation."""
 
     opened_at: datetime
     instance: InstanceId
@@ -166,7 +170,7 @@ class TaskPlace(NamedTuple):
 
 
 class StoredTask(TaskOpened, frozen=True, kw_only=True, gc=False):
-    """A question to a person, with the answer once there is one."""
+    """A human task, with its answer once there is one."""
 
     instance: InstanceId
     opened_at: datetime
@@ -188,11 +192,11 @@ TASKS = declare(
 
 
 class DeadLetterRaised(Record, frozen=True, kw_only=True, gc=False):
-    """Something gave up and waits for a person."""
+    """Failed work waits for an operator."""
 
     source: RowSource
     number: int
-    """Number of the step that gave up, or that cannot be undone."""
+    """Number of the step that failed, or whose compensation did."""
     name: str
     """Name of its node."""
     type: str = ""
@@ -200,20 +204,20 @@ class DeadLetterRaised(Record, frozen=True, kw_only=True, gc=False):
     reason: str
     error: str
     attempts: int = 0
-    """Calls that were made."""
+    """Number of calls."""
     data: bytes = b""
-    """What it was working on; enough to try again."""
+    """Input of the work, sufficient for a retry."""
 
 
 class DeadLetterSettled(Record, frozen=True, kw_only=True, gc=False):
-    """A dead letter was tried again or discarded; its row goes."""
+    """A dead letter was requeued or discarded; its row is deleted."""
 
     source: RowSource
     number: int
 
 
 class StoredLetter(DeadLetterRaised, frozen=True, kw_only=True, gc=False):
-    """A dead letter, as far as a decision tells it."""
+    """A dead letter as a decision sees it."""
 
     instance: InstanceId
     created_at: datetime
@@ -236,28 +240,28 @@ DEAD_LETTERS = declare(
 
 
 class SubscriptionOpened(Record, frozen=True, kw_only=True, gc=False):
-    """The instance waits for a signal, or for an event that is published for a key."""
+    """The instance waits for a signal, or for an event with a correlation key."""
 
     number: int
-    """Number of the step that waits."""
+    """Number of the waiting step."""
     place: int = 0
-    """Which of the events that the step waits for."""
+    """Index of the event among those that the step waits for."""
     kind: Literal["signal", "event"] = "signal"
     signal: str
-    """What ends the wait: the name of the signal, or of the event."""
+    """Name of the awaited signal or event."""
     correlation: str = ""
-    """The key that the event has to be published for."""
+    """The required correlation key of the event."""
 
 
 class SubscriptionClosed(Record, frozen=True, kw_only=True, gc=False):
-    """The instance waits no longer."""
+    """The instance no longer waits."""
 
     number: int
     place: int = 0
 
 
 class StoredSubscription(SubscriptionOpened, frozen=True, kw_only=True, gc=False):
-    """A wait for a signal or an event, as it is read."""
+    """A wait for a signal or an event as it is read."""
 
     instance: InstanceId
     opened_at: datetime
@@ -277,30 +281,30 @@ SUBSCRIPTIONS = declare(
 
 
 PauseClock = Literal["run_on", "stand_still"]
-"""What becomes of timers during a pause: they keep their instants, and those that pass fire once it is over; or they get the time back
-that it lasted."""
+"""How a pause treats timers: `run_on` keeps their due times and fires overdue ones at its end; `stand_still` extends
+them by its length."""
 
 ResumeTrigger = Literal["manual", "approval", "event", "timeout"]
 
 
 class ResumeExecuted(Record, frozen=True, kw_only=True, gc=False):
-    """A request to go on was carried out; one that was written down before has its row changed."""
+    """A resume request was executed. A stored one is updated."""
 
     id: UUID
     triggered_by: ResumeTrigger
-    """What had it go on."""
+    """Trigger of the resumption."""
     triggered_by_id: str = ""
-    """What tells it from others: the id of an approval, of an event, of a call; empty if nothing does."""
+    """Id of the trigger, such as an approval, an event or a call. Empty without one."""
     trigger_data: bytes | None = None
-    """What it brought along."""
+    """Data of the trigger."""
     reason: str = ""
     requested_by: str = ""
     outcome: Literal["executed"] = "executed"
-    """Those that are open or were refused are no part of the history, and no commit writes them."""
+    """Open and refused requests are not part of the history, and no commit writes them."""
 
 
 class StoredResume(ResumeExecuted, frozen=True, kw_only=True, gc=False):
-    """A request to go on that was carried out, as it is read."""
+    """An executed resume request as it is read."""
 
     instance: InstanceId
     requested_at: datetime
@@ -324,14 +328,14 @@ RESUMES = declare(
 
 
 def has_begun(record: Record) -> bool:
-    """Whether a record tells that a step is more than due: its handler was called, it waits for the world, or it is over."""
+    """Return whether a record shows that a step has begun: its handler was called, it waits for an external event, or it is over."""
     return isinstance(record, StepOpened | StepMoved) and (
         record.status != "pending" or bool(record.attempts) or bool(record.wait_kind)
     )
 
 
 def taken(records: Sequence[Record], at: datetime) -> Sequence[Record]:
-    """The same records, after a call that was taken in hand at this time."""
+    """Return the records with the time at which the call was taken."""
     return [
         msgspec.structs.replace(each, started_at=at) if isinstance(each, StepMoved) and each.attempts else each
         for each in records

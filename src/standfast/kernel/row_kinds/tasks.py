@@ -1,6 +1,6 @@
-"""The rows of a question to people: who was asked and why, what each of them decided, and what was said about it.
+"""The rows of a human task: its approvers with the reasons for asking them, their decisions, and the comments.
 
-They stay when the question is closed, so that it can always be told how it came to its answer.
+They are kept after the task is closed, so that its answer stays explainable.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ PersonKind = Literal["user", "role"]
 
 
 class PersonAsked(Record, frozen=True, kw_only=True, gc=False):
-    """Somebody is asked: one user, or whoever has a role."""
+    """An approver is asked: one user, or the holders of a role."""
 
     number: int
-    """Number of the step that waits."""
+    """Number of the waiting step."""
     place: int
-    """Counts those who are asked."""
+    """Index of the approver."""
     kind: PersonKind = "user"
     name: str
     via: str = ""
-    """Why it is them, in words."""
+    """Reason why this approver is asked."""
     stands_for: str = ""
-    """Whom they stand in for; empty if they are asked themselves."""
+    """The represented person. Empty if the approver is asked directly."""
     weight: int = 1
     stage: int = 0
-    """The stage of an approval chain, counted from one; 0 if there is no chain."""
+    """Stage of an approval chain, from 1. 0 without a chain."""
     is_open: bool = True
-    """Whether a decision is still wanted from them."""
+    """Whether a decision is still required from the approver."""
     decided: str = ""
-    """What they decided; empty if they did not, or took it back."""
+    """The approver's decision. Empty if there is none or it was withdrawn."""
 
 
 class PersonMoved(Record, frozen=True, kw_only=True, gc=False):
-    """Somebody has decided, has taken that back, or is not asked any more."""
+    """An approver has decided, has withdrawn a decision, or is no longer asked."""
 
     number: int
     place: int
@@ -46,7 +46,7 @@ class PersonMoved(Record, frozen=True, kw_only=True, gc=False):
 
 
 class StoredPerson(PersonAsked, frozen=True, kw_only=True, gc=False):
-    """Somebody who was asked, as it is read."""
+    """An approver as it is read."""
 
     instance: InstanceId
     opened_at: datetime
@@ -66,11 +66,11 @@ TASK_PEOPLE = declare(
 
 
 class DecisionGiven(Record, frozen=True, kw_only=True, gc=False):
-    """Somebody has decided."""
+    """A decision was made."""
 
     number: int
     sequence: int
-    """Counts the decisions on a question."""
+    """Number of the decision within the task."""
     actor: str
     on_behalf_of: str = ""
     outcome: str
@@ -80,13 +80,14 @@ class DecisionGiven(Record, frozen=True, kw_only=True, gc=False):
     """The version of the document that was decided on."""
     is_withdrawn: bool = False
     is_applied: bool = False
-    """Whether the answer of the question rests on it."""
+    """Whether the task's answer is based on it."""
     applied: bool | None = None
-    """Of an approval of a document: whether a gate has used it up; False if it never will, because the document changed. None is neither."""
+    """For an approval of a document: whether a gate has used it. False if it no longer can, because the document
+    changed. None if it is unused."""
 
 
 class DecisionMoved(Record, frozen=True, kw_only=True, gc=False):
-    """A decision was taken back, or the answer rests on it now."""
+    """A decision was withdrawn, or the task's answer is now based on it."""
 
     number: int
     sequence: int
@@ -96,7 +97,7 @@ class DecisionMoved(Record, frozen=True, kw_only=True, gc=False):
 
 
 class StoredDecision(DecisionGiven, frozen=True, kw_only=True, gc=False):
-    """A decision, as it is read."""
+    """A decision as it is read."""
 
     instance: InstanceId
     decided_at: datetime
@@ -117,20 +118,20 @@ TASK_DECISIONS = declare(
 
 
 class CommentMade(Record, frozen=True, kw_only=True, gc=False):
-    """Somebody said something about a question."""
+    """A comment was made on a task."""
 
     number: int
     sequence: int
     actor: str
     on_behalf_of: str = ""
-    """For whom they said it; empty if for themselves."""
+    """The represented person. Empty if the author acted for themselves."""
     text: str
     is_question: bool = False
-    """Whether somebody asks back."""
+    """Whether it is a request for information."""
 
 
 class StoredComment(CommentMade, frozen=True, kw_only=True, gc=False):
-    """What was said, as it is read."""
+    """A comment as it is read."""
 
     instance: InstanceId
     written_at: datetime
