@@ -1071,7 +1071,7 @@ def test_an_engine_in_memory_stops_although_a_transactional_handler_hangs(caplog
     gate, _ = hanging(None, engine)
     stop(engine)
     assert "shutdown_timeout" in caplog.text
-    assert "is left open" in caplog.text
+    assert "connection_left_open" in caplog.text
     gate.set()
 
 

@@ -56,9 +56,9 @@ def desk(path: Path) -> Iterator[Desk]:
     [
         (
             "create table events (id integer primary key, title text)",
-            "names that the engine needs for its own: events;",
+            "names that the engine needs: events;",
         ),
-        ("create view steps as select 1", "names that the engine needs for its own: steps;"),
+        ("create view steps as select 1", "names that the engine needs: steps;"),
         ("create table mine (id)", ""),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_file_that_somebody_else_has_marked_is_no_schema_of_ours(tmp_path: Pat
     with closing(sqlite3.connect(file)) as shop:
         shop.execute("create table mine (id)")
         shop.execute(f"pragma user_version = {version}")
-    with pytest.raises(ConfigurationError, match="somebody else keeps a mark there"):
+    with pytest.raises(ConfigurationError, match="other software uses it"):
         open_store(f"sqlite:///{file}")
 
 

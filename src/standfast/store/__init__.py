@@ -1,4 +1,4 @@
-"""Where everything is kept. `port` says what the engine asks, `shapes` what crosses the line; `sqlite` and `postgres` answer.
+"""Persistence. `ports` holds the protocols that the engine uses, and `records` the values that cross them. `sqlite` and `postgres` implement the ports.
 
 Only `opening` names the drivers.
 """

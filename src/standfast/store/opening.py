@@ -1,4 +1,4 @@
-"""From a URL to a store. The only module that names the drivers."""
+"""Opens a store from a URL. The only module that names the drivers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from standfast.store.sqlite.store import DEFAULT_PATIENCE, SQLiteStore, sqlite_s
 
 DEFAULT_URL = "sqlite:///standfast.db"
 _COPYING_PATIENCE = 3.0
-"""Seconds to wait for somebody who writes into a file that is to be copied, or copied into."""
+"""Seconds to wait for another writer of a file that is copied from or to."""
 
 
 def open_store(
     url: str = DEFAULT_URL, *, codec: str = "json", may_migrate: bool = True, prepare: bool = True, readers: int = 4
 ) -> Store:
-    """The store at `url`: `sqlite:///file.db`, `sqlite://` for memory, or `postgresql://user@host/database`.
+    """Open the store at `url`: `sqlite:///file.db`, `sqlite://` for memory, or `postgresql://user@host/database`.
 
-    `readers` is how many connections to a server answer questions, for all engines that share the store.
+    `readers` is the number of server connections for queries, shared by all engines of the store.
     """
     match str(url).partition(":")[0]:
         case "sqlite":
@@ -37,10 +37,11 @@ def open_store(
 
 
 def remove_schema(url: str, *, with_unfinished: bool = False, with_workers: bool = False) -> Removal:
-    """Take everything away that Standfast has made in the database at `url`, and nothing else.
+    """Remove everything that Standfast has created in the database at `url`, and nothing else.
 
-    RejectedError, and everything stays, while workers are alive, unless whoever asks knows that they are gone, while instances have not ended, unless they may be lost, or while somebody
-    else's tables or views build on ours. The roles of a Postgres server stay, which other databases of it may use.
+    Raises RejectedError without changes if workers are alive or instances have not ended, unless the arguments allow
+    it. It also does so if foreign tables or views depend on those of Standfast. The roles of a Postgres server stay,
+    because other databases may use them.
     """
     match str(url).partition(":")[0]:
         case "sqlite":
@@ -57,7 +58,10 @@ def remove_schema(url: str, *, with_unfinished: bool = False, with_workers: bool
 
 
 def open_copyable(url: str, *, is_source: bool) -> Copyable:
-    """The database at `url` for one who copies it, or into it; one in memory is nobody else's, so that it is refused."""
+    """Open the database at `url` for a copy.
+
+    An in-memory database is refused, because only its own process can read it.
+    """
     match str(url).partition(":")[0]:
         case "sqlite":
             path = _sqlite_path(url)
@@ -73,7 +77,10 @@ def open_copyable(url: str, *, is_source: bool) -> Copyable:
 
 
 def migration_script(driver: str, *, after: int = 0) -> str:
-    """What brings a database of a driver, `sqlite` or `postgres`, from a schema to that of this code, as SQL; empty if it has it."""
+    """Return the SQL script that migrates a database of a driver, `sqlite` or `postgres`, to this code's schema.
+
+    Empty if it is current.
+    """
     if driver == "sqlite":
         return sqlite_script(after)
     if driver == "postgres":
@@ -86,7 +93,7 @@ def migration_script(driver: str, *, after: int = 0) -> str:
 
 
 def is_there(url: str) -> bool:
-    """Whether there is a file at a URL that names one; whether a server has a database is seen when it is opened."""
+    """Return whether the file of a URL exists. Always true for a server, which is checked when it is opened."""
     path = _sqlite_path(url) if url.partition(":")[0] == "sqlite" else ""
     return not path or Path(path).exists()
 
@@ -136,7 +143,7 @@ def _unknown(url: object) -> ConfigurationError:
 
 
 def _begun(url: object) -> object:
-    """What can be told of an address that is none of ours: how it begins, because there may be a password in it."""
+    """Return the part of an unknown URL that is safe to show, because it may contain a password."""
     if not isinstance(url, str):
         return url
     scheme, mark, _ = url.partition("://")
@@ -144,7 +151,7 @@ def _begun(url: object) -> object:
 
 
 def _sqlite_path(url: str) -> str:
-    """Three slashes and a relative path, four and an absolute one, two for memory."""
+    """Return the path in a URL: three slashes for a relative path, four for an absolute one, two for memory."""
     rest = url.removeprefix("sqlite:")
     if rest in {"", "//", "//:memory:", "/:memory:", "///:memory:"}:
         return ""

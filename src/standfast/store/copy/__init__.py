@@ -1,1 +1,1 @@
-"""Copy a database and verify the copy."""
+"""Copies a database and verifies the copy."""

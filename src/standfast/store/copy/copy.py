@@ -1,8 +1,8 @@
-"""Copying everything of a database into another one that is empty: whole, or not at all.
+"""Copy all data of a database into an empty one, completely or not at all.
 
-Each database is one transaction, so a copy that ends in the middle, however it ends, leaves the target as empty as it was. Which tables
-there are is read from the databases themselves. Rows cross the line one at a time, as texts, numbers and bytes, in the form that SQLite
-keeps them in; each is added to a sum on its way, and what the target then has must come to the same sum.
+Each database is used in a single transaction, so that an interrupted copy leaves the target empty. The tables are read
+from the databases themselves. Rows are transferred one at a time, as texts, numbers and bytes in SQLite's format. A
+checksum over the sent rows must match the rows that the target stores.
 """
 
 from __future__ import annotations
@@ -17,51 +17,53 @@ from standfast.store.copy.port import Columns, Copyable, Hear, Progress, Row, St
 from standfast.store.copy.verification import FACTS, CopyTransfer, Sum, carried, is_carried
 
 OF_THE_PLACE: Final = frozenset({"workers", "retention", "redaction", "fact_versions"})
-"""Tables that are about a database itself, and not about what is in it: who works there, and leave that one transaction has."""
+"""Tables about a database and not its data: its workers, and permissions of a single transaction."""
 _COPYING, _COPIED, MAINTENANCE, _CODEC, _IDENTITY = "note:copying", "note:copied", "maintenance", "codec", "identity"
 _STRIDE: Final = 1000
 
 
 class CopyRefusal(StrEnum):
-    """Why nothing is copied. The page `docs/reference/rejections.md` lists them too."""
+    """Reasons for refusing a copy. They are documented in `docs/reference/rejections.md`."""
 
     STILL_WORKING = "still_working"
-    """Workers are alive on one of the databases; stop them, or wait until the leases of dead ones are over. A rehearsal copies from under them."""
+    """Workers are alive on one of the databases. Stop them, or wait until the leases of dead ones expire. A
+    rehearsal copies from a live database."""
     NOT_EMPTY = "not_empty"
-    """The target has rows; give a new database, or drop what is in it if it is not needed."""
+    """The target has rows. Name a new database, or drop its contents if they are not needed."""
     UNFINISHED_COPY = "unfinished_copy"
-    """An earlier copy into one of the databases was not verified to its end; drop it, and copy again."""
+    """An earlier copy into one of the databases was not verified completely. Drop it and copy again."""
     SAME_DATABASE = "same_database"
-    """Source and target are one database; name another target."""
+    """Source and target are the same database. Name another target."""
     OTHER_CODEC = "other_codec"
-    """The target was made for another codec than that of the source; drop it, or make one with `standfast migrate --codec`."""
+    """The target was made for another codec than the source. Drop it, or create one with `standfast migrate
+    --codec`."""
     MOVED_ON = "moved_on"
-    """Somebody has written into the source after it was copied; stop servers, drop the target, and copy again."""
+    """The source was changed after it was copied. Stop the servers, drop the target, and copy again."""
 
 
 class Transfer(NamedTuple):
-    """What was copied."""
+    """The result of a copy."""
 
     rows: dict[str, int]
-    """How many, by their tables."""
+    """Number of rows by table."""
     tenants: list[str]
-    """Those that have instances."""
+    """The tenants that have instances."""
     others: list[str]
-    """Tables of somebody else in the source, which were not copied."""
+    """Foreign tables in the source, which were not copied."""
 
 
 def facts_of(tables: Tables) -> dict[str, str]:
-    """What a database says of itself."""
+    """Return the facts that a database stores about itself."""
     return {str(name): str(value) for name, value in tables.rows(FACTS, ("name", "value"))}
 
 
 def codec_of(tables: Tables) -> str:
-    """The name of the codec that a database is written with; one that was never used has none yet."""
+    """Return the codec of a database. An unused one has none."""
     return facts_of(tables).get(_CODEC, JsonCodec.name)
 
 
 def check_source(source: Tables, *, may_work: bool) -> None:
-    """RejectedError while somebody works there, unless that is allowed."""
+    """Raise RejectedError while workers are alive there, unless that is allowed."""
     if _COPYING in (facts := facts_of(source)):
         raise _unfinished(source.url, facts[_COPYING])
     if source.workers() and not may_work:
@@ -69,7 +71,7 @@ def check_source(source: Tables, *, may_work: bool) -> None:
 
 
 def check_apart(source: Copyable, target: Copyable) -> None:
-    """RejectedError if both are one database: whoever held it as the source would wait for himself."""
+    """Raise RejectedError if both are the same database. A copy would wait for its own lock."""
     if source.place() == target.place():
         raise _refusal(
             CopyRefusal.SAME_DATABASE, f"{target.url} is the source itself; name another database as the target"
@@ -77,7 +79,7 @@ def check_apart(source: Copyable, target: Copyable) -> None:
 
 
 def _check_target(target: Tables, facts: Mapping[str, str], codec: str) -> None:
-    """RejectedError unless nothing is lost by copying into it."""
+    """Raise RejectedError if a copy into the target would lose data."""
     where = target.url
     if _COPYING in facts:
         raise _unfinished(where, facts[_COPYING])
@@ -100,7 +102,7 @@ def _check_target(target: Tables, facts: Mapping[str, str], codec: str) -> None:
 
 
 def copy_tables(source: Tables, target: Tables, *, identity: str, hear: Hear) -> Transfer:
-    """Copy all rows, prove that they have arrived, and leave the target closed; whoever calls has open transactions on both."""
+    """Copy all rows, verify them, and leave the target closed. The caller has open transactions on both databases."""
     codec = codec_of(source)
     _check_target(target, facts_of(target), codec)
     tables = _shared(source, target)
@@ -126,33 +128,36 @@ def _compare(target: Tables, sent: Sum, told: Callable[[Iterable[Row]], Iterator
 
 
 def check_still(source: Tables, transfer: Transfer, target: Copyable) -> None:
-    """RejectedError if the source has other rows than were copied: whoever was not stopped learns of maintenance a moment later."""
+    """Raise RejectedError if the source has changed since the copy.
+
+    A running process notices maintenance mode a moment late.
+    """
     moved = [name for name, count in transfer.rows.items() if name != FACTS and source.count(name) != count]
     if moved:
         told = (
-            f"somebody has written into {source.url} ({', '.join(moved)}) after it was copied: stop all servers and workers, "
+            f"{source.url} was changed ({', '.join(moved)}) after it was copied: stop all servers and workers, "
             f"`standfast drop {target.url} --yes --with-unfinished`, then copy again; the source goes on as before"
         )
         raise _refusal(CopyRefusal.MOVED_ON, told)
 
 
 def closed(target: Copyable) -> dict[str, str]:
-    """The facts of a source that everything was copied from: it takes no commands, and says where it goes on."""
+    """Return the facts of a source after its copy: it refuses commands and names its successor."""
     return {MAINTENANCE: "refuse", _COPIED: target.url}
 
 
 def reopened(maintenance: str) -> dict[str, str]:
-    """The facts of a source that nothing was copied from after all."""
+    """Return the facts of a source whose copy was abandoned."""
     return {MAINTENANCE: maintenance, _COPIED: ""}
 
 
 def opened(*, is_closed: bool) -> dict[str, str]:
-    """The facts that end a copy: it is verified, and open for work unless it was a rehearsal."""
+    """Return the facts that complete a copy: it is verified, and open unless it was a rehearsal."""
     return {_COPYING: "", MAINTENANCE: "refuse" if is_closed else ""}
 
 
 def _shared(source: Tables, target: Tables) -> dict[str, Columns]:
-    """The tables that are copied, and their columns; SchemaMismatchError if one of the databases has others."""
+    """Return the tables to copy with their columns. Raises SchemaMismatchError if the databases differ."""
     ours, theirs = source.columns(), target.columns()
     for name in sorted((ours.keys() | theirs.keys()) - OF_THE_PLACE):
         if set(ours.get(name, ())) != set(theirs.get(name, ())):
@@ -163,7 +168,7 @@ def _shared(source: Tables, target: Tables) -> dict[str, Columns]:
 
 
 def _told(hear: Hear, stage: Stage, table: str, total: int) -> Callable[[Iterable[Row]], Iterator[Row]]:
-    """What hands rows on, with a word now and then of how many they are."""
+    """Return a filter that passes rows on and reports the progress periodically."""
 
     def told(rows: Iterable[Row]) -> Iterator[Row]:
         done = 0
@@ -179,7 +184,7 @@ def _told(hear: Hear, stage: Stage, table: str, total: int) -> Callable[[Iterabl
 
 def _unfinished(where: str, origin: str) -> RejectedError:
     told = (
-        f"a copy of {origin} into {where} was not verified to its end, so that nobody may work on it; "
+        f"a copy of {origin} into {where} was not verified completely, so it must not be used; "
         f"`standfast drop {where} --yes --with-unfinished` empties it, then copy again"
     )
     return _refusal(CopyRefusal.UNFINISHED_COPY, told)

@@ -1,4 +1,4 @@
-"""Databases that can be copied from and to, as the copy sees them: tables, rows, and a few facts."""
+"""The copy's view of a database: tables, rows, and a few facts."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Literal, NamedTuple, Protocol
 
 Value = str | int | bytes | None
 Row = tuple[Value, ...]
-"""As SQLite keeps it: ids and instants are texts, truth values are numbers."""
+"""A row in SQLite's format: ids and times are texts, booleans are numbers."""
 Columns = tuple[str, ...]
 Stage = Literal["copy", "compare", "verify"]
 
 
 class Progress(NamedTuple):
-    """How far a copy is."""
+    """Progress of a copy."""
 
     stage: Stage
     table: str
-    """The table that is copied or compared; empty while instances are verified."""
+    """The table that is copied or compared. Empty while instances are verified."""
     done: int
-    """Rows of it, or instances of all tenants."""
+    """Number of rows of the table, or of instances of all tenants."""
     total: int
 
 
@@ -32,50 +32,53 @@ class Tables(Protocol):
 
     url: str
     has_unique_positions: bool
-    """Whether no two events may have one position."""
+    """Whether event positions are unique."""
 
     def columns(self) -> Mapping[str, Columns]:
-        """All tables of Standfast with their columns, in the order in which they were made: none refers to a later one."""
+        """Returns all tables of Standfast with their columns, in the order of creation.
+
+        No table refers to a later one.
+        """
         ...
 
     def workers(self) -> int:
-        """How many workers are alive."""
+        """Returns the number of live workers."""
         ...
 
     def count(self, table: str) -> int:
-        """How many rows a table has."""
+        """Returns the number of rows of a table."""
         ...
 
     def rows(self, table: str, columns: Columns) -> Iterator[Row]:
-        """The rows of a table, one at a time; events in the order of the feed."""
+        """Yields the rows of a table; events in the order of the feed."""
         ...
 
     def put(self, table: str, columns: Columns, rows: Iterable[Row]) -> None:
-        """Add rows, a few at a time."""
+        """Inserts rows, in batches."""
         ...
 
     def note(self, facts: Mapping[str, str]) -> None:
-        """Set facts; an empty one is taken away."""
+        """Sets facts. An empty value deletes one."""
         ...
 
     def counters(self) -> Mapping[str, int]:
-        """The last number that was given, by the tables that number their rows."""
+        """Returns the last assigned number of each table that numbers its rows."""
         ...
 
     def newest(self) -> int:
-        """A position that no event so far lies behind, and no reader of the feed either."""
+        """Returns a position after all events and all readers of the feed."""
         ...
 
     def go_on(self, counters: Mapping[str, int], newest: int) -> None:
-        """Give only numbers and positions behind these from now on."""
+        """Assigns only higher numbers and positions from now on."""
         ...
 
     def make_room(self, months: Collection[str]) -> None:
-        """Get ready for instances that were born in these months, such as 2026-11."""
+        """Prepares for instances created in these months, such as 2026-11."""
         ...
 
     def others(self) -> list[str]:
-        """Tables of somebody else."""
+        """Returns the foreign tables."""
         ...
 
 
@@ -85,21 +88,21 @@ class Copyable(Protocol):
     url: str
 
     def place(self) -> str:
-        """Where it is: two of them are the same database if they say the same here, however their URLs are written."""
+        """Identifies the database, however its URL is written. Equal values mean the same database."""
         ...
 
     def bring_up(self, *, may_migrate: bool) -> None:
-        """See to it that it has the schema of this code, or raise SchemaMismatchError."""
+        """Migrates it to the schema of this code, or raises SchemaMismatchError."""
         ...
 
     def reading(self) -> AbstractContextManager[Tables]:
-        """The tables as of one moment, while others go on."""
+        """Opens a consistent snapshot of the tables. It blocks no writers."""
         ...
 
     def writing(self) -> AbstractContextManager[Tables]:
-        """The tables for one who may write, while nobody else does; StoreUnavailableError if somebody does already."""
+        """Opens the tables with an exclusive write lock. Raises StoreUnavailableError if another process is writing."""
         ...
 
     def close(self) -> None:
-        """Hang up."""
+        """Closes the connections."""
         ...

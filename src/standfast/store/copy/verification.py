@@ -1,4 +1,4 @@
-"""The way of rows from one database to another: what becomes of them on it, and how it is known that all have arrived."""
+"""Transfer of rows between two databases: their conversion on the way, and the checksums that verify it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import msgspec
 from standfast.store.copy.port import Columns, Row, Tables, Value
 
 FACTS: Final = "meta"
-"""The table of facts that a database keeps about itself."""
+"""The table of facts that a database stores about itself."""
 FACTS_OF_THE_PLACE: Final = frozenset(
     {"note:copying", "note:copied", "maintenance", "codec", "identity", "position_base"}
 )
 _SAID: Final = "unhandled:"
-"""When somebody last said that nobody has a handler; said anew in the new place."""
+"""Prefix of the facts that record reports about missing handlers. The new database reports them again."""
 JSON: Final = frozenset({("instances", "attributes")})
-"""What Postgres keeps as values and not as text: it is compared by what it says."""
+"""Columns that Postgres stores as JSON values. They are compared by value."""
 _MASK: Final = (1 << 128) - 1
 
 
 class Sum:
-    """Rows without their order: how many, and the sum of their hashes."""
+    """Checksum of rows, independent of their order: their number and the sum of their hashes."""
 
     def __init__(self, table: str, columns: Columns) -> None:
         self.table = table
@@ -35,21 +35,21 @@ class Sum:
         self._said = [place for place, name in enumerate(columns) if (table, name) in JSON]
 
     def add(self, row: Row) -> None:
-        """Count a row."""
+        """Add a row."""
         told = _told(row, self._said) if self._said else row
         digest = blake2b(msgspec.msgpack.encode(told), digest_size=16).digest()
         self.count += 1
         self.total = (self.total + int.from_bytes(digest, "big")) & _MASK
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of the same rows."""
+        """Compare two checksums."""
         return isinstance(other, Sum) and (self.count, self.total) == (other.count, other.total)
 
     __hash__ = None  # type: ignore[assignment]
 
 
 class CopyTransfer:
-    """The way of the rows from one database to another, and what is gathered on it."""
+    """Transfers the rows from one database to another, with the state of the copy."""
 
     def __init__(self, source: Tables, target: Tables, tables: Mapping[str, Columns]) -> None:
         self._source = source
@@ -57,12 +57,12 @@ class CopyTransfer:
         self._tables = tables
         self._readers = sorted({int(cast("int", each)) for (each,) in source.rows("projections", ("position",))})
         self._moved: dict[int, int] = {}
-        """Where readers of the feed stand now, if events before them have got other positions."""
+        """New feed positions of readers, if events before them were renumbered."""
         self._months: set[str] = set()
         self.tenants: set[str] = set()
 
     def copy(self, table: str, told: Callable[[Iterable[Row]], Iterator[Row]]) -> Sum:
-        """Copy a table, by way of whoever tells how far it is; the sum of what was sent."""
+        """Copy a table through a progress reporter, and return the checksum of the sent rows."""
         columns = self._tables[table]
         if table == "events":
             self._target.make_room(self._months)
@@ -74,7 +74,7 @@ class CopyTransfer:
         return found
 
     def _changes(self, table: str, columns: Columns) -> Callable[[Row], Row] | None:
-        """What becomes of the rows of a table on their way; most stay as they are."""
+        """Return the conversion of a table's rows, or None for an unchanged copy."""
         places = {name: place for place, name in enumerate(columns)}
         match table:
             case "instances":
@@ -101,7 +101,7 @@ class CopyTransfer:
 
 
 class _Renumbering:
-    """Positions of which no two are the same, in the same order; those that are so already stay as they are."""
+    """Assigns unique positions in the same order. Positions that are already unique stay unchanged."""
 
     def __init__(self, place: int, readers: Sequence[int], moved: dict[int, int]) -> None:
         self._place = place
@@ -115,13 +115,13 @@ class _Renumbering:
         if self._last == position:
             return row
         for reader in self._readers:
-            if reader >= position:  # It has read this one, and must not read it again.
+            if reader >= position:  # The reader has read this event and must not read it again.
                 self._moved[reader] = max(reader, self._last)
         return _with(row, {self._place: self._last})
 
 
 def _freed(places: Mapping[str, int], row: Row) -> Row:
-    """An effect that nobody has: whoever had it in the old place cannot hand anything in here, for the fence is another one."""
+    """Return an effect without its claim. Its new fence makes the old owner's claim void."""
     if row[places["owner"]] is None:
         return row
     fence = cast("int", row[places["fence"]]) + 1
@@ -137,12 +137,12 @@ def _with(row: Row, values: Mapping[int, Value]) -> Row:
 
 
 def carried(table: str, rows: Iterator[Row]) -> Iterator[Row]:
-    """The rows that are about what is in the database, and not about the place where it is."""
+    """Yield the rows that belong to the data and not to the database itself."""
     return (row for row in rows if is_carried(str(row[0]))) if table == FACTS else rows
 
 
 def is_carried(fact: str) -> bool:
-    """Whether a fact goes along."""
+    """Return whether a fact is copied."""
     return fact not in FACTS_OF_THE_PLACE and not fact.startswith(_SAID)
 
 
@@ -153,7 +153,7 @@ def _summed(rows: Iterable[Row], into: Sum) -> Iterator[Row]:
 
 
 def _told(row: Row, places: Sequence[int]) -> list[Value]:
-    """A row with what its JSON says instead of how it is written: in one order, and whole numbers as such."""
+    """Return a row with its JSON in canonical form, for comparison."""
     values = list(row)
     for place in places:
         if isinstance(text := values[place], str):

@@ -1,4 +1,4 @@
-"""API keys, sessions of browsers, refused and repeated requests as the database keeps them."""
+"""Port for API keys, browser sessions, refused requests and repeatable requests."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import msgspec
 
 
 class StoredKey(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key. Of its secret only the hash is kept."""
+    """An API key. Only the hash of its secret is stored."""
 
     id: str
-    """Stands in the key itself, so that it is found without its secret."""
+    """Part of the key itself, so that it is found without the secret."""
     tenant: str
     partition: str
     name: str
-    """What it is for, in its maker's words."""
+    """Purpose of the key, as its creator named it."""
     actor: str
-    """As whom its bearer acts."""
+    """The actor that the key authenticates."""
     kind: Literal["user", "service"]
     roles: str
     """A JSON list."""
@@ -34,7 +34,7 @@ class StoredKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredSession(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody whom a browser came in for. Of its secret only the hash is kept."""
+    """A browser session. Only the hash of its secret is stored."""
 
     id: str
     tenant: str
@@ -42,12 +42,12 @@ class StoredSession(msgspec.Struct, frozen=True, kw_only=True):
     actor: str
     kind: Literal["user", "service"]
     roles: str
-    """A JSON list, as all of these were when it began."""
+    """JSON list. All these values are those of the session's start."""
     capabilities: str
     """A JSON list."""
     hash: bytes
     credential: str
-    """What they came in with, as in StoredRefusal. A session ends with the key that opened it."""
+    """The credential that opened it, as in StoredRefusal. The session ends with its key."""
     created_at: datetime
     expires_at: datetime
     last_used_at: datetime
@@ -55,13 +55,13 @@ class StoredSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that was refused because of who asked."""
+    """A request that was refused because of its caller."""
 
     id: int
     tenant: str
     actor: str
     credential: str
-    """What the caller came with: the id of a key, or the issuer of a token."""
+    """The caller's credential: the id of a key, or the issuer of a token."""
     method: str
     path: str
     code: str
@@ -71,90 +71,96 @@ class StoredRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to an edge of the engine that may be sent again, by the key of whoever sends it."""
+    """A repeatable HTTP request, identified by the caller's idempotency key."""
 
     tenant: str
     actor: str
     key: str
     mark: bytes
-    """A hash of what it is about."""
+    """Hash of the request's content."""
     began_at: datetime
     status: int | None
-    """What was answered; None until that is told."""
+    """Status of the response. None until there is one."""
     headers: str
     """A JSON object."""
     body: bytes | None
-    """None if the answer is not kept."""
+    """None if the response is not stored."""
 
 
 class AccessPort(Protocol):
-    """The keys of all tenants, and what was refused to them."""
+    """The API keys, sessions and requests of all tenants."""
 
     def add_key(self, key: StoredKey) -> None:
         """Store a new key."""
         ...
 
     def key(self, identity: str) -> StoredKey | None:
-        """A key by its id, whosever it is."""
+        """Return a key by its id, of any tenant."""
         ...
 
     def keys(self, tenant: str, *, after: str, limit: int) -> list[StoredKey]:
-        """A page of a tenant's keys by id, revoked ones included."""
+        """Return a page of a tenant's keys by id, including revoked ones."""
         ...
 
     def has_key(self, *, at: datetime) -> bool:
-        """Whether any tenant has a key that holds at an instant."""
+        """Return whether any tenant has a key that is valid at a time."""
         ...
 
     def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
-        """End a key; False if the tenant has none that still holds."""
+        """Revoke a key. Return False if the tenant has no valid one with this id."""
         ...
 
     def note_use(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
-        """A key was used; nothing is written if it was noted since the other instant."""
+        """Record the use of a key, unless a use was recorded since `unless_since`."""
         ...
 
     def add_session(self, session: StoredSession, *, keep_since: datetime, most: int, kept: int) -> None:
-        """Store a new session, and forget those of its tenant that expired before the instant.
+        """Store a new session, and delete those of its tenant that expired before `keep_since`.
 
-        Of its actor and credential the newest `most` stay open, and the newest `kept` are remembered.
+        Of its actor and credential the newest `most` stay open, and the newest `kept` are retained.
         """
         ...
 
     def session(self, identity: str) -> StoredSession | None:
-        """A session by its id, whosever it is."""
+        """Return a session by its id, of any tenant."""
         ...
 
     def sessions(self, tenant: str, *, actor: str, after: str, limit: int) -> list[StoredSession]:
-        """A page of a tenant's sessions by id, ended ones included; only those of an actor unless that is empty."""
+        """Return a page of a tenant's sessions by id, including ended ones, for one actor if given."""
         ...
 
     def end_session(self, tenant: str, identity: str, *, at: datetime) -> bool:
-        """End a session; False if the tenant has none that had not ended."""
+        """End a session. Return False if the tenant has no open one with this id."""
         ...
 
     def note_session(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
-        """A session was used; nothing is written if it was noted since the other instant."""
+        """Record the use of a session, unless a use was recorded since `unless_since`."""
         ...
 
     def note_refusal(self, refusal: StoredRefusal, *, keep_since: datetime) -> None:
-        """Store a refusal, whatever id it is given, and forget those of its tenant that are older than the instant."""
+        """Store a refusal, and delete those of its tenant that are older than `keep_since`.
+
+        The database assigns the id.
+        """
         ...
 
     def refusals(self, tenant: str, *, before: int, limit: int) -> list[StoredRefusal]:
-        """A page of what was refused to a tenant, newest first, below an id."""
+        """Return a page of a tenant's refused requests below an id, newest first."""
         ...
 
     def begin_request(self, request: StoredRequest, *, keep_since: datetime) -> StoredRequest | None:
-        """Store a request that begins; the one that stands under its key if there is one. Those of its tenant that are older than the instant are forgotten first."""
+        """Store a request that begins, or return the existing one with its key.
+
+        Requests of its tenant older than `keep_since` are deleted first.
+        """
         ...
 
     def answer_request(
         self, tenant: str, actor: str, key: str, *, status: int, headers: str, body: bytes | None
     ) -> None:
-        """Keep what was answered to a request that has begun."""
+        """Store the response to a request."""
         ...
 
     def forget_request(self, tenant: str, actor: str, key: str) -> None:
-        """Forget a request that has begun, and to which nothing was answered."""
+        """Delete a request that has no response."""
         ...

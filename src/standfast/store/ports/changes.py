@@ -1,4 +1,4 @@
-"""What was changed that is no instance, as the database keeps it: added to, and never rewritten."""
+"""Port for the append-only audit of changes to things other than instances."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from standfast.kernel.row_kinds.changes import Change
 
 
 class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which changes are wanted, newest first; what is empty does not matter."""
+    """Filter for changes, newest first. Empty fields match all."""
 
     tenant: str
     subject: str = ""
     name: str = ""
-    """Only together with a subject."""
+    """Requires a subject."""
     actor: str = ""
     before: int = 0
-    """Those before the change with this number; 0 for the newest."""
+    """Only changes before this number. 0 starts with the newest."""
     limit: int = 100
 
 
 class Changes(Protocol):
-    """The changes of all tenants."""
+    """The audited changes of all tenants."""
 
     def add(self, change: Change) -> None:
-        """Write a change down, unless the same call wrote it before."""
+        """Store a change, unless the same call has stored it before."""
         ...
 
     def page(self, query: ChangeQuery) -> list[Change]:
-        """A page of them."""
+        """Return a page of changes."""
         ...
 
 
 class ChangingParts(Protocol):
-    """The side of a store that keeps changes."""
+    """The part of a store that holds changes."""
 
     def changes(self) -> Changes:
-        """For whoever changes something, and for auditors."""
+        """Open the audit of changes."""
         ...

@@ -1,4 +1,4 @@
-"""Definitions as the database keeps them: stored once, read for ever."""
+"""Port for immutable definitions."""
 
 from __future__ import annotations
 
@@ -11,65 +11,65 @@ from standfast.store.records.queries import ArchivedVersion, Archiving, Publishe
 
 
 class Publication(NamedTuple):
-    """A definition that is to be stored, and which events start it."""
+    """A definition to be stored, with the events that start it."""
 
     definition: StoredDefinition
     triggers: Collection[str] = ()
 
 
 class ClashError(Exception):
-    """Something else is stored under the name and version of one of them: nothing was stored."""
+    """A different definition is stored under the name and version of one of them. Nothing was stored."""
 
     def __init__(self, clashing: StoredDefinition) -> None:
         super().__init__(clashing.name, clashing.version)
         self.clashing = clashing
-        """What is stored."""
+        """The stored definition."""
 
 
 class Definitions(Protocol):
-    """The definitions of all tenants. Any thread may ask: a definition is met wherever an instance of it is."""
+    """The definitions of all tenants. Safe from any thread."""
 
     def publish(
         self, definition: StoredDefinition, now: datetime, *, triggers: Collection[str] = ()
     ) -> StoredDefinition:
-        """Store a definition, and which events start it; what is stored under its name and version afterwards.
+        """Store a definition with its triggers, and return the definition that is then stored under its name and version.
 
-        A version that exists already stays as it is, whoever stored it: the caller compares the hashes. One that exists as a shared
+        An existing version is never replaced; the caller compares the hashes. A version that exists as a shared
         definition is not stored again for a tenant.
         """
         ...
 
     def publish_all(self, publications: Sequence[Publication], now: datetime) -> list[StoredDefinition]:
-        """Store several in one transaction, all of them or none; what is stored under each name and version afterwards.
+        """Store several definitions in one transaction, and return the definitions then stored under their names and versions.
 
-        ClashError if something else is stored under one of them; what is the same already stays as it is.
+        Raises ClashError if a different one is stored under one of them. Equal ones stay as they are.
         """
         ...
 
     def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
-        """One version: the tenant's own, or else the shared one."""
+        """Return one version: the tenant's own, or else the shared one."""
         ...
 
     def versions(self, tenant: str, name: str) -> list[str]:
-        """The versions of a tenant's own definition that are in use, oldest first."""
+        """Return the active versions of a tenant's own definition, oldest first."""
         ...
 
     def archive(self, tenant: str, name: str, version: str, told: Archiving | None) -> bool:
-        """Take a version of a tenant's own definition out of use, or back with None; whether there is one."""
+        """Archive a version of a tenant's own definition, or restore it with None. Return whether it exists."""
         ...
 
     def archived(self) -> list[ArchivedVersion]:
-        """The versions of all tenants that are out of use, by name, each oldest first."""
+        """Return the archived versions of all tenants, by name, each oldest first."""
         ...
 
     def names(self) -> set[str]:
-        """The names of all definitions, whosever they are."""
+        """Return the names of all definitions of all tenants."""
         ...
 
     def listed(self, tenant: str) -> list[PublishedDefinition]:
-        """All published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
+        """Return all published versions of a tenant's definitions and of the shared ones, by name, each oldest first."""
         ...
 
     def triggered(self, tenant: str, event: str) -> list[PublishedDefinition]:
-        """Those of them, in all versions, that have a version which the event starts."""
+        """Return all versions of those definitions of which at least one version is started by the event."""
         ...

@@ -1,4 +1,4 @@
-"""What is asked of a database about published events: which are kept, and who waits for one."""
+"""Port for published events and their subscribers."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from standfast.kernel.row_kinds.events import PublicationPlace, StoredPublicatio
 
 
 class Subscriber(NamedTuple):
-    """Somebody who waits for an event."""
+    """A step that waits for an event."""
 
     instance: InstanceId
     number: int
-    """Of the step that waits."""
+    """Number of the waiting step."""
     place: int
-    """Which of the events that the step waits for."""
+    """Index of the event among those that the step waits for."""
     definition: str
 
 
 class EventReads(Protocol):
-    """The published events of one tenant, and those who wait for them."""
+    """The published events of one tenant, and their subscribers."""
 
     def subscribers(
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
     ) -> Sequence[Subscriber]:
-        """A page of those who wait for an event of this name and key, in the order of their ids."""
+        """Return a page of subscribers for an event name and key, in the order of their ids."""
         ...
 
     def kept_for(
         self, event: str, correlation: str, *, now: datetime, after: PublicationPlace | None = None, limit: int
     ) -> list[StoredPublication]:
-        """A page of the events of this name and key that have not expired, in the order of publication."""
+        """Return a page of unexpired events with this name and key, in the order of publication."""
         ...
 
     def publications(
         self, *, event: str = "", now: datetime, after: PublicationPlace | None = None, limit: int
     ) -> list[StoredPublication]:
-        """A page of the events that have not expired, of one name or of all if that is empty, in the order of publication."""
+        """Return a page of unexpired events, of one name if given, in the order of publication."""
         ...

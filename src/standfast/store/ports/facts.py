@@ -1,7 +1,7 @@
-"""Facts that decisions are based on, as the database keeps them: their versions, and how they are read.
+"""Port for the facts that decisions depend on, and their versions.
 
-A version is read before what it is the version of. So a fact that changes meanwhile is remembered with a version that is too old, and
-the commit that relies on it is refused.
+The version of a fact is read before the fact. A concurrent change therefore leaves the reader with an outdated version,
+and the commit that relies on it is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GateKind = Literal["access", "charters", "instance"]
 
 
 class Gate(NamedTuple):
-    """What a commit was based on: it stands only if this version is still the newest."""
+    """A precondition of a commit: this version must still be the newest."""
 
     kind: GateKind
     tenant: str
@@ -28,32 +28,32 @@ class Gate(NamedTuple):
     partition: str = ""
     definition: str = ""
     key: str = ""
-    """Where the instance is found; empty for the facts of a tenant."""
+    """Address of the instance. Empty for facts of a tenant."""
 
 
 class FactVersions(NamedTuple):
-    """The versions of what a tenant keeps."""
+    """The versions of a tenant's facts."""
 
     access: int
     charters: int
 
 
 class DocumentFactRecord(NamedTuple):
-    """A document, and the version of its instance."""
+    """A document with the version of its instance."""
 
     row: StoredDocument
     version: int
 
 
 class FactLook(Protocol):
-    """Reads facts on a connection that somebody has in use, in its transaction if one is open."""
+    """Reads facts on an existing connection, within its open transaction if there is one."""
 
     def versions(self, tenant: str) -> FactVersions:
-        """Returns the newest versions; 0 for what a tenant has never had."""
+        """Returns the newest versions. 0 for facts that a tenant never had."""
         ...
 
     def people(self, tenant: str) -> AbstractContextManager[DirectoryLook]:
-        """Returns a look at the people of a tenant."""
+        """Opens a view of a tenant's people."""
         ...
 
     def key(self, identity: str) -> StoredKey | None:
@@ -65,7 +65,7 @@ class FactLook(Protocol):
         ...
 
     def charter(self, tenant: str, name: str) -> Edition | None:
-        """Returns the newest version of a charter."""
+        """Returns the newest version of an organisation setting."""
         ...
 
     def document(self, tenant: str, partition: str, type_: str, id_: str) -> DocumentFactRecord | None:
@@ -73,5 +73,5 @@ class FactLook(Protocol):
         ...
 
     def instance(self, address: Address, *, whole: bool = False) -> Loaded | None:
-        """Returns another instance, without a lock. `whole` leaves its snapshot aside."""
+        """Returns another instance without a lock. `whole` ignores its snapshot."""
         ...

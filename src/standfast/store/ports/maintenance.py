@@ -1,10 +1,7 @@
-"""What somebody should look at, of all tenants: instances that nothing can ever wake, questions that nobody can decide, calls that may hang.
+"""Ports for maintenance across tenants.
 
-Processes that have not ended although their time is over, or will be before an instant: found by their deadlines, of one tenant or of all.
-
-Old values of rows, packed to take less room. They are JSON, which never begins with a zero byte; a packed one does.
-
-Requests to let paused instances go on: those that a commit has carried out are rows of it, the others are written down here.
+They find incidents for operators: stuck instances, tasks without an eligible approver and calls that may hang. They
+also list overdue processes, compress old values of rows, and store requests to resume paused instances.
 """
 
 from __future__ import annotations
@@ -24,17 +21,17 @@ from standfast.store.records.instances import InstanceHeader
 
 
 class Incident(NamedTuple):
-    """An instance that nothing can wake."""
+    """An instance that cannot be woken."""
 
     instance: InstanceId
     tenant: str
     definition: str
     since: datetime
-    """When something last happened to it."""
+    """Time of its last activity."""
 
 
 class LongCall(NamedTuple):
-    """A call of a handler that a worker has had in hand for long."""
+    """A handler call that has been running for long."""
 
     instance: InstanceId
     number: int
@@ -44,11 +41,11 @@ class LongCall(NamedTuple):
     worker: WorkerId
     since: datetime
     options: bytes
-    """Its delivery options, as bytes of the runtime."""
+    """Its delivery options, as bytes of the engine."""
 
 
 class AskedName(NamedTuple):
-    """Somebody, or a role, that open questions ask."""
+    """A user or role that is an approver of open tasks."""
 
     tenant: str
     kind: PersonKind
@@ -56,7 +53,7 @@ class AskedName(NamedTuple):
 
 
 class Deputed(NamedTuple):
-    """Somebody who is asked in the place of another, or to whom a question was handed on."""
+    """An approver who represents another person, or to whom a task was delegated."""
 
     tenant: str
     instance: InstanceId
@@ -65,79 +62,85 @@ class Deputed(NamedTuple):
     name: str
     stands_for: str
     via: str
-    """Why it is them, in words; who has handed it on is named last."""
+    """Reason why this approver is asked. It ends with the person who delegated the task."""
 
 
 class RefusedSchedule(NamedTuple):
-    """A schedule whose last time was refused: who put it may not start what it starts any more, or that cannot be started."""
+    """A schedule whose last start was refused: its owner may no longer start the definition, or it cannot be started."""
 
     instance: InstanceId
     tenant: str
     definition: str
     since: datetime
-    """When it was refused."""
+    """Time of the refusal."""
     schedule: str
     detail: str
 
 
 class Stretch(NamedTuple):
-    """What was found among the next instances."""
+    """The incidents among a batch of instances."""
 
     found: list[Incident]
     last: InstanceId | None
-    """The last instance that was looked at; None if there is none behind it."""
+    """The last instance that was examined. None if there is none after it."""
 
 
 class Incidents(Protocol):
-    """Finds them."""
+    """Finds incidents."""
 
     def look(self, kinds: Sequence[str], *, after: InstanceId | None, still_since: datetime, limit: int) -> Stretch:
-        """Look at the next instances, up to a limit, for those of these kinds that have stood still since before an instant.
+        """Examine the next instances, up to a limit, and return those of these kinds that have been stuck since before `still_since`.
 
-        The same counts that `Instances.stuck` counts; the cost is that of the instances that are looked at.
+        It uses the same criteria as `Instances.stuck`. The cost depends on the number of instances examined.
         """
         ...
 
     def long_calls(self, *, before: datetime, limit: int) -> list[LongCall]:
-        """The calls that workers took before an instant, the oldest first; the cost is that of the work that is there."""
+        """Return the calls that workers claimed before a time, oldest first. The cost depends on the claimed work."""
         ...
 
     def undecidable(self, *, limit: int) -> list[Incident]:
-        """The instances that wait for an operator because nobody can decide a question, the oldest first."""
+        """Return the instances with a task that has no eligible approver, oldest first."""
         ...
 
     def asked(self, *, after: AskedName | None, limit: int) -> list[AskedName]:
-        """Those whom open questions ask, each once, in order; the cost is that of the names, and not of the questions."""
+        """Return the distinct approvers of open tasks, in order.
+
+        The cost depends on the number of names and not of tasks.
+        """
         ...
 
     def refused_schedules(self, *, limit: int) -> list[RefusedSchedule]:
-        """The schedules whose last time was refused; the cost is that of the schedules that there are."""
+        """Return the schedules whose last start was refused. The cost depends on the number of schedules."""
         ...
 
     def deputed(self, *, after: Deputed | None, limit: int) -> list[Deputed]:
-        """Those whom open questions ask in the place of others, in order; the cost is that of these, and not of the questions."""
+        """Return the approvers of open tasks who represent others, in order.
+
+        The cost depends on their number and not on that of tasks.
+        """
         ...
 
 
 class IncidentParts(Protocol):
-    """The side of a store that knows such instances."""
+    """The part of a store that finds incidents."""
 
     def incidents(self) -> Incidents:
-        """For whoever looks for instances that nothing can wake."""
+        """Open the port for incidents."""
         ...
 
 
 class ExpiredQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of them to list: those whose deadline is the earliest first."""
+    """Filter for overdue processes, the earliest deadline first."""
 
     before: datetime
-    """Only those whose deadline is before this instant; one that is at it is not."""
+    """Only deadlines before this time, exclusive."""
     tenant: str | None = None
-    """None means all."""
+    """None matches all."""
     partition: str | None = None
-    """Only those of one part of the tenant, or of none if it is empty; None means all."""
+    """Partition of the tenant, empty for none. None matches all."""
     after: tuple[datetime, InstanceId] | None = None
-    """Only those behind this one: the last of the page before, with its deadline."""
+    """The last process of the previous page, with its deadline."""
     limit: int = 100
 
 
@@ -145,41 +148,41 @@ class Expiries(Protocol):
     """The deadlines of active processes."""
 
     def expired(self, query: ExpiredQuery) -> list[InstanceHeader]:
-        """A page of active processes whose deadline is before an instant."""
+        """Return a page of active processes whose deadline is before a time."""
         ...
 
 
 class ExpiryParts(Protocol):
-    """The side of a store that knows deadlines."""
+    """The part of a store that lists deadlines."""
 
     def expiries(self) -> Expiries:
-        """For operators who look for what should have ended."""
+        """Open the port for overdue processes."""
         ...
 
 
 _MARK: Final = b"\0z"
 _SHORTEST: Final = 256
-"""Bytes; what is shorter would gain little."""
+"""In bytes. Compressing shorter values would save little."""
 
 
 class CompressionResult(NamedTuple):
-    """What became of some rows."""
+    """The result of one round."""
 
     packed: int
     last: tuple[InstanceId, int] | None
-    """The last step that was looked at; None if there is none behind it."""
+    """The last step that was examined. None if there is none after it."""
 
 
 class CompressionPort(Protocol):
-    """Whoever packs old values."""
+    """Compresses old values. They are JSON, which never begins with a zero byte, as a compressed value does."""
 
     def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> CompressionResult:
-        """Pack what steps were given and gave, of those of the next ones, in the order of their keys, that ended before an instant."""
+        """Compress inputs and outputs of the next steps, in the order of their keys, that ended before a time."""
         ...
 
 
 def packed(value: bytes | None) -> bytes | None:
-    """A value packed, if it is not and gains by it."""
+    """Compress a value, if it is not compressed and becomes smaller."""
     if value is None or len(value) < _SHORTEST or value.startswith(_MARK):
         return value
     made = _MARK + zlib.compress(value)
@@ -187,7 +190,7 @@ def packed(value: bytes | None) -> bytes | None:
 
 
 def unpacked(value: bytes | None) -> bytes | None:
-    """A value as it was told."""
+    """Return a value uncompressed."""
     if value is None or not value.startswith(_MARK):
         return value
     return zlib.decompress(value[len(_MARK) :])
@@ -197,16 +200,19 @@ Outcome = Literal["open", "executed", "refused"]
 
 
 class ResumeRequestRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A request to let an instance go on, with what became of it."""
+    """A request to resume an instance, with its outcome.
+
+    Executed requests are written by commits, others are stored here.
+    """
 
     id: UUID
     instance: InstanceId
     tenant: str
     triggered_by: ResumeTrigger
     triggered_by_id: str = ""
-    """What tells it from others: the id of an approval, of an event, of a call; empty if nothing does."""
+    """Id of the trigger, such as an approval, an event or a call. Empty without one."""
     trigger_data: bytes | None = None
-    """What it brought along, as JSON."""
+    """Data of the trigger as JSON."""
     reason: str = ""
     requested_by: str = ""
     requested_at: datetime
@@ -215,80 +221,81 @@ class ResumeRequestRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error_message: str = ""
     """Why it was refused."""
     on_behalf_of: str = ""
-    """Whom the requester stood in for; empty if they asked for themselves."""
+    """The person whom the requester represented. Empty if the requester acted for itself."""
     context: bytes | None = None
-    """On whose behalf it is carried out: the request that asked for it, as it is kept with what is done later. None for one that the engine itself asked for."""
+    """The stored context of the request, for its later execution. None for requests of the engine."""
     about: str = ""
-    """Of one that was left for later: what its instance waited for then, in words of its decider. It is carried out for that alone."""
+    """For a deferred request: what its instance waited for then, in the decider's terms. It is executed for that
+    alone."""
 
 
 class PausedQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which paused instances to list: those that were paused last first."""
+    """Filter for paused instances, the most recently paused first."""
 
     definition: str = ""
     kinds: tuple[str, ...] = ()
     reason: str = ""
-    """Empty means all."""
+    """Empty matches all."""
     next_step: str = ""
-    """Only those that go on with this step; empty means all."""
+    """The next step after the pause. Empty matches all."""
     since: datetime | None = None
     before: datetime | None = None
-    """Only instances paused at the first instant or later, and before the second."""
+    """Range of the pause time: from the first, inclusive, to the second, exclusive."""
     resumable: bool = False
-    """Only those with a request that was not carried out, or that wait for nothing but that, because what they waited for is decided; or late ones."""
+    """Only instances that can be resumed: with a request that is not executed, with a decided task, or overdue."""
     late: tuple[str, datetime] | None = None
-    """A kind, and the instant before which one of them was paused that has been paused for too long."""
+    """A kind and a time. Its instances paused before that time are overdue."""
     after: tuple[datetime, InstanceId] | None = None
-    """Only those behind this one: the last of the page before, with the instant of its pause."""
+    """The last instance of the previous page, with its pause time."""
     limit: int = 100
 
 
 class LatePause(NamedTuple):
-    """An instance that has been paused for too long."""
+    """An instance whose pause is overdue."""
 
     tenant: str
     instance: InstanceId
 
 
 class Resumes(Protocol):
-    """For whoever lets paused instances go on."""
+    """Port for resuming paused instances."""
 
     def record(self, request: ResumeRequestRecord) -> bool:
-        """Write a request down that no commit tells of; False, and nothing is written, if the tenant has no such instance."""
+        """Store a request that no commit writes. Return False, without writing, if the tenant has no such instance."""
         ...
 
     def refuse(self, request: UUID, *, instance: InstanceId, error: str) -> None:
-        """Say why a request that was written down cannot be carried out."""
+        """Store why a request cannot be executed."""
         ...
 
     def open(self, *, limit: int) -> list[ResumeRequestRecord]:
-        """Requests of all tenants that were written down and not carried out, oldest first."""
+        """Return the stored requests of all tenants that are not executed, oldest first."""
         ...
 
     def decided(self, *, limit: int) -> list[LatePause]:
-        """Instances of all tenants that are paused although what they waited for is decided, oldest pause first."""
+        """Return the paused instances of all tenants whose task is decided, oldest pause first."""
         ...
 
     def late(self, *, kind: str, before: datetime, limit: int) -> list[LatePause]:
-        """Instances of a kind, of all tenants, that somebody paused before an instant, oldest pause first."""
+        """Return the instances of a kind, of all tenants, that were paused on request before a time, oldest pause first."""
         ...
 
 
 class ResumingParts(Protocol):
-    """The side of a store that knows requests to go on."""
+    """The part of a store that holds resume requests."""
 
     def resumes(self) -> Resumes:
-        """For whoever lets paused instances go on."""
+        """Open the port for resuming instances."""
         ...
 
 
 class PausedInstances(Protocol):
-    """What is paused, of one tenant."""
+    """The paused instances of one tenant."""
 
     def paused(self, query: PausedQuery) -> list[InstanceId]:
-        """A page of paused instances, those that were paused last first."""
+        """Return a page of paused instances, the most recently paused first."""
         ...
 
     def resume_requests(self, instance: InstanceId) -> list[ResumeRequestRecord]:
-        """All requests to let an instance go on, in order."""
+        """Return all resume requests of an instance, in order."""
         ...

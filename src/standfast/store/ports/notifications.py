@@ -1,6 +1,6 @@
-"""What people are told in the application itself: a list for each user and each role, in which everything stands once.
+"""Port for in-app notifications. Each user and each role has a list, in which an item occurs once.
 
-What a user was told is read when that user has read it; what a role was told, each who has the role reads for themselves.
+A user's item has one read mark. A role's item has one read mark per holder of the role.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from standfast.kernel.ids import InstanceId
 
 
 class Recipient(NamedTuple):
-    """Whose list it is."""
+    """The owner of a list: a user or a role."""
 
     kind: Literal["user", "role"]
     name: str
 
 
 class Reader(NamedTuple):
-    """Who looks at lists: their own, and those of their roles."""
+    """A reader of lists, with the reader's roles."""
 
     name: str
     roles: tuple[str, ...] = ()
@@ -29,16 +29,16 @@ class Reader(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Under which names they are kept out."""
+        """The names under which the reader may be excluded."""
         return [self.name, self.on_behalf_of]
 
 
 class NewNotification(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to be told."""
+    """A new notification."""
 
     tenant: str
     key: str
-    """Whatever has the same key, of one tenant, is told once."""
+    """Items of one tenant with the same key are delivered once."""
     kind: Literal["user", "role"]
     recipient: str
     instance: InstanceId
@@ -46,56 +46,56 @@ class NewNotification(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     body: str
     partition: str = ""
-    """The part of the tenant that the instance is in."""
+    """The instance's partition of the tenant."""
     occasion: str = ""
-    """Names what is told, whomever and however: whoever is told by name and by roles finds it once. Empty if it is like no other."""
+    """Identifies the occasion. A reader who receives it by name and by roles sees it once. Empty if it is unique."""
     kept_out: tuple[str, ...] = ()
-    """Those with the role who do not find it in its list."""
+    """Holders of the role who do not see the item."""
 
 
 class StoredNotification(NewNotification, frozen=True, kw_only=True):
-    """Something that was told."""
+    """A stored notification."""
 
     id: int
-    """Rises with time."""
+    """Increases with time."""
     created_at: datetime
     read_at: datetime | None
 
 
 class Notifications(Protocol):
-    """The lists of all tenants, or of one partition of one where it is named. Any thread may ask."""
+    """The notification lists of all tenants, limited to a partition if one is given. Safe from any thread."""
 
     def add(self, notification: NewNotification, now: datetime) -> bool:
-        """Tell somebody something; False if it was told before."""
+        """Store a notification. Return False if its key was delivered before."""
         ...
 
     def page(
         self, tenant: str, of: Recipient, *, who: Reader, unread: bool, before: int, limit: int, partition: str = ""
     ) -> list[StoredNotification]:
-        """A page of a list, newest first, of those with an id below this one, without what another list of the reader had before.
+        """Return a page of a list below an id, newest first, without items that another list of the reader had before.
 
-        The reader says what of a role's list was read. What keeps the reader out is not there.
+        Items of a role are read or unread for this reader. Items that exclude the reader are omitted.
         """
         ...
 
     def count_unread(self, tenant: str, of: Recipient, *, who: Reader, partition: str = "") -> int:
-        """How many of a list were not read, of a role's by this reader, without what another list of the reader had before."""
+        """Return the number of unread items of a list, for this reader, without items that another list of the reader had before."""
         ...
 
     def mark_read(
         self, tenant: str, of: Recipient, number: int, now: datetime, *, who: Reader, partition: str = ""
     ) -> bool:
-        """One of a list was read, if it was not before; False if there is no such one in it."""
+        """Mark an item of a list as read. Return False if it is not in the list."""
         ...
 
     def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, who: Reader, partition: str = "") -> int:
-        """All of a list were read; how many had not been."""
+        """Mark all items of a list as read. Return how many were unread."""
         ...
 
 
 class Notifying(Protocol):
-    """A source of the side of a store that this is about."""
+    """The part of a store that holds notifications."""
 
     def notifications(self) -> Notifications:
-        """For those who tell people something, and for those people."""
+        """Open the notification lists."""
         ...

@@ -1,8 +1,8 @@
-"""Pauses of wider scope than one instance: whose work is held back, and what the engine asks of a database about them.
+"""Port for pauses that cover more than one instance.
 
-The rows of `pauses` are what counts. Effects and timers follow them: one is held for as long as a pause covers it. A commit that knows of
-a pause writes what it asks for as held, and whoever claims work that is covered puts it back as held. All the rest is brought into line by
-a walk over both tables (`store/sql/pause_propagation`), which any process goes on with.
+The rows of `pauses` are authoritative. An effect or timer is held for as long as a pause covers it. A commit that knows
+of a pause writes covered work as held, and a claimer puts covered work back as held. All other rows are updated in
+batches (`store/sql/pause_propagation`), by one process at a time.
 """
 
 from __future__ import annotations
@@ -20,29 +20,32 @@ from standfast.store.records.instances import SHARED_TENANT, EffectClaim, TimerC
 ALL_TENANTS = SHARED_TENANT
 
 OF_INSTANTS: Final = frozenset({("$graph", "resume"), ("$schedule", "tick")})
-"""The timers that stand for an instant and not for a length of time, by language and key: the end of a pause of one run, and the next time of a
-schedule. Pauses hold them like others, and no clock that stands still makes them later."""
+"""Timers for a fixed time instead of a duration, by language and key: the end of a run's pause, and the next fire of
+a schedule. Pauses hold them, but never delay them."""
 
 LAG = timedelta(seconds=2)
-"""How long a process may go on as if a pause had not begun or ended; every one that lives looks far more often."""
+"""How long a process may overlook a change of pauses. Live processes check far more often."""
 
 
 class PauseScope(NamedTuple):
-    """Whose work a pause holds back; what is empty is not asked about."""
+    """The scope of a pause. Empty fields match all."""
 
     tenant: str
     """`*` for all tenants."""
     definition: str = ""
     version: str = ""
     step: str = ""
-    """Calls of this step alone, and of what follows from it under its name; timers are of no step."""
+    """Only calls of this step and of its derived steps. Timers belong to no step."""
 
     def is_about(self, step: str) -> bool:
-        """Whether it is about the calls of a step. The name of a step stands for those that follow from it too: `review` for `review/approved`."""
+        """Return whether the scope covers calls of a step.
+
+        It includes derived steps: `review` covers `review/approved`.
+        """
         return not self.step or step == self.step or step.startswith(f"{self.step}/")
 
     def __str__(self) -> str:
-        """In words."""
+        """Describe the scope."""
         of = f"{self.definition!r}{f' version {self.version}' if self.version else ''}"
         told = [f"step {self.step!r}"] if self.step else []
         told += [of] if self.definition else []
@@ -52,7 +55,7 @@ class PauseScope(NamedTuple):
 
 
 class PauseRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One pause, as long as it stands and afterwards."""
+    """A pause, active or ended."""
 
     scope: PauseScope
     clock: PauseClock = "run_on"
@@ -60,18 +63,18 @@ class PauseRecord(msgspec.Struct, frozen=True, kw_only=True):
     paused_by: str
     paused_at: datetime
     until: datetime | None = None
-    """When it ends by itself; None if somebody has to end it."""
+    """When it expires. None if it must be ended explicitly."""
     ended_at: datetime | None = None
     ended_by: str = ""
     ended_why: str = ""
     walks: int = 0
-    """How often the walk has passed since it began or ended: 2 means that nothing is left to do."""
+    """Completed propagation passes since it began or ended. 2 means that nothing is left to do."""
     id: int = 0
-    """Given by the database."""
+    """Assigned by the database."""
 
     @property
     def stands(self) -> bool:
-        """Whether it holds work back."""
+        """Whether it is active."""
         return self.ended_at is None
 
     @property
@@ -80,7 +83,7 @@ class PauseRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.ended_at or self.paused_at
 
     def covers(self, tenant: str, definition: str, version: str) -> bool:
-        """Whether it is about the instances of a definition, or about one of their steps."""
+        """Return whether it covers the instances of a definition, or one of their steps."""
         scope = self.scope
         return (
             scope.tenant in {tenant, ALL_TENANTS}
@@ -90,7 +93,7 @@ class PauseRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pause_of(row: Sequence[Any]) -> PauseRecord:
-    """A row as the statements of both drivers give it, its instants already read."""
+    """Build a record from a row of either driver, with parsed times."""
     (number, tenant, definition, version, step, clock, reason, *rest) = row
     paused_by, paused_at, until, ended_at, ended_by, ended_why, walks = rest
     return PauseRecord(
@@ -109,12 +112,12 @@ def pause_of(row: Sequence[Any]) -> PauseRecord:
 
 
 def holding(pauses: Iterable[PauseRecord], tenant: str, definition: str, version: str) -> tuple[PauseRecord, ...]:
-    """Those of the pauses that stand and are about an instance."""
+    """Return the active pauses that cover an instance."""
     return tuple(each for each in pauses if each.stands and each.covers(tenant, definition, version))
 
 
 class PausedEffect(NamedTuple):
-    """What is asked about an effect to find out whether it is covered."""
+    """An effect, with the columns that decide whether a pause covers it."""
 
     instance: InstanceId
     number: int
@@ -131,7 +134,7 @@ class PausedEffect(NamedTuple):
 
 
 class PausedTimer(NamedTuple):
-    """What is asked about a timer to find out whether it is covered."""
+    """A timer, with the columns that decide whether a pause covers it."""
 
     instance: InstanceId
     key: str
@@ -146,15 +149,15 @@ class PausedTimer(NamedTuple):
 
 
 class HeldTimer(NamedTuple):
-    """A timer that somebody has just claimed and that is covered."""
+    """A claimed timer that a pause covers."""
 
     claim: TimerClaim
     frozen_at: datetime | None
-    """Since when its clock stands still; None if it runs on."""
+    """Since when its clock is stopped. None if it runs."""
 
 
 class HeldCount(NamedTuple):
-    """How much is held of one version of a definition."""
+    """The amount of held work of one version of a definition."""
 
     tenant: str
     definition: str
@@ -164,70 +167,73 @@ class HeldCount(NamedTuple):
 
 
 class Stride(NamedTuple):
-    """What one stride of the walk came to."""
+    """The result of one propagation batch."""
 
     released: int
-    """Effects and timers that may be taken now."""
+    """Number of effects and timers that became claimable."""
     held: int
     is_over: bool
-    """Whether there is nothing more to walk for just now."""
+    """Whether the pass is complete."""
 
 
 StepOf = Callable[[PausedEffect], str]
-"""Which step an effect is of; empty if it is of none, or if it cannot be read."""
+"""Returns the step of an effect. Empty if it has none or cannot be read."""
 
 
 class Pauses(Protocol):
-    """Pauses and what they hold. Instants are those of the engine's clock."""
+    """The pauses and the work that they hold. Times are those of the engine's clock."""
 
     def begin(self, pause: PauseRecord) -> PauseRecord:
-        """Have a pause stand; the one that stands for the very same scope already, if there is one."""
+        """Begin a pause, or return the active one with the same scope."""
         ...
 
     def end(self, number: int, *, by: str, why: str, at: datetime) -> bool:
-        """Let a pause stand no longer; False if it does not stand."""
+        """End a pause. Return False if it is not active."""
         ...
 
     def standing(self) -> list[PauseRecord]:
-        """Those that stand, and those that have ended and whose work is not all let go; oldest first."""
+        """Return the active pauses, and ended ones whose work is not completely released, oldest first."""
         ...
 
     def get(self, number: int) -> PauseRecord | None:
-        """One pause, whether it stands or has ended."""
+        """Return a pause, active or ended."""
         ...
 
     def listed(self, tenant: str, *, before: int | None, limit: int) -> list[PauseRecord]:
-        """All pauses that concern a tenant, `*` for those of every tenant, newest first; those with smaller numbers than `before`."""
+        """Return all pauses that concern a tenant, `*` for those of all tenants, below the number `before`, newest first."""
         ...
 
     def counts(self) -> list[HeldCount]:
-        """How much is held, by version of a definition."""
+        """Return the amount of held work by version of a definition."""
         ...
 
     def held_effects(self, tenant: str, definition: str) -> list[PausedEffect]:
-        """The held effects of a definition, or of all if none is named, with their data; of all tenants if that is `*`."""
+        """Return the held effects of a definition, or of all, with their data. `*` means all tenants."""
         ...
 
     def stride(self, step_of: StepOf, *, now: datetime, limit: int) -> Stride:
-        """Go on with the walk, or begin one if there is reason to: look at up to `limit` rows and bring them into line."""
+        """Update the next batch of up to `limit` rows, starting a pass if one is due."""
         ...
 
     def is_astray(self) -> bool:
-        """Whether something is held although no pause stands or has to be walked for: a process that knew too little wrote it."""
+        """Return whether work is held although no pause is active or being propagated.
+
+        A process with outdated knowledge wrote it.
+        """
         ...
 
     def versions(self, instances: Sequence[InstanceId]) -> dict[InstanceId, str]:
-        """Which versions of their definitions instances run."""
+        """Return the definition versions of instances."""
         ...
 
     def hold_back(self, claims: Sequence[EffectClaim], *, at: datetime) -> None:
-        """Give claimed effects back untried, as held."""
+        """Put claimed effects back as held, without counting an attempt."""
         ...
 
     def hold_timers(self, timers: Sequence[HeldTimer], *, at: datetime) -> None:
-        """Give claimed timers back as held."""
+        """Put claimed timers back as held."""
         ...
 
     def prune(self, *, before: datetime, limit: int) -> int:
-        """Forget pauses that ended before an instant; how many."""
+        """Delete pauses that ended before a time. Return their number."""
         ...

@@ -1,7 +1,4 @@
-"""People as the database keeps them, by tenant. A driver reads and writes; which change is sound is the business of the layers above.
-
-Rows about people as the statements of both drivers give them, their instants already read.
-"""
+"""Port for people, by tenant, and the conversion of their rows. The layers above validate changes."""
 
 from __future__ import annotations
 
@@ -16,38 +13,38 @@ from standfast.kernel.row_kinds.changes import Change
 
 
 class DirectoryUnit(DirectoryLook, Protocol):
-    """A transaction that may change the people of one tenant; nobody else changes them meanwhile."""
+    """A transaction that changes the people of one tenant. It locks out concurrent changes."""
 
     def put(self, principal: Principal) -> None:
-        """Write somebody, over what was there."""
+        """Insert or replace a principal."""
         ...
 
     def grant(self, grant: Grant) -> int:
-        """Write a grant; its number."""
+        """Insert a grant, and return its number."""
         ...
 
     def delegate(self, delegation: Delegation) -> int:
-        """Write a delegation; its number."""
+        """Insert a delegation, and return its number."""
         ...
 
     def absent(self, absence: Absence) -> int:
-        """Write an absence; its number."""
+        """Insert an absence, and return its number."""
         ...
 
     def delegation(self, number: int) -> Delegation | None:
-        """One delegation, be it over or not."""
+        """Return a delegation, ended or not."""
         ...
 
     def absence(self, number: int) -> Absence | None:
-        """One absence, be it over or not."""
+        """Return an absence, ended or not."""
         ...
 
     def end(self, kind: Literal["grant", "delegation", "absence"], number: int, at: datetime) -> None:
-        """Have a period end at an instant."""
+        """Set the end of a period."""
         ...
 
     def note(self, change: Change) -> None:
-        """Write down what was changed."""
+        """Store an audit entry."""
         ...
 
 
@@ -55,11 +52,11 @@ class People(Protocol):
     """The people of all tenants."""
 
     def looking(self, tenant: str) -> AbstractContextManager[DirectoryLook]:
-        """A look at those of one tenant."""
+        """Open a view of one tenant's people."""
         ...
 
     def changing(self, tenant: str) -> AbstractContextManager[DirectoryUnit]:
-        """A transaction on them: committed at the end of the block, rolled back when it raises."""
+        """Open a transaction on one tenant's people, committed at the end of the block and rolled back when it raises."""
         ...
 
 
@@ -67,7 +64,7 @@ Row = Sequence[Any]
 
 
 def principal(row: Row) -> Principal:
-    """Somebody, as the directory keeps him."""
+    """Build a principal from a row."""
     return Principal(
         id=row[0],
         kind=row[1],
@@ -80,12 +77,12 @@ def principal(row: Row) -> Principal:
 
 
 def grant(row: Row) -> Grant:
-    """A role that somebody has."""
+    """Build a grant from a row."""
     return Grant(id=row[0], begins_at=row[1], ends_at=row[2], principal=row[3], role=row[4])
 
 
 def delegation(row: Row) -> Delegation:
-    """Who stands in for whom."""
+    """Build a delegation from a row."""
     return Delegation(
         id=row[0],
         begins_at=row[1],
@@ -99,5 +96,5 @@ def delegation(row: Row) -> Delegation:
 
 
 def absence(row: Row) -> Absence:
-    """Who is away."""
+    """Build an absence from a row."""
     return Absence(id=row[0], begins_at=row[1], ends_at=row[2], principal=row[3], reason=row[4])

@@ -1,8 +1,6 @@
-"""What is asked of a database by those who only look: callers of one tenant, and projections.
+"""Ports for queries: by callers of one tenant, by searches for processes, and by projections.
 
-Finding processes by what their callers know of them.
-
-What is asked of a database by who looks at many instances at once: the same questions as of one, in a statement for all of them.
+`Surveying` reads many instances with one statement per question.
 """
 
 from __future__ import annotations
@@ -38,93 +36,96 @@ from standfast.store.records.instances import (
 from standfast.store.records.queries import FedEvent, Headline, ProjectionState, StepName, TransitionRecord
 
 MOST_COUNTED = 1_000
-"""Of more than so many it is not counted how many there are, unless somebody asks for it."""
+"""Maximum number of results to count, unless the caller asks for an exact count."""
 ALL = 2**31 - 1
-"""More than there are."""
+"""Greater than any count."""
 
 
 class AskedOf(NamedTuple):
-    """Somebody whom a process asks."""
+    """An approver whom a process asks."""
 
     kind: str
     name: str
     definition: str = ""
-    """Where only one definition is meant."""
+    """Limits it to one definition. Empty for all."""
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """Which processes are meant; all that is given has to be so."""
+    """Search criteria for processes. All given criteria must match."""
 
     statuses: tuple[str, ...]
-    """One of these."""
+    """The allowed statuses."""
     definition: str = ""
     key: str = ""
     partition: str | None = None
-    """None means whatever it is."""
+    """None matches any."""
     started_by: str = ""
     people: tuple[AskedOf, ...] | None = None
-    """At a step that asks one of these; None means whoever is asked."""
+    """Only processes at a step with one of these approvers. None matches any."""
     before: InstanceId | None = None
-    """Only instances born before this one: the last of the page before. What is counted does not depend on it."""
+    """Only instances created before this one, the last of the previous page. Counts ignore it."""
     limit: int = 100
     most: int | None = MOST_COUNTED
-    """Of more than so many it is not counted how many there are; None means that all are counted."""
+    """Maximum number of results to count. None counts all."""
 
 
 def counting(match: Match) -> Match:
-    """The same, to be counted: all pages, and one more than is counted."""
+    """Return the criteria for a count: all pages, and one more than the maximum."""
     return msgspec.structs.replace(match, before=None, limit=ALL if match.most is None else match.most + 1)
 
 
 class Matches(Protocol):
-    """Processes by what is known of them."""
+    """Search for processes."""
 
     def matching(self, match: Match) -> list[InstanceId]:
-        """A page of them, newest first."""
+        """Return a page of matching processes, newest first."""
         ...
 
     def count_matching(self, match: Match) -> int:
-        """How many there are on all pages; one more than `match.most` where there are more than that."""
+        """Return the number of matches on all pages, or `match.most` plus one if there are more."""
         ...
 
 
 class Surveying(Protocol):
-    """Many instances of one tenant at once. Every answer is in the order of the instances' ids, and within one in its own order."""
+    """Reads many instances of one tenant together.
+
+    Results are ordered by instance id, and within an instance by their own order.
+    """
 
     def histories(self, instances: Sequence[InstanceId]) -> list[StoredEvent]:
-        """All events of these instances, also those that their rows do not count."""
+        """Return all events of these instances, including those newer than their rows."""
         ...
 
     def snapshots(self, instances: Sequence[InstanceId]) -> dict[InstanceId, Snapshot]:
-        """The snapshots that there are."""
+        """Return the existing snapshots."""
         ...
 
     def rows_of(self, kind: RowKind[S], instances: Sequence[InstanceId]) -> list[S]:
-        """The rows of a declared kind that these instances have."""
+        """Return the rows of a declared kind of these instances."""
         ...
 
     def effects_of(self, instances: Sequence[InstanceId]) -> list[StoredEffect]:
-        """Their live effects."""
+        """Return their pending effects."""
         ...
 
     def timers_of(self, instances: Sequence[InstanceId]) -> list[StoredTimer]:
-        """Their timers."""
+        """Return their timers."""
         ...
 
 
 class Notes(Protocol):
-    """What who looks at all of them keeps for himself, and what only the engine may see."""
+    """Notes of the engine itself, and reads that only the engine may make."""
 
     def note(self, name: str, value: str) -> None:
-        """Keep a word of the engine's own under a name, in the place of the one before; an empty one forgets it."""
+        """Store a note under a name, replacing the previous one. An empty value deletes it."""
         ...
 
     def noted(self, name: str) -> str:
-        """The word that is kept under a name; empty if there is none."""
+        """Return the note under a name, empty if there is none."""
         ...
 
     def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
-        """The receipts of these scopes."""
+        """Return the receipts of these scopes."""
         ...
 
 
@@ -132,75 +133,75 @@ S = TypeVar("S", bound=Record)
 
 
 class Instances(Protocol):
-    """The instances of one tenant, and what happened to them."""
+    """The instances of one tenant and their histories."""
 
     def load(self, address: Address, *, whole: bool = False) -> Loaded | None:
-        """An instance with its snapshot and the events after it; `whole` leaves the snapshot aside."""
+        """Return an instance with its snapshot and the later events. `whole` ignores the snapshot."""
         ...
 
     def instances(self, query: InstanceQuery) -> list[InstanceHeader]:
-        """A page of instances, newest first."""
+        """Return a page of instances, newest first."""
         ...
 
     def headers(self, instances: Sequence[InstanceId]) -> list[InstanceHeader]:
-        """The rows of these instances, of those that exist, in any order."""
+        """Return the rows of the existing instances among these, in any order."""
         ...
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
-        """The history of an instance, in order."""
+        """Return the history of an instance, in order."""
         ...
 
     def stuck(
         self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100
     ) -> list[InstanceHeader]:
-        """Running instances of these kinds that nothing can ever wake, newest first; there should never be any.
+        """Return the active instances of these kinds that cannot be woken, newest first. Any result indicates a bug.
 
-        They wait for no handler, time, person, signal, message or child, and nothing of them gave up.
+        They wait for no handler, time, person, signal, message or child, and have no dead letter.
         """
         ...
 
     def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[ObservationRecord]:
-        """The observed inputs, in order."""
+        """Return the observed inputs, in order."""
         ...
 
     def transitions(self, definition: str) -> list[TransitionRecord]:
-        """The observed moves of a definition, counted."""
+        """Return the observed status transitions of a definition, with counts."""
         ...
 
 
 class PendingWork(Protocol):
-    """What the instances of one tenant do and wait for."""
+    """The pending work of one tenant's instances."""
 
     def work(self, instance: InstanceId) -> tuple[list[StoredEffect], list[StoredTimer]]:
-        """What the instance waits for: its live effects and timers."""
+        """Return the pending effects and timers of an instance."""
         ...
 
     def rows(self, kind: RowKind[S], instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[S]:
-        """The rows of a declared kind that an instance has, in the order of their keys.
+        """Return an instance's rows of a declared kind, in the order of their keys.
 
-        They may be those behind a number, with which the key begins, and no more than so many.
+        `after` limits them to those behind a number, with which the key begins.
         """
         ...
 
     def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[InstanceHeader | None, list[S]]:
-        """The row of an instance, None if there is none, and its rows of a declared kind, as of one moment."""
+        """Return the row of an instance, or None, with its rows of a declared kind, from one snapshot."""
         ...
 
     def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
-        """The commands that were accepted for an instance and wait for their turn, in order of acceptance."""
+        """Return the accepted commands that wait for an instance, in order of acceptance."""
         ...
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Those of the instances of which a worker has an effect in hand, or had when it died."""
+        """Return those instances of which a live or dead worker has claimed an effect."""
         ...
 
     def step_names(self, instance: InstanceId, numbers: Sequence[int]) -> dict[int, StepName]:
-        """Which nodes these steps of an instance are of, by number."""
+        """Return the nodes of these steps of an instance, by number."""
         ...
 
 
 class DeadLetters(Protocol):
-    """What gave up, of one tenant."""
+    """The dead letters of one tenant."""
 
     def dead_letters(
         self,
@@ -212,7 +213,7 @@ class DeadLetters(Protocol):
         after: int = 0,
         limit: int = 100,
     ) -> list[DeadLetterRecord]:
-        """A page of dead letters, oldest first; `key` is that of their instances."""
+        """Return a page of dead letters, oldest first. `key` is the business key of their instances."""
         ...
 
     def count_letters(
@@ -223,68 +224,71 @@ class DeadLetters(Protocol):
         source: DeadLetterSource | None = None,
         key: str = "",
     ) -> int:
-        """How many dead letters there are of these."""
+        """Return the number of matching dead letters."""
         ...
 
     def dead_letter(self, letter: int) -> DeadLetterRecord | None:
-        """One dead letter."""
+        """Return a dead letter."""
         ...
 
 
 class TenantReader(
     Instances, Matches, PendingWork, DeadLetters, PausedInstances, EventReads, Tasks, Documents, Surveying, Protocol
 ):
-    """What callers may see, of one tenant. Everything is read without a lock."""
+    """Queries of callers on one tenant. They take no locks."""
 
     def look(self) -> AbstractContextManager[TenantReader]:
-        """Answers as of one moment: whatever is asked of the reader that the block gets, by one thread, fits together."""
+        """Open a consistent snapshot. All queries on the reader of the block, from one thread, see the same state."""
         ...
 
 
 class Feed(Protocol):
-    """All events of all tenants in one order that never goes back, and how far each projection has read it."""
+    """All events of all tenants in one monotonic order, with the progress of each projection."""
 
     def read(self, *, after: int, limit: int) -> list[FedEvent]:
-        """The next events that no running transaction can still overtake; a few more than `limit` where positions are equal."""
+        """Return the next events that no running transaction can precede. Equal positions may exceed `limit`."""
         ...
 
     def headlines(self, *, after: int, limit: int) -> list[Headline]:
-        """The same events for those who only want to know that they are there."""
+        """Return the same events without their content."""
         ...
 
     def newest(self) -> int:
-        """A position behind everything that `read` gives now, and before everything that is still to come."""
+        """Return a position after all events that `read` returns now, and before all future ones."""
         ...
 
     def checkpoint(self, name: str) -> int:
-        """The position up to which a projection has read; 0 for one that is new."""
+        """Return the position up to which a projection has read, 0 for a new one."""
         ...
 
     def enter(self, name: str) -> None:
-        """Make a projection known before it reads: from now on no event is deleted before it has read it."""
+        """Register a projection before it reads. From now on no event is deleted that it has not read."""
         ...
 
     def drop(self, name: str) -> bool:
-        """Forget a projection, which nobody feeds any more; False if there is none of this name."""
+        """Delete a projection that is no longer fed. Return False if there is none of this name."""
         ...
 
     def advance(
         self, name: str, *, limit: int, apply: Callable[[Sequence[FedEvent], object], None], now: datetime
     ) -> int:
-        """One transaction: lock the checkpoint, read on, let `apply` write with the connection, move the checkpoint.
+        """In one transaction: lock the checkpoint, read on, let `apply` write with the connection, and move the checkpoint.
 
-        The number of events that were applied.
+        Returns the number of applied events.
         """
         ...
 
     def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
-        """Set a projection back to the beginning, with what `clear` does to its tables, in one transaction."""
+        """Reset a projection to the beginning in one transaction, together with what `clear` does to its tables."""
         ...
 
     def fail(self, name: str, *, error: str, now: datetime) -> None:
-        """Note why a projection does not go on."""
+        """Store why a projection does not progress."""
         ...
 
     def projections(self, names: Sequence[str], *, most: int) -> list[ProjectionState]:
-        """How far each projection has read, by name: all that ever read, and these; what is left is counted up to `most`."""
+        """Return the progress of these projections and all known ones, by name.
+
+        Unread events are counted up to `most`.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Seals of histories as the database keeps them: a chain for each tenant, which is only ever added to."""
+"""Port for seals of histories: an append-only hash chain per tenant."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from standfast.kernel.ids import InstanceId
 
 
 class StoredSeal(msgspec.Struct, frozen=True, kw_only=True):
-    """That somebody has sealed the history of an instance up to an event."""
+    """A seal over the history of an instance up to an event."""
 
     tenant: str
     number: int
-    """Counted from 1, for each tenant."""
+    """Counted from 1 for each tenant."""
     instance: InstanceId
     version: int
-    """The last event that it covers."""
+    """The last covered event."""
     digest: str
-    """The end of the chain of these events."""
+    """End of the hash chain of these events."""
     link: str
-    """The hash of this seal and of the link before it."""
+    """Hash of this seal and the previous link."""
     sealed_by: str
     sealed_at: datetime
 
@@ -34,24 +34,24 @@ class Seals(Protocol):
     """The seals of all tenants."""
 
     def add(self, tenant: str, sealed: Sequence[Sealed], *, by: str, at: datetime) -> list[StoredSeal]:
-        """Put seals behind the last one of the tenant, in one transaction."""
+        """Append seals to the tenant's chain, in one transaction."""
         ...
 
     def of(self, tenant: str, instances: Sequence[InstanceId]) -> list[StoredSeal]:
-        """The seals of these instances, oldest first."""
+        """Return the seals of these instances, oldest first."""
         ...
 
     def listed(self, tenant: str, *, after: int = 0, limit: int = 1000) -> list[StoredSeal]:
-        """Those behind a number, oldest first."""
+        """Return the seals after a number, oldest first."""
         ...
 
     def last(self, tenant: str) -> StoredSeal | None:
-        """The last one of a tenant."""
+        """Return the last seal of a tenant."""
         ...
 
 
 def link_of(previous: str, seal: StoredSeal) -> str:
-    """The hash of a seal and of the link before it."""
+    """Return the hash of a seal and the previous link."""
     told = [previous, seal.tenant, seal.number, str(seal.instance), seal.version, seal.digest, seal.sealed_by]
     return canonical_hash([*told, told_at(seal.sealed_at)])
 
@@ -59,7 +59,7 @@ def link_of(previous: str, seal: StoredSeal) -> str:
 def chained(
     tenant: str, previous: StoredSeal | None, sealed: Sequence[Sealed], *, by: str, at: datetime
 ) -> list[StoredSeal]:
-    """Seals behind another one."""
+    """Build the seals that follow a previous one."""
     last, link = (0, "") if previous is None else (previous.number, previous.link)
     made = []
     for number, each in enumerate(sealed, start=last + 1):

@@ -1,15 +1,7 @@
-"""What the engine asks of a database, as small protocols.
+"""The port to a database, as small protocols: commits, claims, inbox, workers, backlogs, organisations and hints between processes.
 
-A driver claims, appends and reads. It never decides: whatever a row means is the business of the layers above. An instant is always
-an argument; None stands for the database's own clock, which is what judges leases and due times.
-
-What is asked of a database about work that waits or gave up, of all tenants.
-
-What organisations have published for themselves: approval chains, rules and settings of their documents, contracts and bodies; and the seals of their histories.
-
-What is put in the place of what events said.
-
-Hints between the processes on one database.
+A driver claims, appends and reads. It never decides: the layers above interpret the rows. Times are always arguments.
+None means the database's own clock, which judges leases and due times.
 """
 
 from __future__ import annotations
@@ -59,53 +51,53 @@ from standfast.store.records.queries import BacklogRecord, Beat, DueWorkRecord, 
 
 
 class Backlogs(Protocol):
-    """How much there is of it, and whom it waits for."""
+    """Backlogs of pending work, of all tenants."""
 
     def backlog(self, now: datetime | None = None) -> list[BacklogRecord]:
-        """How much work waits, by handler and definition; judged by the store's own clock if no instant is given."""
+        """Return the pending work by handler and definition, as of the given time or the store's own clock."""
         ...
 
     def given_up(self) -> list[GivenUpRecord]:
-        """How many dead letters there are, by tenant; of those that have some."""
+        """Return the number of dead letters by tenant, without zeros."""
         ...
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
-        """Handlers that no live worker has and for which effects have waited this long, by name.
+        """Return the handlers without a live worker for which effects have waited this long, by name.
 
-        The cost does not grow with the work that somebody can do.
+        The cost does not grow with the work that live workers can do.
         """
         ...
 
     def waiting_words(self, handlers: Sequence[str], *, waited: timedelta, now: datetime | None) -> list[WaitingWord]:
-        """The words of timers and messages, and of effects for these handlers, that have waited this long, whoever can read them.
+        """Return the message types of timers and messages, and of effects for these handlers, that have waited this long.
 
-        The cost grows with the number of different words, and not with the work.
+        The cost grows with the number of distinct types, and not with the amount of work.
         """
         ...
 
 
 class OrganisationParts(Protocol):
-    """The sides of a store that know it."""
+    """The parts of a store that hold an organisation's published settings."""
 
     def chains(self) -> Editions:
-        """For whoever resolves approval chains."""
+        """Open the approval chains."""
         ...
 
     def charters(self) -> Editions:
-        """For what organisations say of their documents."""
+        """Open the settings and rules of organisations."""
         ...
 
     def seals(self) -> Seals:
-        """For whoever seals histories."""
+        """Open the seals of histories."""
         ...
 
     def blueprints(self) -> Blueprints:
-        """For whoever publishes contracts and bodies."""
+        """Open the document definitions."""
         ...
 
 
 class Rewritten(NamedTuple):
-    """An event as it is after a redaction."""
+    """An event after a redaction."""
 
     sequence: int
     data: bytes
@@ -113,17 +105,17 @@ class Rewritten(NamedTuple):
 
 
 class Wakeups(Protocol):
-    """Hints between processes. They may get lost: polling is what guarantees progress."""
+    """Hints between the processes on one database. They may get lost: polling guarantees progress."""
 
     must_send: bool
-    """Whether others hear of work only when they are told."""
+    """Whether other processes learn of work only by hints."""
 
     def send(self, hint: str) -> None:
-        """Tell the other processes."""
+        """Notify the other processes."""
         ...
 
     def listen(self, timeout: float) -> None:
-        """Wait for hints, at most this long, and pass them on."""
+        """Wait for hints up to the timeout, and pass them on."""
         ...
 
     def close(self) -> None:
@@ -132,107 +124,112 @@ class Wakeups(Protocol):
 
 
 class LostRaceError(Exception):
-    """A change was decided on a state that is no longer the newest, or on a claim that is void; nothing was written."""
+    """A change was decided on a stale state or a void claim. Nothing was written."""
 
 
 class StaleFactError(LostRaceError):
-    """A change was decided on a fact that has another version by now; nothing was written."""
+    """A change was decided on a stale fact. Nothing was written."""
 
 
 class EndedTransactionError(Exception):
-    """User code ended the transaction that it was lent; what it wrote before is stored, or lost, without what belongs to it."""
+    """User code ended the borrowed transaction. Its earlier writes are committed or lost without the engine's own."""
 
 
 class Transaction(Protocol):
-    """One open transaction that may lock, look and write.
+    """An open transaction that can lock, read and write.
 
-    Everybody locks in one order: user code its own rows, then the engine instances in the order of their ids, then the rest.
+    All code locks in the same order: user code its own rows first, then instances by their ids, then other rows.
     """
 
     def lend(
         self, limit: float | None = None, borrower: Borrower | None = None, claim: Claim | None = None
     ) -> AbstractContextManager[object]:
-        """The driver's own connection, as users know it, for a handler that writes in the same transaction; VoidClaimError if the claim is void.
+        """Lend the driver's connection to a handler that writes in the same transaction. Raises VoidClaimError if the claim is void.
 
-        A database with roles runs what is done with it under that of the borrower, with its tenant set; without a borrower it is the engine's
-        own connection. `limit` is how many seconds the handler has; where nobody else can write meanwhile, the connection is then taken from
-        it, and TimeoutError raised. LostRaceError if a statement in the block failed because of what others did at the same time, such as a
-        deadlock. EndedTransactionError, by the next call of the unit at the latest, if the block ended the transaction.
+        On a database with roles the handler runs under the borrower's role with its tenant set. Without a borrower it
+        runs as the engine.
+
+        `limit` is the handler's time in seconds. On a database with a single writer the connection is then revoked, and
+        TimeoutError raised. LostRaceError is raised if a statement failed because of concurrent transactions, such as
+        in a deadlock. EndedTransactionError is raised, by the next call at the latest, if the block ended the
+        transaction.
         """
         ...
 
     def take_back(self) -> None:
-        """Take the connection from the handler that it is lent to: what it wrote is undone, and whoever waits for its locks goes on.
+        """Revoke the borrowed connection: its writes are rolled back and its locks released.
 
-        For other threads than the handler's, which meets errors then. Nothing happens if nothing is lent, nor in a database in memory.
+        It is called from another thread than the handler's, whose statements then fail. Without a borrower, or in an
+        in-memory database, it does nothing.
         """
         ...
 
     def load(
         self, addresses: Sequence[Address], *, whole: bool = False, waits: bool = True, known: int = 0
     ) -> list[Loaded | None]:
-        """The instances, locked until the transaction ends; None where there is none. `whole` leaves snapshots aside.
+        """Return the instances, locked until the transaction ends; None for missing ones. `whole` ignores snapshots.
 
-        One that is asked for by its id and has `known` events comes without them and without its snapshot. HeldError if another
-        transaction has one of them for longer than this one waits, or at all if it does not.
+        An instance requested by id that has `known` events is returned without events and snapshot. Raises HeldError if
+        another transaction holds one for too long, or at all if `waits` is False.
         """
         ...
 
     def void(self, claims: Sequence[Claim]) -> set[Claim]:
-        """Which of the claims are no longer good."""
+        """Return the void claims among these."""
         ...
 
     def receipts(self, keys: Sequence[ReceiptKey]) -> dict[ReceiptKey, Receipt]:
-        """The receipts that exist."""
+        """Return the existing receipts."""
         ...
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
-        """Put messages into the inbox; their ids."""
+        """Store messages in the inbox, and return their ids."""
         ...
 
     def causes(self, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:
-        """Which of the causes the histories of the instances already name: how an unknown outcome is resolved."""
+        """Return those causes that the histories of the instances contain. This resolves unknown outcomes."""
         ...
 
     def looking(self) -> FactLook:
-        """Facts as this transaction sees them."""
+        """Open the facts as this transaction sees them."""
         ...
 
     def write(self, changes: Sequence[InstanceChange], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
-        """Write everything; LostRaceError if somebody else was first, StaleFactError if a gate does not hold."""
+        """Write all changes. Raises LostRaceError after a lost race, and StaleFactError if a gate fails."""
         ...
 
     def rewrite(
         self, change: InstanceChange, kinds: Sequence[RowKind[Record]], told: Sequence[CommittedRows], now: datetime
     ) -> None:
-        """Put the rows that a history tells in the place of all that an instance has of these kinds, with a change; its snapshot goes too.
+        """Replace an instance's rows of these kinds by those of its history, with a change. Its snapshot is deleted.
 
-        The only way in which rows are written that no commit wrote: what they were before is lost, so whoever calls it has compared them.
+        No other function writes rows without a commit of theirs. The old rows are lost, so the caller must have
+        compared them.
         """
         ...
 
     def redact(self, instance: InstanceId, events: Sequence[Rewritten], retold: Callable[[str], str]) -> None:
-        """Put other content into events of an instance, and other words into what people were told of it.
+        """Replace the content of events of an instance, and the texts of its notifications.
 
-        The only way in which an event is written again. The guards let it in this transaction, for this instance, and for what an event
-        says, never for which, when and whose it is. Whoever calls it has the instance locked.
+        This is the only function that rewrites an event. Triggers allow it in this transaction for this instance, and
+        for the content only. The caller must have locked the instance.
         """
         ...
 
     def consume(self, claims: Sequence[Claim]) -> None:
-        """Use up claims without a change; LostRaceError if any of them is void."""
+        """Consume claims without a change. Raises LostRaceError if one is void."""
         ...
 
     def remember(self, receipts: Sequence[Receipt], now: datetime) -> None:
-        """Keep the receipts of commands that changed nothing; LostRaceError if there is one already."""
+        """Store the receipts of commands that changed nothing. Raises LostRaceError if one exists."""
         ...
 
 
 class Writer(Protocol):
-    """The committer's side."""
+    """The store as a committer uses it."""
 
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
-        """The instances without a lock; what is decided on them is written with the version as the gate."""
+        """Return the instances without a lock. Decisions on them are written with the version as the gate."""
         ...
 
     def write(
@@ -244,32 +241,32 @@ class Writer(Protocol):
         gates: Sequence[Gate] = (),
         now: datetime,
     ) -> None:
-        """One transaction: all changes, the work that ended without a change, the observations.
+        """Write changes, finished work and observations in one transaction.
 
-        LostRaceError, and nothing written, if any change lost; StaleFactError if a gate does not hold. Finished work whose claim is void
-        is left alone.
+        Raises LostRaceError without writing if a change has lost its race, and StaleFactError if a gate fails. Finished
+        work with a void claim is skipped.
         """
         ...
 
     def looking(self) -> AbstractContextManager[FactLook]:
-        """Facts as of now, without a lock; what is decided on them is written with their versions as gates."""
+        """Open the current facts without a lock. Decisions on them are written with their versions as gates."""
         ...
 
     def unit(self) -> AbstractContextManager[Transaction]:
-        """A transaction that locks: committed at the end of the block, rolled back when it raises."""
+        """Open a locking transaction, committed at the end of the block and rolled back when it raises."""
         ...
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
-        """Put messages into the inbox, in this order; their ids."""
+        """Store messages in the inbox in this order, and return their ids."""
         ...
 
     def disown(self, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
-        """Free the effects that a worker owns without knowing it, because the answer to a commit got lost. How many."""
+        """Release the effects that a worker owns without knowing it after an unanswered commit. Return their number."""
         ...
 
 
 class Effects(Protocol):
-    """Work that waits for a handler."""
+    """Effects that wait for a handler."""
 
     def claim(
         self,
@@ -280,30 +277,36 @@ class Effects(Protocol):
         *,
         words: Sequence[Word],
     ) -> list[StoredEffect]:
-        """Up to `limit` effects for these handlers, most urgent first, owned by the worker from now on; the attempt is counted.
+        """Claim up to `limit` effects for these handlers, most urgent first, and count the attempt.
 
-        Effects with other words than these are left to others, and not even looked at.
+        Effects with other message types are not even examined.
         """
         ...
 
     def retry(self, claim: EffectClaim, *, error: str, until: datetime | None, counts: bool = True) -> bool:
-        """Give the effect back after an attempt, not before `until`; False if the claim is void. `counts` says whether it was one."""
+        """Release the effect after an attempt until `until`.
+
+        Return False if the claim is void. `counts` is False if it was no attempt.
+        """
         ...
 
     def release(self, claims: Sequence[EffectClaim]) -> int:
-        """Give effects back untried: the attempt does not count. How many were given back."""
+        """Release effects without counting an attempt. Return their number."""
         ...
 
     def bury(self, claim: EffectClaim, letter: DeadLetterRecord, told: StoredMessage | None = None) -> bool:
-        """Move the effect to the dead letters, and put what its instance is told of that into the inbox; False if the claim is void."""
+        """Move the effect to the dead letters, with a message for its instance in the inbox.
+
+        Return False if the claim is void.
+        """
         ...
 
     def wake(self, now: datetime | None) -> tuple[list[str], datetime | None]:
-        """Make parked effects claimable whose time has come: their handlers, and when the next one is due."""
+        """Make parked effects claimable whose time has come. Return their handlers and the time of the next one."""
         ...
 
     def waiting(self, handler: str, *, waited: timedelta, now: datetime | None, limit: int) -> list[StoredEffect]:
-        """Claimable effects of a handler that were written at least this long ago; they stay as they are."""
+        """Return claimable effects of a handler that were written at least this long ago, unchanged."""
         ...
 
 
@@ -311,34 +314,37 @@ class Timers(Protocol):
     """Commands that wait for their time."""
 
     def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> DueWorkRecord:
-        """Timers with these commands that are due, held back from others for a while; others are not even looked at."""
+        """Claim due timers with these commands for a while. Others are not examined."""
         ...
 
     def retry(self, claim: TimerClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
-        """Let the timer fire again later; False if it is gone. `counts` says whether this was an attempt."""
+        """Reschedule the timer. Return False if it is gone. `counts` is False if it was no attempt."""
         ...
 
     def bury(self, claim: TimerClaim, letter: DeadLetterRecord) -> bool:
-        """Move the timer to the dead letters; False if it is gone."""
+        """Move the timer to the dead letters. Return False if it is gone."""
         ...
 
 
 class Inbox(Protocol):
-    """Commands that were accepted and wait for their turn."""
+    """Accepted commands that wait for delivery."""
 
     def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> list[StoredMessage]:
-        """Messages with these commands in order of acceptance, held back from others.
+        """Claim messages with these commands in order of acceptance.
 
-        Never past one of the same target that somebody else holds, or that has another command.
+        It stops at a target's first message that another process holds or that has another command.
         """
         ...
 
     def retry(self, claim: InboxClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
-        """Deliver the message again later; those behind it wait. False if it is gone. `counts` says whether this was an attempt."""
+        """Reschedule the message; those behind it wait.
+
+        Return False if it is gone. `counts` is False if it was no attempt.
+        """
         ...
 
     def bury(self, claim: InboxClaim, letter: DeadLetterRecord) -> bool:
-        """Move the message to the dead letters; False if it is gone."""
+        """Move the message to the dead letters. Return False if it is gone."""
         ...
 
     def waiting(
@@ -351,20 +357,20 @@ class Inbox(Protocol):
         after: int = 0,
         limit: int = 100,
     ) -> list[StoredMessage]:
-        """The messages of a tenant, or of one partition, in order of acceptance, for one definition or with one command if it is named; they stay as they are."""
+        """Return the messages of a tenant or partition in order of acceptance, filtered by definition and command, unchanged."""
         ...
 
     def depth(self) -> int:
-        """How many messages wait."""
+        """Return the number of messages."""
         ...
 
     def next_at(self, now: datetime | None) -> datetime | None:
-        """When the next message that failed is due again; None if there is none."""
+        """Return when the next failed message is due, or None."""
         ...
 
 
 class Workers(Protocol):
-    """Who is alive."""
+    """The live workers and their leases."""
 
     def beat(
         self,
@@ -376,202 +382,214 @@ class Workers(Protocol):
         lease: timedelta,
         now: datetime | None,
     ) -> Beat:
-        """Say that the worker lives for `lease` more; take the work of those whose time ran out away from them."""
+        """Renew the worker's lease for `lease`, and release the work of workers whose lease has expired."""
         ...
 
     def retire(self, worker: WorkerId) -> None:
-        """The worker is gone; whatever it still holds is free."""
+        """Deregister the worker, and release all its claims."""
         ...
 
     def live(self, now: datetime | None) -> list[WorkerRecord]:
-        """The workers whose time has not run out."""
+        """Return the workers with a valid lease."""
         ...
 
     def announce(self, handler: str, *, every: timedelta, now: datetime | None) -> bool:
-        """Whether it is the caller's turn to say that nobody has this handler: nobody else did for that long."""
+        """Return whether the caller should report this missing handler, because no process has for that long."""
         ...
 
     def schemas(self) -> tuple[int, int]:
-        """Returns the schema that the database is at, and the newest that this code knows."""
+        """Returns the schema version of the database, and the newest one that this code knows."""
         ...
 
     def maintenance(self) -> Maintenance:
-        """Maintenance mode as it is now."""
+        """Return the current maintenance mode."""
         ...
 
 
 class MaintenancePort(Notes, CompressionPort, Backlogs, Protocol):
-    """What operators and housekeeping do."""
+    """Maintenance and operator actions."""
 
     def requeue(self, letter: DeadLetterRecord, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
-        """Put a dead effect or message, but no timer or step, back to work with its attempts reset; False if the letter is gone."""
+        """Requeue a dead effect or message with its attempts reset.
+
+        Return False if the letter is gone. Timers and steps are not accepted.
+        """
         ...
 
     def discard(self, letter: int, *, tenant: str) -> bool:
-        """Forget a dead letter; False if it is gone."""
+        """Delete a dead letter. Return False if it is gone."""
         ...
 
     def dead_letter(self, letter: int, *, tenant: str) -> DeadLetterRecord | None:
-        """One dead letter."""
+        """Return a dead letter."""
         ...
 
     def delete(self, instance: InstanceId, *, tenant: str, force: bool = False) -> bool:
-        """Delete a finished instance whole; False if there is none or it is not finished. Its receipts stay until they are pruned.
+        """Delete a finished instance completely. Return False if it is missing or not finished. Its receipts stay until they are pruned.
 
-        NeededError, and nothing is deleted, if it is still needed; `force` deletes it with its work, its letters and the messages for
-        its id.
+        Raises NeededError, without deleting, if something still needs it. `force` also deletes its work, dead letters
+        and messages.
         """
         ...
 
     def prune(self, *, receipts_before: datetime, limit: int) -> int:
-        """Delete receipts that are too old to matter, but none of a document that lives; how many rows went."""
+        """Delete expired receipts, except those of open documents. Return the number of rows."""
         ...
 
     def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
-        """Finished instances, of one kind or of all, that ended before an instant and are not needed any more, oldest first."""
+        """Return finished instances, of one kind or of all, that ended before a time and are no longer needed, oldest first."""
         ...
 
     def late_readers(self, *, before: datetime) -> list[str]:
-        """The projections that have not read what happened before an instant, by name."""
+        """Return the names of projections that have not read events before a time."""
         ...
 
     def tidy(self, now: datetime) -> None:
-        """Whatever the database needs now and then: partitions ahead of time, a shorter log, orphaned work."""
+        """Run periodic maintenance: future partitions, a shorter log, orphaned work."""
         ...
 
     def maintain(self, mode: Maintenance) -> None:
-        """Switch maintenance mode."""
+        """Set the maintenance mode."""
         ...
 
     def next_number(self, counter: str) -> int:
-        """The next number of a counter, from 0; nobody else gets it."""
+        """Return the next number of a counter, from 0. Each number is returned once."""
         ...
 
 
 class StoreParts(ResumingParts, IncidentParts, ExpiryParts, Notifying, OrganisationParts, ChangingParts, Protocol):
-    """The sides of a store. Objects from one source share its connection, so they are for one thread at a time."""
+    """The parts of a store. Parts from one source share a connection, so only one thread may use them at a time."""
 
     def writer(self) -> Writer:
-        """For a committer."""
+        """Open the port for a committer."""
         ...
 
     def effects(self) -> Effects:
-        """For a worker."""
+        """Open the port for a worker."""
         ...
 
     def timers(self) -> Timers:
-        """For the timer loop."""
+        """Open the port for the timer loop."""
         ...
 
     def inbox(self) -> Inbox:
-        """For the inbox loop."""
+        """Open the port for the inbox loop."""
         ...
 
     def workers(self) -> Workers:
-        """For the heartbeat."""
+        """Open the port for the heartbeat."""
         ...
 
     def feed(self) -> Feed:
-        """For projections."""
+        """Open the port for projections."""
         ...
 
     def keeper(self) -> MaintenancePort:
-        """For operators and housekeeping."""
+        """Open the port for operators and housekeeping."""
         ...
 
     def definitions(self) -> Definitions:
-        """For whoever resolves definitions."""
+        """Open the port for definitions."""
         ...
 
     def pauses(self) -> Pauses:
-        """For those who pause, and for the walk that follows them."""
+        """Open the port for pauses and their propagation."""
         ...
 
     def people(self) -> People:
-        """For whoever asks who is asked."""
+        """Open the port for people."""
         ...
 
     def access(self) -> AccessPort:
-        """For those who come with keys, and for whoever looks after these."""
+        """Open the port for credentials and their administration."""
         ...
 
     def together(self) -> AbstractContextManager[FactLook]:
-        """One transaction for everything that is asked of these parts in the block, by the same thread: committed at its end, undone if it raises."""
+        """Open one transaction for all calls to these parts in the block, by one thread.
+
+        It is committed at the end and rolled back when it raises.
+        """
         ...
 
     def close(self) -> None:
-        """Let go of the connection; whoever uses it afterwards is told so."""
+        """Close the connection. Later calls raise an error."""
         ...
 
 
 class Store(StoreParts, Protocol):
-    """A database that is ready for work. Each part that is asked for directly gets a connection of its own."""
+    """A database that is ready for use. Each part opened here gets its own connection."""
 
     url: str
-    """Where it is, without secrets, for messages."""
+    """Location without secrets, for messages."""
     writers: int
-    """How many committers of one process can be at work at the same time to good effect."""
+    """Useful number of concurrent committers per process."""
 
     @property
     def is_lent(self) -> bool:
-        """Whether the code that asks has the only writer in its hands: to wait for the engine would be to wait for itself."""
+        """Whether the calling code holds the only writer. Waiting for the engine would then be a deadlock."""
         ...
 
     def line(self) -> StoreParts:
-        """The parts on one connection, for one thread at a time."""
+        """Open the parts on one connection, for one thread at a time."""
         ...
 
     def share(self) -> Store:
-        """The same database for one more engine: closed, it lets go of the connections that were made for it, and of no other."""
+        """Open the same database for another engine. Closing the share closes only its own connections."""
         ...
 
     def refuse_inside(self) -> None:
-        """Raise ConfigurationError where the store is lent: what is to be written would wait for ever."""
+        """Raise ConfigurationError if the calling code holds the only writer: a write would wait forever."""
         ...
 
     def reader(self, tenant: str, partition: str = "") -> TenantReader:
-        """For callers of one tenant; safe for use by several threads. What is not of the partition, if one is named, is not there for it."""
+        """Open a thread-safe reader for callers of one tenant. With a partition it sees nothing else."""
         ...
 
     def survey(self) -> AbstractContextManager[StoreParts]:
-        """The sides of the store for whoever only looks, at all tenants: whatever is asked in the block, by one thread, fits together."""
+        """Open the parts for queries over all tenants. The block sees one consistent snapshot, from one thread."""
         ...
 
     def now(self) -> datetime:
-        """The database's time."""
+        """Return the database's time."""
         ...
 
     def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
-        """Put a message into the inbox in the transaction of a connection that the caller opened; its id.
+        """Store a message in the inbox within the open transaction of the caller's connection, and return its id.
 
-        ConfigurationError if the connection is to another database.
+        Raises ConfigurationError if the connection is to another database.
         """
         ...
 
     def entered(self) -> AbstractContextManager[None]:
-        """A caller has a transaction of his own open: where that is the only one that can write, waiting for another one is refused."""
+        """Note that a caller has its own open transaction.
+
+        If it holds the only writer, waiting for another one is refused.
+        """
         ...
 
     def within(self, connection: object) -> AbstractContextManager[Transaction]:
-        """The transaction that a caller has open on a connection of his own, for what the engine writes too; he commits it.
+        """Join the transaction that a caller has open on its connection. The caller commits.
 
-        What was written in the block is undone when it raises, and his transaction goes on. Others hear of it when he has committed.
-        ConfigurationError if the connection is to another database, or has no transaction open.
+        Writes of the block are undone when it raises, and the caller's transaction goes on. Other processes are
+        notified when the caller commits. Raises ConfigurationError for another database or without an open transaction.
         """
         ...
 
     def wakeups(self, notice: Callable[[str], None]) -> Wakeups:
-        """Hints from other processes that there is work: `notice` is called with what came."""
+        """Open the hints from other processes. `notice` is called with each."""
         ...
 
     def take_back(self) -> None:
-        """Take the only writer from a projection of this share that still has it, if the store has only one; others keep it."""
+        """Revoke the only writer from a projection of this share that holds it.
+
+        Does nothing on stores with several writers.
+        """
         ...
 
     def locked_for(self) -> float:
-        """Seconds for which another process has kept this one from writing, as far as is known without asking; usually none."""
+        """Return the seconds for which another process has blocked this one's writes, as far as known without I/O."""
         ...
 
     def close(self) -> None:
-        """Let go of all connections, also of those of shares, and soon: nobody is waited for who hangs."""
+        """Close all connections including those of shares, without waiting for hanging calls."""
         ...

@@ -1,4 +1,4 @@
-"""What is asked of a database about questions to people: lists of them, and counts."""
+"""Port for lists and counts of human tasks."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ from standfast.kernel.row_kinds.tasks import PersonKind, StoredDecision
 
 
 class AssigneeRecord(NamedTuple):
-    """Somebody as rows of people name them."""
+    """An approver as task rows name it."""
 
     kind: PersonKind
     name: str
     is_for_another: bool = False
-    """In lists: only where they are asked in the place of somebody else."""
+    """In lists: only where the approver represents another person."""
 
 
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which open questions are wanted; empty means all."""
+    """Filter for open tasks. Empty fields match all."""
 
     people: tuple[AssigneeRecord, ...] | None = None
-    """In whose inboxes they are; None means anybody's."""
+    """The inboxes to list. None matches all tasks."""
     definition: str = ""
     key: str = ""
     requester: str = ""
     due_before: datetime | None = None
     after: TaskPlace | None = None
-    """The place that the page begins after."""
+    """The page begins after this position."""
     limit: int = 100
 
 
 class ListedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A question in a list."""
+    """A task in a list."""
 
     task: StoredTask
     definition: str
     key: str
     asked_at: datetime
-    """When those were asked whose list it is; when the question was, if it is nobody's."""
+    """When the inbox's owner was asked. Without an inbox, when the task was opened."""
     stands_for: str = ""
-    """Whom they stand in for; empty if they are asked themselves."""
+    """The represented person. Empty if the approver is asked directly."""
 
     @property
     def place(self) -> TaskPlace:
-        """Give it as `after` for the page that follows this question."""
+        """Position of this task. Pass it as `after` to get the next page."""
         return TaskPlace(self.asked_at, self.task.instance, self.task.number)
 
 
 class DecisionPlace(NamedTuple):
-    """Where a decision stands in the list of those that somebody has given."""
+    """Position of a decision in the list of a person's decisions."""
 
     decided_at: datetime
     instance: InstanceId
@@ -63,14 +63,14 @@ class DecisionPlace(NamedTuple):
 
 
 class ListedDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision that somebody has given, with its question."""
+    """A person's decision, with its task."""
 
     decision: StoredDecision
     task: ListedTask
 
 
 class TaskCount(NamedTuple):
-    """How many open questions are in an inbox."""
+    """Number of open tasks in an inbox."""
 
     kind: str
     name: str
@@ -78,20 +78,20 @@ class TaskCount(NamedTuple):
 
 
 class Tasks(Protocol):
-    """The questions to people, of one tenant."""
+    """The human tasks of one tenant."""
 
     def open_tasks(self, query: TaskQuery) -> list[ListedTask]:
-        """A page of the questions that nobody has answered, in the order of asking; each once, however often somebody is asked."""
+        """Return a page of open tasks in order of creation. A task occurs once, even if several inboxes contain it."""
         ...
 
     def decisions_by(self, actor: str, *, after: DecisionPlace | None = None, limit: int = 100) -> list[ListedDecision]:
-        """A page of the decisions that somebody has given and not withdrawn, newest first."""
+        """Return a page of a person's decisions that are not withdrawn, newest first."""
         ...
 
     def count_tasks(self, people: Sequence[AssigneeRecord]) -> list[TaskCount]:
-        """How many questions wait in each of these inboxes; those in which none does are left out."""
+        """Return the number of tasks in each of these inboxes, without empty ones."""
         ...
 
     def count_overdue(self, people: Sequence[AssigneeRecord], now: datetime) -> int:
-        """How many questions in these inboxes, each once, should have been answered by now."""
+        """Return the number of distinct overdue tasks in these inboxes."""
         ...

@@ -1,4 +1,4 @@
-"""What an organisation has published under a name, as the database keeps it: versions that never change."""
+"""Port for an organisation's versioned settings: immutable versions under a name."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ import msgspec
 
 
 class Edition(msgspec.Struct, frozen=True, kw_only=True):
-    """One version: of an approval chain, of the rules for a type of documents, or of an organisation's settings."""
+    """One version of an approval chain, of the rules for a document type, or of an organisation's settings."""
 
     tenant: str
     name: str
     version: int
-    """Counted from 1, for each name."""
+    """Counted from 1 for each name."""
     content: bytes
-    """What was published, as JSON."""
+    """The published content as JSON."""
     note: str
     published_by: str
     published_at: datetime
 
 
 class Editions(Protocol):
-    """What all tenants have published of one kind."""
+    """The published versions of one kind, of all tenants."""
 
     def publish(self, edition: Edition, *, replaces: int | None = None) -> Edition | None:
-        """Store a version behind the newest one, whatever number it is given; that one stays if it says the same. What is newest now.
+        """Store the next version unless the newest one is equal, and return the newest. The store assigns the number.
 
-        None, and nothing is stored, if the newest one is not the one that it is to replace; 0 replaces none.
+        Returns None, without storing, if the newest version is not the one to replace. 0 replaces none.
         """
         ...
 
     def get(self, tenant: str, name: str, version: int = 0) -> Edition | None:
-        """One version; 0 is the newest."""
+        """Return one version. 0 means the newest."""
         ...
 
     def listed(self, tenant: str, *, name: str = "") -> list[Edition]:
-        """All versions by name, each oldest first; of one name if it is given."""
+        """Return all versions by name, each oldest first, for one name if given."""
         ...

@@ -1,1 +1,1 @@
-"""The Postgres driver: any number of processes on one database, rows guarded by tenant."""
+"""The Postgres driver: any number of processes on one database, with row-level security by tenant."""

@@ -1,4 +1,4 @@
-"""A Postgres database that is copied from or to. Values cross the line as texts, numbers and bytes: what each type becomes is said here."""
+"""A Postgres database as source or target of a copy. It converts each column type to texts, numbers and bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SCHEMA, _EVENTS = "standfast", "events"
 _PLACES: Final = 20
 """Bits of a position that count the events of one transaction."""
 _MOST_ROWS, _MOST_BYTES = 500, 4 * 1024 * 1024
-"""What is sent at once: a row that is longer goes alone."""
+"""Limits of one batch. A larger row is sent alone."""
 
 
 class _Type(NamedTuple):
@@ -71,7 +71,7 @@ TYPES: Final[Mapping[str, _Type]] = {
     "bytea": _Type("{}", "{}::bytea"),
     "jsonb": _Type("{}::text", "{}::text::jsonb"),
 }
-"""Every type that a table has; a test looks whether there are others."""
+"""All column types of the tables. A test checks that the list is complete."""
 
 
 class _Column(NamedTuple):
@@ -80,24 +80,24 @@ class _Column(NamedTuple):
 
 
 class PostgresCopyable:
-    """A database of a server."""
+    """A database on a server."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self.url = line.url
         self._line = line
 
     def place(self) -> str:
-        """Which database of which server, as long as that runs."""
+        """Identifies the database and the running server."""
         with self._line.use() as connection:
             return str(_one(connection, _sql.place))
 
     def bring_up(self, *, may_migrate: bool) -> None:
-        """See to it that it has the schema of this code."""
+        """Migrate to the schema of this code."""
         bring_up(PostgresSchema(self._line), read_migrations(__package__), may_migrate=may_migrate)
 
     @contextmanager
     def reading(self) -> Iterator[PostgresTables]:
-        """The tables as of one moment, while others go on."""
+        """Opens a consistent snapshot of the tables. It blocks no writers."""
         with self._line.transaction() as connection:
             connection.execute(_sql.snapshot, prepare=False)
             connection.execute(_sql.patient)
@@ -105,12 +105,12 @@ class PostgresCopyable:
 
     @contextmanager
     def writing(self) -> Iterator[PostgresTables]:
-        """The tables, while nobody else writes them; whoever reads goes on."""
+        """Open the tables with a lock against writers. Readers continue."""
         with self._line.transaction() as connection:
             connection.execute(_sql.patient)
             if not _one(connection, _sql.try_lock):
                 raise StoreUnavailableError(
-                    f"{self.url}: another process is copying or migrating it; wait for it, or look what it does"
+                    f"{self.url}: another process is copying or migrating it; wait for it, or check why it hangs"
                 )
             tables = PostgresTables(connection, self.url)
             names = sql.SQL(", ").join(sql.Identifier(_SCHEMA, name) for name in tables.columns())
@@ -123,7 +123,7 @@ class PostgresCopyable:
             yield tables
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._line.close()
 
 
@@ -145,21 +145,21 @@ class PostgresTables:
         return {name: found[name] for name in made_by(read_migrations(__package__)).tables if name in found}
 
     def columns(self) -> Mapping[str, Columns]:
-        """All tables of Standfast; the parts of one are not told apart."""
+        """Return all tables of Standfast, with partitions combined."""
         return {name: tuple(columns) for name, columns in self._tables.items()}
 
     def workers(self) -> int:
-        """Those that are alive."""
+        """Return the number of live workers."""
         return cast("int", _one(self._connection, _sql.workers, _one(self._connection, _sql.clock)))
 
     def count(self, table: str) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         statement = sql.SQL("select count(*) from {}").format(sql.Identifier(_SCHEMA, table))
         row = self._connection.execute(statement, prepare=False).fetchone()
         return cast("int", row[0]) if row else 0
 
     def rows(self, table: str, columns: Columns) -> Iterator[Row]:
-        """The rows, one after the other as the server sends them."""
+        """Yield the rows from a server-side cursor."""
         types = self._tables[table]
         values = sql.SQL(", ").join(
             sql.SQL(TYPES[types[name].type].read).format(sql.Identifier(name)) for name in columns
@@ -170,7 +170,7 @@ class PostgresTables:
             yield from cast("Iterator[Row]", cursor.stream(statement, binary=True))
 
     def put(self, table: str, columns: Columns, rows: Iterable[Row]) -> None:
-        """Add rows, a few at a time. A table behind a wall takes no COPY, so that each is inserted."""
+        """Insert rows in batches. Tables with row-level security do not accept COPY."""
         types = [self._tables[table][name].type for name in columns]
         values = sql.SQL(", ").join(
             sql.SQL(TYPES[each].written).format(sql.SQL(f"${place}")) for place, each in enumerate(types, 1)
@@ -192,20 +192,20 @@ class PostgresTables:
             self._connection.execute(*((_sql.set_fact, [name, value]) if value else (_sql.forget_fact, [name])))
 
     def counters(self) -> Mapping[str, int]:
-        """The last numbers that were given."""
+        """Return the last assigned numbers."""
         given = {
             table: _one(self._connection, _sql.counter, f"{_SCHEMA}.{table}", name) for table, name in self._numbered()
         }
         return {table: cast("int", last) for table, last in given.items() if last is not None}
 
     def newest(self) -> int:
-        """A position that comes before that of the next transaction."""
+        """Return a position before that of the next transaction."""
         base = int(str(_one(self._connection, _sql.base) or 0))
         following = base + cast("int", _one(self._connection, _sql.next_transaction))
         return max((following << _PLACES) - 1, cast("int", _one(self._connection, _sql.furthest)))
 
     def go_on(self, counters: Mapping[str, int], newest: int) -> None:
-        """Number rows and events from here on. Unlike `setval`, this is undone with the transaction."""
+        """Set the next numbers and positions. Unlike `setval`, this is undone with the transaction."""
         for table, name in self._numbered():
             statement = sql.SQL("alter table {} alter column {} restart with {}").format(
                 sql.Identifier(_SCHEMA, table), sql.Identifier(name), sql.Literal(counters.get(table, 0) + 1)
@@ -215,13 +215,13 @@ class PostgresTables:
         self.note({"position_base": str(max(0, (newest >> _PLACES) + 1 - following))})
 
     def make_room(self, months: Collection[str]) -> None:
-        """Make a part of the partitioned tables for each of these months."""
+        """Create a partition of the partitioned tables for each of these months."""
         for month in sorted(months):
             year, number = map(int, month.split("-"))
             self._connection.execute(_sql.make_room, [datetime(year, number, 1, tzinfo=UTC)])
 
     def others(self) -> list[str]:
-        """Tables of somebody else."""
+        """Returns the foreign tables."""
         return [str(row[0]) for row in self._connection.execute(_sql.others, prepare=False)]
 
     def _numbered(self) -> list[tuple[str, str]]:
@@ -234,7 +234,7 @@ class PostgresTables:
 
 
 def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """The rows in parts that are neither many nor long."""
+    """Split the rows into batches within the limits."""
     part: list[Row] = []
     size = 0
     for row in rows:

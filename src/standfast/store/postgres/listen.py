@@ -1,6 +1,6 @@
-"""Hints between processes by LISTEN and NOTIFY, on connections of their own and never inside a commit.
+"""Hints between processes by LISTEN and NOTIFY, on separate connections and never inside a commit.
 
-A NOTIFY inside the transaction makes commits queue up behind one another, which costs most of the throughput.
+Commits with a NOTIFY wait for one another, which costs most of the throughput.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_numbered(_Sql, __package__, "wakeups.sql")
 
 _SHORTEST_PAUSE_SECONDS = 0.02
-"""Hints are sent at most this often; those that come in between go together."""
+"""Minimum interval between hints. Those in between are combined."""
 
 
 class PostgresWakeups:
@@ -46,10 +46,10 @@ class PostgresWakeups:
         self._guard = threading.Lock()
         self._is_closed = False
         self._bell: socket.socket | None = None
-        """Rung by whoever closes, so that nobody waits for the one who listens; None while nobody does."""
+        """Wakes the listening thread when the store is closed. None while no thread listens."""
 
     def send(self, hint: str) -> None:
-        """Tell the other processes, not too often."""
+        """Notify the other processes, at a limited rate."""
         pause = self._said_at + _SHORTEST_PAUSE_SECONDS - time.monotonic()
         if pause > 0:
             time.sleep(pause)
@@ -58,7 +58,7 @@ class PostgresWakeups:
         self._said_at = time.monotonic()
 
     def listen(self, timeout: float) -> None:
-        """Wait for hints, at most this long. After a new connection everything may have been missed, which is a hint too."""
+        """Wait for hints up to the timeout. A new connection may have missed hints, so it counts as one."""
         with self._ear.use() as connection:
             if connection is not self._listening_on:
                 connection.execute(_sql.listen)
@@ -72,7 +72,7 @@ class PostgresWakeups:
                 self._ear.close()
 
     def close(self) -> None:
-        """Stop listening; the ear hangs up by itself."""
+        """Stop listening. The listening thread closes its connection."""
         with self._guard:
             self._is_closed = True
             if self._bell is not None:
@@ -80,7 +80,7 @@ class PostgresWakeups:
         self._mouth.close()
 
     def _wait(self, connection: Connection, timeout: float) -> None:
-        """Until the server says something, or closing ends the wait."""
+        """Wait until the server sends something or the store is closed."""
         with self._rung() as bell, selectors.DefaultSelector() as selector:
             selector.register(connection.fileno(), selectors.EVENT_READ)
             selector.register(bell, selectors.EVENT_READ)
@@ -88,7 +88,7 @@ class PostgresWakeups:
 
     @contextmanager
     def _rung(self) -> Iterator[socket.socket]:
-        """Hears the bell."""
+        """Open the socket that ends the wait."""
         heard, rung = socket.socketpair()
         with heard, rung:
             with self._guard:

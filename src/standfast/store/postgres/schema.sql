@@ -1126,7 +1126,7 @@ begin
     if tg_op = 'DELETE' and current_setting('standfast.retention', true) = old.instance::text then
         return old;
     end if;
-    -- Values of one document are being redacted, in this transaction: what happened, when and by whom stays as it is.
+    -- Values of one document are being redacted in this transaction. Type, time and actor of the event stay unchanged.
     if tg_op = 'UPDATE' and current_setting('standfast.redaction', true) = old.instance::text
         and to_jsonb(new) - 'data' - 'comment' = to_jsonb(old) - 'data' - 'comment' then
         return new;
@@ -1249,7 +1249,7 @@ AS $function$
         ),
         submit.definition, submit.key, submit.instance, standfast.language_of(submit.tenant, submit.definition), submit.command,
         submit.version::smallint, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
-        -- Whatever it calls itself: it is not the engine.
+        -- The caller cannot claim to be the engine.
         convert_to(json_build_object('actor', json_build_object('id', submit.actor), 'partition', submit.partition)::text, 'UTF8'),
         submit.partition, clock_timestamp()
     ) returning id

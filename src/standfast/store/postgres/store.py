@@ -1,4 +1,4 @@
-"""The Postgres store: the parts, each on a connection of its own."""
+"""The Postgres store: its parts, each on its own connection."""
 
 from __future__ import annotations
 
@@ -55,101 +55,101 @@ _READER_PATIENCE_SECONDS = 10.0
 
 
 class PostgresParts:
-    """The sides of the store, on the lines that a source gives: one for all, or one for each."""
+    """The parts of the store, on connections from a source: one for all, or one for each."""
 
     def __init__(self, line: Callable[[], ReconnectingConnection], base: int) -> None:
         self._next_line = line
         self._base = base
 
     def writer(self) -> PostgresWriter:
-        """For a committer."""
+        """Open the port for a committer."""
         return PostgresWriter(self._next_line(), self._base)
 
     def effects(self) -> PostgresEffects:
-        """For a worker."""
+        """Open the port for a worker."""
         return PostgresEffects(self._next_line())
 
     def timers(self) -> PostgresTimers:
-        """For the timer loop."""
+        """Open the port for the timer loop."""
         return PostgresTimers(self._next_line())
 
     def inbox(self) -> PostgresInbox:
-        """For the inbox loop."""
+        """Open the port for the inbox loop."""
         return PostgresInbox(self._next_line())
 
     def workers(self) -> PostgresWorkers:
-        """For the heartbeat."""
+        """Open the port for the heartbeat."""
         return PostgresWorkers(self._next_line())
 
     def feed(self) -> PostgresFeed:
-        """For projections."""
+        """Open the port for projections."""
         return PostgresFeed(self._next_line(), self._base)
 
     def keeper(self) -> PostgresKeeper:
-        """For operators and housekeeping."""
+        """Open the port for operators and housekeeping."""
         return PostgresKeeper(self._next_line())
 
     def resumes(self) -> PostgresResumes:
-        """For whoever lets paused instances go on."""
+        """Port for resuming paused instances."""
         return PostgresResumes(self._next_line())
 
     def incidents(self) -> PostgresIncidents:
-        """For whoever looks for instances that nothing can wake."""
+        """Open the port for incidents."""
         return PostgresIncidents(self._next_line())
 
     def expiries(self) -> PostgresExpiries:
-        """For operators who look for what should have ended."""
+        """Open the port for overdue processes."""
         return PostgresExpiries(self._next_line())
 
     def definitions(self) -> PostgresDefinitions:
-        """For whoever resolves definitions."""
+        """Open the port for definitions."""
         return PostgresDefinitions(self._next_line())
 
     def pauses(self) -> PostgresPauses:
-        """For those who pause, and for the walk."""
+        """Open the port for pauses and their propagation."""
         return PostgresPauses(self._next_line())
 
     def notifications(self) -> PostgresNotifications:
-        """For those who tell people something, and for those people."""
+        """Open the notification lists."""
         return PostgresNotifications(self._next_line())
 
     def people(self) -> PostgresPeople:
-        """For whoever asks who is asked."""
+        """Open the port for people."""
         return PostgresPeople(self._next_line())
 
     def changes(self) -> PostgresChanges:
-        """For whoever changes something, and for auditors."""
+        """Open the audit of changes."""
         return PostgresChanges(self._next_line())
 
     def chains(self) -> PostgresEditions:
-        """For whoever resolves approval chains."""
+        """Open the approval chains."""
         return PostgresEditions(self._next_line(), CHAINS)
 
     def charters(self) -> PostgresEditions:
-        """For what organisations say of their documents."""
+        """Open the settings and rules of organisations."""
         return PostgresEditions(self._next_line(), CHARTERS)
 
     def seals(self) -> PostgresSeals:
-        """For whoever seals histories."""
+        """Open the seals of histories."""
         return PostgresSeals(self._next_line())
 
     def blueprints(self) -> PostgresBlueprints:
-        """For whoever publishes contracts and bodies."""
+        """Open the document definitions."""
         return PostgresBlueprints(self._next_line())
 
     def access(self) -> PostgresAccess:
-        """For those who come with keys, and for whoever looks after these."""
+        """Open the port for credentials and their administration."""
         return PostgresAccess(self._next_line())
 
     @contextmanager
     def together(self) -> Iterator[PostgresFacts]:
-        """One transaction on the line of these parts."""
+        """Open one transaction on the connection of these parts."""
         with self._next_line().transaction() as connection:
             yield PostgresFacts(HeldConnection(connection, ""))
 
 
 class PostgresLine(PostgresParts):
-    """The sides of the store on one line."""
+    """The parts of the store on one connection."""
 
     def __init__(
         self, line: ReconnectingConnection, base: int, *, hang_up: Callable[[ReconnectingConnection], None]
@@ -159,12 +159,12 @@ class PostgresLine(PostgresParts):
         self._hang_up = hang_up
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._hang_up(self._line)
 
 
 class _Opened(NamedTuple):
-    """A database that is ready for work."""
+    """A database that is ready for use."""
 
     dsn: str
     prepare: bool
@@ -175,13 +175,13 @@ class _Opened(NamedTuple):
 
 
 class PostgresShare(PostgresParts):
-    """A Postgres database as one engine has it: the lines that were made for it are hung up with it."""
+    """A Postgres database as one engine uses it. Its connections are closed with it."""
 
     def __init__(self, opened: _Opened, *, closed: Callable[[PostgresShare], None] | None = None) -> None:
         super().__init__(self._new_line, opened.base)
         self._opened = opened
         self._closed = closed
-        """Told when this one is closed; None if it is no share of another."""
+        """Called when this share is closed. None for the store itself."""
         self.url = opened.url
         self.writers = 2  # One decides while the other waits for the server.
         self._lines: set[ReconnectingConnection] = set()
@@ -190,22 +190,22 @@ class PostgresShare(PostgresParts):
 
     @property
     def is_lent(self) -> bool:
-        """There are as many writers as there are connections: nobody waits for one."""
+        """Always False: there are as many writers as connections."""
         return False
 
     def refuse_inside(self) -> None:
-        """Nothing to refuse."""
+        """Does nothing."""
 
     def writer(self) -> PostgresWriter:
-        """For a committer, who does not wait for long."""
+        """Open the port for a committer, with a short lock timeout."""
         return PostgresWriter(self._new_line(COMMITTER_LOCK_TIMEOUT), self._base)
 
     def line(self) -> PostgresLine:
-        """The parts on one connection."""
+        """Open the parts on one connection."""
         return PostgresLine(self._new_line(), self._base, hang_up=self._hang_up)
 
     def share(self) -> PostgresShare:
-        """The same database with lines of its own."""
+        """Open the same database with separate connections."""
         share = PostgresShare(self._opened, closed=self._shares.discard)
         self._shares.add(share)
         if self._is_closed:
@@ -213,17 +213,17 @@ class PostgresShare(PostgresParts):
         return share
 
     def reader(self, tenant: str, partition: str = "") -> PostgresReader:
-        """For callers of one tenant, or of one part of it."""
+        """Open a reader for callers of one tenant or one of its partitions."""
         return PostgresReader(self._opened.pool, tenant, self.url, partition)
 
     @contextmanager
     def survey(self) -> Iterator[PostgresLine]:
-        """The parts on a connection for reading, which goes back to the others when the block ends."""
+        """Open the parts on a pooled read connection."""
         with reading(self._opened.pool, self.url) as connection:
             yield PostgresLine(HeldConnection(connection, self.url), self._base, hang_up=lambda _line: None)
 
     def now(self) -> datetime:
-        """The server's time."""
+        """Return the server's time."""
         line = ReconnectingConnection(self._opened.dsn, prepare=self._opened.prepare)
         try:
             return read_clock(line)
@@ -231,7 +231,7 @@ class PostgresShare(PostgresParts):
             line.close()
 
     def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
-        """Put a message into the inbox in the caller's own transaction."""
+        """Store a message in the inbox within the caller's transaction."""
         given = unwrapped(connection, psycopg.Connection, self.url)
         try:
             with translated(self.url):
@@ -245,27 +245,27 @@ class PostgresShare(PostgresParts):
         return number
 
     def entered(self) -> AbstractContextManager[None]:
-        """Others write meanwhile."""
+        """Does nothing: other writers continue."""
         return nullcontext()
 
     def within(self, connection: object) -> AbstractContextManager[PostgresUnit]:
-        """The transaction that a caller has open, for our statements too."""
+        """Join the caller's open transaction."""
         given = unwrapped(connection, psycopg.Connection, self.url)
         return borrowed(given, base=self._opened.base, identity=self._opened.identity, url=self.url)
 
     def wakeups(self, notice: Callable[[str], None]) -> PostgresWakeups:
-        """Hints from other processes."""
+        """Open the hints from other processes."""
         return PostgresWakeups(self._new_line(), self._new_line(), notice)
 
     def locked_for(self) -> float:
-        """None: whoever waits for a lock of the server for long is told with an error."""
+        """Return None: a long wait for a lock raises an error instead."""
         return 0.0
 
     def take_back(self) -> None:
-        """Nothing to do: nobody waits for a writer."""
+        """Does nothing: no caller waits for a writer."""
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         self._is_closed = True
         for share in list(self._shares):
             share.close()
@@ -277,7 +277,7 @@ class PostgresShare(PostgresParts):
     def _new_line(self, lock_timeout: str = LOCK_TIMEOUT) -> ReconnectingConnection:
         line = ReconnectingConnection(self._opened.dsn, prepare=self._opened.prepare, lock_timeout=lock_timeout)
         self._lines.add(line)
-        if self._is_closed:  # Asked for by a handler that outlives its engine.
+        if self._is_closed:  # A handler that outlives its engine asked for it.
             self._hang_up(line)
         return line
 
@@ -303,7 +303,8 @@ class PostgresStore(PostgresShare):
             min_size=0,
             max_size=readers,
             timeout=_READER_PATIENCE_SECONDS,
-            # It tries again after longer and longer pauses; whoever comes after this time begins anew, and finds a server that is back.
+            # It retries with growing delays. After this time a new caller starts over, and finds a server that has
+            # returned.
             reconnect_timeout=_READER_PATIENCE_SECONDS,
             kwargs={"autocommit": True, "cursor_factory": RawCursor},
             configure=lambda connection: prepare_reader(connection, prepare=prepare),
@@ -314,6 +315,6 @@ class PostgresStore(PostgresShare):
         super().__init__(_Opened(dsn, prepare, line.url, base, identity, pool))
 
     def close(self) -> None:
-        """Hang up everywhere, the readers of all shares too."""
+        """Close all connections, including the readers of all shares."""
         self._opened.pool.close()
         super().close()

@@ -1,4 +1,4 @@
-"""The records that cross the line between the engine and a store. They carry bytes and identities; their meaning lies above."""
+"""The records that the engine and a store exchange. They contain bytes and ids; the layers above interpret them."""
 
 from __future__ import annotations
 
@@ -16,99 +16,99 @@ from standfast.kernel.row_kinds.steps import DeadLetterSource
 from standfast.kernel.rows import Record
 
 Maintenance = Literal["", "pause", "refuse"]
-"""Whether processing is paused, and whether new commands are refused as well."""
+"""Maintenance mode: `pause` stops processing, `refuse` also refuses new commands."""
 
 DEFAULT_TENANT = "default"
 SHARED_TENANT = "*"
-"""Owns definitions that belong to the code and serve all tenants."""
+"""Owner of definitions that belong to the code and serve all tenants."""
 
 _decode_attributes = msgspec.json.Decoder(dict[str, Attribute]).decode
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True, gc=False, cache_hash=True):
-    """Names an instance: by its id, or by definition and business key."""
+    """Address of an instance: its id, or its definition and business key."""
 
     tenant: str
     definition: str = ""
     key: str = ""
     instance: InstanceId | None = None
     partition: str = ""
-    """Where the instance is: a key names one of this partition, and an id one of this partition, or of any if this is empty."""
+    """Partition of the instance. A key is looked up in this partition; an id too, or in any if this is empty."""
 
     @property
     def name(self) -> str:
-        """One text that no other instance of the tenant has, however colons are spread over definitions and keys."""
+        """A text that is unique within the tenant, whatever colons definitions and keys contain."""
         if self.instance is not None:
             return str(self.instance)
         return within(self.partition, f"{escaped(self.definition)}:{self.key}")
 
 
 def within(partition: str, name: str) -> str:
-    """A name that is told from the same one of other partitions: no escaped text has a percent sign before a slash."""
+    """Return a name that is unique across partitions. An escaped text contains no percent sign before a slash."""
     return f"{escaped(partition)}%/{name}" if partition else name
 
 
 def escaped(definition: str) -> str:
-    """The name of a definition without colons, so that the first colon behind it ends it."""
+    """Return the name of a definition without colons, so that the first colon ends it."""
     return definition.replace("%", "%25").replace(":", "%3A")
 
 
 class Word(NamedTuple):
-    """What a process must be able to read before it takes a command or an effect in hand."""
+    """A message type that a process must be able to read before it claims a command or an effect."""
 
     language: str
-    """Whose word it is: a decider's type, or the one language of all graphs."""
+    """Namespace of the type: a decider's type, or the common one of all graphs."""
     type: str
     version: int
 
 
 class Borrower(NamedTuple):
-    """In whose name user code has a connection: the database shows it the rows of this tenant only, as far as it has walls."""
+    """The user under which user code borrows a connection. Row-level security limits it to the rows of the tenant."""
 
     tenant: str
     role: str
 
 
 class InstanceHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The row of an instance: a projection of its events that lists and gates are served from."""
+    """The row of an instance: a projection of its events for lists and gates."""
 
     id: InstanceId
     tenant: str
     definition: str
     definition_version: str = ""
     kind: str = "decider"
-    """Which front end its definition was written for; `decider` for a class of the code."""
+    """Front end of its definition. `decider` for a class in the code."""
     key: str = ""
-    """Business key, unique for tenant and definition; empty means none."""
+    """Business key, unique per tenant and definition. Empty without one."""
     status: str
     reason: str = ""
     begun: bool = True
-    """Whether a commit told that somebody has worked on it; an effect may be in hand all the same while none did."""
+    """Whether a commit has recorded work on it. An effect may be running without such a commit."""
     version: int
-    """How many events the instance has."""
-    issued: int  # Effects and timers, which are numbered from 0.
+    """Number of events."""
+    issued: int  # Number of effects and timers, which are numbered from 0.
     commits: int = 0
-    """How many commands have changed it."""
+    """Number of commands that have changed it."""
     parent: InstanceId | None = None
     created_at: datetime
     updated_at: datetime
     ended_at: datetime | None = None
     partition: str = ""
-    """The part of the tenant that it belongs to; empty if it belongs to none."""
+    """Partition of the tenant. Empty if it has none."""
     started_by: str = SYSTEM.id
-    """Id of the actor whose command was its first."""
+    """Id of the actor who started it."""
     paused_at: datetime | None = None
-    """Since when it is paused; None while it is not."""
+    """Time of the pause. None while it is not paused."""
     deadline_at: datetime | None = None
-    """When it will be stopped if it has not ended by then."""
+    """Time at which it is stopped if it has not ended."""
     search: str = ""
-    """Values that it is found by, as JSON; empty means none."""
+    """Search attributes as JSON. Empty without any."""
     next_step: str = ""
-    """The step that it goes on with, while it is paused; empty if it is not, or if nothing follows."""
+    """The step after the pause. Empty if it is not paused or no step follows."""
 
     @property
     def attributes(self) -> dict[str, Attribute]:
-        """Values that it is found by."""
+        """The search attributes."""
         return _decode_attributes(self.search) if self.search else {}
 
 
@@ -116,12 +116,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A cached state."""
 
     version: int
-    """Number of the last event that it contains."""
+    """Sequence number of the last included event."""
     state_version: int
-    """The decider's `state_version` that wrote it."""
+    """The decider's `state_version` when it was written."""
     data: bytes
     fingerprint: str = ""
-    """Of the code that folded it; empty for a decider of the engine's own."""
+    """Fingerprint of the fold code. Empty for built-in deciders."""
 
 
 class PendingTimerRecord(NamedTuple):
@@ -130,21 +130,21 @@ class PendingTimerRecord(NamedTuple):
     number: int
     due_at: datetime
     frozen_at: datetime | None = None
-    """Since when a pause of more than its instance has its clock stand still."""
+    """Since when a pause stops its clock."""
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An instance as stored: its row, the newest snapshot, the events after that, and its pending timers."""
+    """A stored instance: its row, newest snapshot, later events and pending timers."""
 
     header: InstanceHeader
     snapshot: Snapshot | None
     events: list[StoredEvent]
     timers: dict[str, PendingTimerRecord]
-    """Those that have not fired, by key."""
+    """Pending timers by key."""
 
 
 class EffectClaim(msgspec.Struct, frozen=True, gc=False):
-    """The right to finish an effect: void as soon as somebody else has claimed it."""
+    """The right to finish an effect. A later claim makes it void."""
 
     instance: InstanceId
     number: int
@@ -153,7 +153,7 @@ class EffectClaim(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimerClaim(msgspec.Struct, frozen=True, gc=False):
-    """A timer that is about to fire; void once it was replaced, cancelled or fired."""
+    """The right to fire a timer. It is void once the timer was replaced, cancelled or fired."""
 
     instance: InstanceId
     key: str
@@ -161,13 +161,13 @@ class TimerClaim(msgspec.Struct, frozen=True, gc=False):
 
 
 class InboxClaim(msgspec.Struct, frozen=True, gc=False):
-    """A message in hand; void once it was delivered or buried."""
+    """The right to deliver a message. It is void once the message was delivered or dead-lettered."""
 
     id: int
 
 
 class LetterClaim(msgspec.Struct, frozen=True, gc=False):
-    """A dead letter that is about to be put back to work; void once it was requeued or discarded."""
+    """The right to requeue a dead letter. It is void once the letter was requeued or discarded."""
 
     id: int
 
@@ -176,45 +176,45 @@ Claim = EffectClaim | TimerClaim | InboxClaim | LetterClaim
 
 
 class StoredEffect(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An effect row: work to do outside the commit."""
+    """An effect row: work outside the commit."""
 
     instance: InstanceId
     number: int
     tenant: str
     definition: str
     language: str
-    """Whose word its type is."""
+    """Namespace of its type."""
     handler: str
     type: str
     version: int
     data: bytes
     options: bytes = b""
-    """Delivery options that differ from the defaults, as bytes of the runtime."""
+    """Delivery options that differ from the defaults, as bytes of the engine."""
     priority: int = 0
     rank: int = 0
-    """Claim order: microseconds since 1970 at which the effect is as urgent as one of the highest priority."""
+    """Claim order: microseconds since 1970 at which the effect reaches the urgency of the highest priority."""
     parked_until: datetime | None = None
-    """Not claimable before; None means now."""
+    """Earliest time of the next claim. None means now."""
     owner: WorkerId | None = None
     claimed_at: datetime | None = None
-    """When its owner took it; None while nobody owns it."""
+    """Time of the claim. None without an owner."""
     fence: int = 0
     attempts: int = 0
     error: str = ""
     created_at: datetime
     stop_requested: bool = False
-    """Whether the instance wants it stopped: whoever runs it is told, and nobody calls its handler again."""
+    """Whether the instance requested a stop. A running handler is asked to stop, and no further call is made."""
     context: bytes | None = None
-    """For whom it is done, as bytes of the kernel; None means that nobody asked for it by name."""
+    """The stored context of its actor. None for work of the engine itself."""
 
     @property
     def taken_at(self) -> datetime | None:
-        """When its owner took it, unless the commit that asked for it handed it over."""
+        """Time of the claim. None if the requesting commit handed it over directly."""
         return None if self.claimed_at is self.created_at else self.claimed_at
 
     @property
     def claim(self) -> EffectClaim:
-        """The right of its present owner."""
+        """The claim of the current owner."""
         assert self.owner is not None, "an effect without an owner cannot be finished"
         return EffectClaim(self.instance, self.number, self.owner, self.fence)
 
@@ -228,7 +228,7 @@ class StoredTimer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tenant: str
     definition: str
     language: str
-    """Whose word its command is."""
+    """Namespace of its command."""
     type: str
     version: int
     data: bytes
@@ -236,7 +236,7 @@ class StoredTimer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     attempts: int = 0
     error: str = ""
     context: bytes | None = None
-    """What it follows from, as bytes of the kernel."""
+    """The stored context of its request."""
 
     @property
     def claim(self) -> TimerClaim:
@@ -245,11 +245,11 @@ class StoredTimer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An inbox row: a command that was accepted and is not yet decided."""
+    """An inbox row: an accepted command that is not decided yet."""
 
     address: Address
     language: str
-    """Whose word its command is."""
+    """Namespace of its command."""
     type: str
     version: int = 1
     data: bytes
@@ -259,13 +259,13 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     definition_version: str = ""
     """Version that a new instance is pinned to."""
     parent: InstanceId | None = None
-    """The instance that starts the target: the message may then be the first of the very id that its address names."""
+    """The instance that starts the target. The message may then create the instance with the id in its address."""
     id: int = 0
-    """Order of acceptance; given by the database."""
+    """Order of acceptance, assigned by the database."""
     attempts: int = 0
     error: str = ""
     context: bytes | None = None
-    """For whom it is to be decided, as bytes of the kernel; None means an actor of whom only the id is known."""
+    """The stored context of its actor. None if only the actor's id is known."""
 
     @property
     def claim(self) -> InboxClaim:
@@ -274,21 +274,21 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def target(self) -> str:
-        """What messages are ordered by: those with the same target are delivered in the order of acceptance."""
+        """Ordering key: messages with the same target are delivered in the order of acceptance."""
         return self.address.name
 
 
 class StoredRecall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An effect of the instance that is to be taken back if nobody holds it; the message then tells the instance so."""
+    """A recall of an effect without an owner. The message notifies the instance."""
 
     number: int
     message: StoredMessage
     stop: bool = False
-    """Whether one that somebody holds is to be stopped."""
+    """Whether to stop the effect if it has an owner."""
 
 
 class DeadLetterRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that gave up, with all that is needed to try again."""
+    """Failed work, with all data for a retry."""
 
     tenant: str
     source: DeadLetterSource
@@ -297,9 +297,9 @@ class DeadLetterRecord(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     number: int = 0
     name: str
-    """Handler of an effect or step, key of a timer, target of a message."""
+    """Handler of an effect or step, key of a timer, or target of a message."""
     language: str = ""
-    """Whose word its type is, of an effect, a timer or a message."""
+    """Namespace of the type of an effect, a timer or a message."""
     type: str = ""
     version: int = 1
     data: bytes = b""
@@ -307,31 +307,31 @@ class DeadLetterRecord(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     attempts: int = 0
     fence: int = 0
-    """Fence of an effect's last claim; one that is put back to work goes on from there, so that no old claim is good again."""
+    """Fence of an effect's last claim. A requeued effect continues from it, so that old claims stay void."""
     reason: str
     error: str
     actor: str = ""
     definition_version: str = ""
     parent: InstanceId | None = None
-    """Of a message: the version that a new instance is pinned to, and the instance that starts the target."""
+    """For a message: the version that a new instance is pinned to, and the instance that starts the target."""
     command_id: str = ""
     comment: str = ""
-    """Of a message: what its caller gave with it, so that it is the same command when it is put back to work."""
+    """For a message: the caller's comment, so that a requeued command is unchanged."""
     created_at: datetime
     context: bytes | None = None
-    """For whom the work was done, as it was kept with it."""
+    """The stored context of the work."""
     partition: str = ""
-    """The part of the tenant that it belongs to."""
+    """Partition of the tenant."""
     id: int = 0
 
     @property
     def claim(self) -> LetterClaim:
-        """The right to put it back to work."""
+        """The right to requeue it."""
         return LetterClaim(self.id)
 
     @property
     def payload(self) -> object:
-        """`data` as plain values, for example what a step worked on; as it is if the codec does not write JSON."""
+        """`data` as plain values, such as the input of a step. Unchanged if the codec does not write JSON."""
         try:
             return msgspec.json.decode(self.data)
         except msgspec.DecodeError:
@@ -339,7 +339,7 @@ class DeadLetterRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def message(self) -> StoredMessage:
-        """The message that gave up, as it was accepted."""
+        """The failed message, as it was accepted."""
         return StoredMessage(
             address=Address(
                 tenant=self.tenant,
@@ -362,7 +362,7 @@ class DeadLetterRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReceiptKey(NamedTuple):
-    """What makes a command idempotent: the same key in the same scope is carried out once."""
+    """Idempotency key of a command: the same key is executed once per scope."""
 
     tenant: str
     scope: str
@@ -370,19 +370,19 @@ class ReceiptKey(NamedTuple):
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
-    """Proof that the command with this key was carried out."""
+    """Proof that the command with this key was executed."""
 
     key: ReceiptKey
     instance: InstanceId | None
-    """The instance it was for; None if it was ignored and there was none."""
+    """The target instance. None if the command was ignored and there was none."""
     version: int
     """The instance's version after the command."""
     digest: bytes
-    """Tells whether another command with this key is the same."""
+    """Digest of the command, to compare it with another one under this key."""
 
 
 class ObservationRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """That a command arrived, and what it did to the status; only written when the engine is told to observe."""
+    """An observed command with its effect on the status. Written only with `observe_inputs`."""
 
     tenant: str
     instance: InstanceId
@@ -395,41 +395,41 @@ class ObservationRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class InstanceChange(msgspec.Struct, kw_only=True, gc=False):
-    """Everything that one commit does to one instance. It is written whole or not at all."""
+    """All changes of one commit to one instance. They are written completely or not at all."""
 
     header: InstanceHeader
     expected: int
-    """Version that the instance must have now; 0 means that it is new."""
+    """The version that the instance must have. 0 for a new one."""
     keeps_status: bool = False
-    """Whether status, reason and end stay as they are, which a driver may use to write less."""
+    """Whether status, reason and end are unchanged, so that a driver may write less."""
     moves_marks: bool = False
-    """Whether pause, deadline or search attributes of an instance that is not new have changed."""
+    """Whether pause, deadline or search attributes of an existing instance have changed."""
     events: Sequence[StoredEvent] = ()
     effects: Sequence[StoredEffect] = ()
     withdrawn: Sequence[int] = ()
-    """Numbers of effects to remove."""
+    """Numbers of effects to delete."""
     recalls: Sequence[StoredRecall] = ()
-    """Effects to take back unless somebody holds them; none of them is removed, consumed or new in the same change."""
+    """Effects to recall unless they have an owner. None of them is withdrawn, consumed or new in the same change."""
     timers: Sequence[StoredTimer] = ()
     held_effects: Sequence[int] = ()
-    """Numbers of new effects that a pause covers."""
+    """Numbers of new effects under a pause."""
     held_timers: Sequence[tuple[str, bool]] = ()
-    """Keys of new timers that a pause covers, and whether their clocks stand still."""
+    """Keys of new timers under a pause, each with whether its clock is stopped."""
     cancelled: Sequence[str] = ()
-    """Keys of timers to remove; if one of them is gone, the change does not stand, because its history would lie."""
+    """Keys of timers to delete. If one is gone, the change fails, because its history would be wrong."""
     messages: Sequence[StoredMessage] = ()
     records: Sequence[Record] = ()
     receipts: Sequence[Receipt] = ()
     consumed: Sequence[Claim] = ()
-    """What led to the change and is used up by it."""
+    """The claims that led to the change. The commit consumes them."""
     snapshot: Snapshot | None = None
 
 
 class CommittedRows(NamedTuple):
-    """What one commit of a history says about rows."""
+    """The row changes of one commit in a history."""
 
     at: datetime
-    """When it was."""
+    """Time of the commit."""
     records: Sequence[Record]
 
 
@@ -437,32 +437,32 @@ class StoredDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a definition."""
 
     tenant: str
-    """Whose it is; `SHARED_TENANT` for one that belongs to the code and serves all tenants."""
+    """Owner. `SHARED_TENANT` for a definition of the code that serves all tenants."""
     name: str
     version: str
     kind: str
-    """Which front end it was written for."""
+    """Front end that it was written for."""
     source: bytes
-    """What the author wrote."""
+    """The author's text."""
     compiled: bytes
-    """What instances run."""
+    """The graph that instances run."""
     hash: str
-    """Tells whether two versions say the same."""
+    """Hash of the content, to compare versions."""
     compiler: str
     """Version of the compiler."""
     status: Literal["draft", "published", "retired"] = "published"
     media_type: str = ""
-    """What kind of text the source is, such as `application/yaml`; empty if there is none."""
+    """Media type of the source, such as `application/yaml`. Empty without a source."""
     description: str = ""
-    """What it is for, in its author's words."""
+    """The author's description."""
     published_by: str = SYSTEM.id
-    """Id of the actor who stored it."""
+    """Id of the publishing actor."""
     published_at: datetime | None = None
-    """When it was stored; None before that."""
+    """Time of storage. None before."""
 
 
 class Wanted(NamedTuple):
-    """How many effects of a handler a worker can take."""
+    """The number of effects of a handler that a worker can accept."""
 
     handler: str
     limit: int
@@ -479,26 +479,26 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstanceQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which instances to list: newest first unless it says otherwise, a page at a time."""
+    """Filter for a page of instances, newest first unless stated otherwise."""
 
     definition: str = ""
     definition_version: str = ""
     kinds: tuple[str, ...] = ()
-    """Empty means all, as for statuses, and for the reasons for which they have ended: by these they are looked for first."""
+    """Empty matches all, as for statuses and for end reasons. Reasons are the first search criterion."""
     statuses: tuple[str, ...] = ()
     ended_for: tuple[str, ...] = ()
     begun: bool | None = None
-    """Only instances that somebody has worked on or has in hand, or only the others; None means both."""
+    """Whether work on the instance has begun or is claimed. None matches both."""
     key: str = ""
     partition: str | None = None
-    """Only those of one part of the tenant, or of none if it is empty; None means all that the reader sees."""
+    """Partition of the tenant, empty for none. None matches all that the reader sees."""
     parent: InstanceId | None = None
     attributes: Mapping[str, Attribute] = {}
-    """Only instances that have all of these values."""
+    """Only instances with all of these values."""
     created_after: datetime | None = None
     created_before: datetime | None = None
-    """Only instances created at the first instant or later, and before the second."""
+    """Range of the creation time: from the first, inclusive, to the second, exclusive."""
     before: InstanceId | None = None
-    """Only instances born before this one, or after it if the oldest come first: the last of the page before."""
+    """The last instance of the previous page. Results are older, or newer if the oldest come first."""
     oldest_first: bool = False
     limit: int = 100

@@ -1,4 +1,4 @@
-"""What is found by those who look: rows of the projections, the feed, due work, news of the heartbeat, work that nobody can do, backlogs."""
+"""Results of queries: rows of the feed, due work, heartbeats, work without a handler, and backlogs."""
 
 from __future__ import annotations
 
@@ -13,64 +13,64 @@ from standfast.store.records.instances import EffectClaim, Maintenance, StoredTi
 
 
 class DueWorkRecord(msgspec.Struct, frozen=True):
-    """What is due now, and when the next thing will be."""
+    """The work that is due, and the time of the next item."""
 
     timers: list[StoredTimer]
     next_at: datetime | None
 
 
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker learns from its own heartbeat."""
+    """The result of a worker's heartbeat."""
 
     now: datetime
-    """The database's time."""
+    """Return the database's time."""
     lost: list[EffectClaim]
-    """Claims that are void: stop working on them."""
+    """Void claims: their calls must be cancelled."""
     stopping: list[EffectClaim]
-    """Claims that are good, of effects whose instances want them stopped; what comes of them still counts."""
+    """Valid claims of effects that their instances want to stop. Their results still count."""
     unawaited: list[EffectClaim]
-    """Those of them whose instances have ended: nobody waits for what comes of them."""
+    """Those of them whose instances have ended, so that no result is expected."""
     revived: list[str]
-    """Handlers of effects that were taken from workers that died."""
+    """Handlers of effects that were released from dead workers."""
     maintenance: Maintenance
 
 
 class Unhandled(msgspec.Struct, frozen=True):
-    """A handler that no live worker has, although work waits for it."""
+    """A handler without a live worker for which work waits."""
 
     handler: str
     waiting: int
-    """How many effects wait, up to the limit that was asked for."""
+    """Number of waiting effects, up to the requested limit."""
     since: datetime
     """When the oldest of these was written."""
 
 
 class WaitingWord(msgspec.Struct, frozen=True):
-    """A word that work waits with, and since when the first piece of it does."""
+    """A message type of waiting work, and since when the oldest item waits."""
 
     kind: Literal["effect", "timer", "inbox"]
     handler: str
-    """Of effects; empty for timers and messages."""
+    """Handler of effects. Empty for timers and messages."""
     word: Word
     since: datetime
-    """When the timer was due, or the message or effect was written."""
+    """Due time of the timer, or time at which the message or effect was written."""
 
 
 class Remains(NamedTuple):
-    """What an instance that has ended is still needed for; nothing of it may be deleted by the way."""
+    """What still needs an ended instance. None of it may be deleted implicitly."""
 
     effects: int
-    """Work that it asked for and that is not done."""
+    """Number of pending effects."""
     letters: int
-    """What of it gave up and waits for an operator."""
+    """Number of dead letters."""
     messages: int
-    """Commands that were accepted for it."""
+    """Number of accepted commands for it."""
     unread_by: list[str]
     """Projections that have not read its last event."""
 
 
 class NeededError(Exception):
-    """An instance that has ended was not deleted, because of what remains of it."""
+    """An ended instance was not deleted, because something still needs it."""
 
     def __init__(self, remains: Remains) -> None:
         self.remains = remains
@@ -78,7 +78,7 @@ class NeededError(Exception):
 
 
 class PartError(Exception):
-    """An instance that has ended was not deleted, because the one that it is a part of may still have it undone."""
+    """An ended instance was not deleted, because the instance that it is a part of may still compensate it."""
 
     def __init__(self, whole: InstanceId) -> None:
         self.whole = whole
@@ -86,15 +86,15 @@ class PartError(Exception):
 
 
 class StepName(NamedTuple):
-    """Which node a step is of."""
+    """The node of a step."""
 
     node: str
     compensates: int | None
-    """Number of the step that it undoes."""
+    """Number of the step that it compensates."""
 
 
 class FedEvent(StoredEvent, frozen=True, kw_only=True, gc=False):
-    """An event of the feed, with what its instance's row says for ever."""
+    """An event of the feed, with immutable columns of its instance's row."""
 
     definition: str
     definition_version: str
@@ -102,7 +102,7 @@ class FedEvent(StoredEvent, frozen=True, kw_only=True, gc=False):
 
 
 class Headline(NamedTuple):
-    """That there is an event in the feed, without what it says."""
+    """An event of the feed without its content."""
 
     position: int
     tenant: str
@@ -110,27 +110,27 @@ class Headline(NamedTuple):
     sequence: int
     type: str
     definition: str
-    """Empty if the instance has just gone."""
+    """Empty if the instance was just deleted."""
 
 
 class ProjectionState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a projection has read."""
+    """Return how far a projection has read."""
 
     name: str
     position: int
-    """Place, in the order of all events, of the last event that it has read; 0 if it has read none."""
+    """Position of the last event that it has read. 0 without one."""
     lag: int
-    """Events that it has not read yet, counted up to a limit."""
+    """Number of unread events, counted up to a limit."""
     updated_at: datetime | None
-    """When it last moved on or failed; None if it never did."""
+    """Time of its last progress or failure. None without any."""
     error: str = ""
-    """Why it does not go on; empty while it does."""
+    """Its error. Empty while it progresses."""
     failed_at: datetime | None = None
-    """Since when it does not go on."""
+    """Since when it does not progress."""
 
 
 class Archived(NamedTuple):
-    """A version of a definition that is out of use."""
+    """An archived version of a definition."""
 
     tenant: str
     name: str
@@ -138,7 +138,7 @@ class Archived(NamedTuple):
 
 
 class ArchivedVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """The same, with who took it out of use, when and why."""
+    """An archived version, with actor, time and reason."""
 
     tenant: str
     name: str
@@ -149,12 +149,12 @@ class ArchivedVersion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Archived:
-        """Which one it is."""
+        """The identity of the version."""
         return Archived(self.tenant, self.name, self.version)
 
 
 class Archiving(NamedTuple):
-    """Who takes a version out of use, when and why."""
+    """Actor, time and reason of an archiving."""
 
     by: str
     at: datetime
@@ -165,43 +165,43 @@ class PublishedDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A published version of a definition, in a list."""
 
     tenant: str
-    """Whose it is; `*` for one that all tenants share."""
+    """Owner. `*` for one that all tenants share."""
     name: str
     version: str
     kind: str
-    """Which front end it was written for."""
+    """Front end that it was written for."""
     hash: str
-    """Tells whether two versions say the same."""
+    """Hash of the content, to compare versions."""
     description: str
-    """What it is for, in its author's words."""
+    """The author's description."""
     published_by: str
     published_at: datetime
 
 
 class BacklogRecord(msgspec.Struct, frozen=True):
-    """How much work waits, by what would do it."""
+    """Pending work by handler or definition."""
 
     kind: Literal["effect", "timer", "inbox"]
     name: str
-    """Handler of effects, definition of timers and messages."""
+    """Handler of effects, or definition of timers and messages."""
     count: int
     taken: int = 0
-    """How many of them somebody has taken in hand."""
+    """Number of claimed items."""
     abandoned: int = 0
-    """How many of those were taken by somebody who is not alive any more, and have not come back yet."""
+    """Number of items claimed by dead workers and not released yet."""
     waits_since: datetime | None = None
-    """Since when the oldest waits that could be done now; None if nothing could."""
+    """Since when the oldest executable item waits. None without one."""
 
 
 class GivenUpRecord(msgspec.Struct, frozen=True):
-    """How many dead letters a tenant has."""
+    """The number of a tenant's dead letters."""
 
     tenant: str
     count: int
 
 
 class TransitionRecord(msgspec.Struct, frozen=True):
-    """An observed move, and how often it was seen."""
+    """An observed status transition and its count."""
 
     from_status: str
     input: str

@@ -1,1 +1,1 @@
-"""What both drivers share."""
+"""Code shared by both drivers."""

@@ -1,6 +1,6 @@
-"""Where others were first: claims that are void, and rows that are there already.
+"""Conflicts with concurrent writers: void claims and duplicate rows.
 
-Mostly another process has written those; but a row of a declared kind comes with its instance, which nobody else moves.
+A duplicate row of a declared kind is a decision's own error, because no other process writes rows of its instance.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from standfast.kernel.rows import Record, RowKind, kinds
 
 
 class VoidClaimError(Exception):
-    """What a command comes from was withdrawn, cancelled or taken over meanwhile."""
+    """The cause of a command was withdrawn, cancelled or taken over meanwhile."""
 
 
 def row_kind(table: str) -> RowKind[Record] | None:
-    """The kind whose rows are in a table, or in a partition of it."""
+    """Return the kind whose rows are in a table or one of its partitions."""
     return next((each for each in kinds() if table == each.table or table.startswith(f"{each.table}_")), None)
 
 
 def opened_twice(kind: RowKind[Record]) -> CommandError:
-    """What is said of a decision that opens a row again. Another try would come to the same."""
+    """Build the error for a decision that opens a row twice. A retry would fail too."""
     return CommandError(
         f"a decision opens a {kind.name} whose {' and '.join(kind.key)} another one has: give the record a key of its own",
         decider="",

@@ -1,4 +1,4 @@
-"""Connections that are not ours, as callers have them: the driver's own, or what Django or SQLAlchemy has around it."""
+"""Finds the driver's connection in a caller's object: the connection itself, or a wrapper of Django or SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from standfast.errors import ConfigurationError, indefinite
 C = TypeVar("C")
 
 _WRAPPINGS = ("driver_connection", "connection")
-"""Where wrappers keep what they wrap: a pooled connection of SQLAlchemy; its connections and those of Django."""
+"""Attributes in which wrappers keep their connection: pooled connections of SQLAlchemy, and those of Django."""
 _DEEPEST = 3
 
 
 def unwrapped(given: object, driver: type[C], url: str) -> C:
-    """The driver's connection that a caller gave, be it wrapped; ConfigurationError if there is none."""
+    """Return the driver's connection of a caller's object. Raises ConfigurationError if there is none."""
     found: object = given
     for _ in range(_DEEPEST):
         if _is_idle(found):
@@ -47,11 +47,14 @@ def unwrapped(given: object, driver: type[C], url: str) -> C:
 
 
 def _is_session(found: object) -> bool:
-    """Whether it is a session of SQLAlchemy, which has its connection at hand when it is asked."""
+    """Return whether the object is a session of SQLAlchemy, which returns its connection on request."""
     return hasattr(found, "get_bind")
 
 
 def _is_idle(found: object) -> bool:
-    """Whether a wrapper says that it has begun nothing, as SQLAlchemy's do: one that is begun behind its back it would not commit."""
+    """Return whether a wrapper reports no transaction, as SQLAlchemy's may.
+
+    It would not commit one begun behind its back.
+    """
     has_begun = getattr(found, "in_transaction", None)
     return inspect.ismethod(has_begun) and not has_begun()

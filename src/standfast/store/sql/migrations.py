@@ -1,4 +1,4 @@
-"""Bringing a database to the schema of this code: numbered files, forward only, under a lock, each in a transaction."""
+"""Applies migrations: numbered files, forward only, under a lock, each in a transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
 
 
 class Migration(msgspec.Struct, frozen=True):
-    """One step of the schema."""
+    """One migration."""
 
     number: int
     name: str
@@ -25,26 +25,26 @@ class Migration(msgspec.Struct, frozen=True):
 
 
 class Migratable(Protocol):
-    """A database that can be brought forward."""
+    """A database that can be migrated."""
 
     url: str
 
     def version(self) -> int:
-        """Number of the newest migration that was applied; 0 for an empty database."""
+        """Number of the newest applied migration. 0 for an empty database."""
         ...
 
     def locked(self) -> AbstractContextManager[None]:
-        """Only one process migrates at a time."""
+        """Hold the migration lock."""
         ...
 
     def apply(self, migration: Migration) -> None:
-        """Run the statements and remember the number, in one transaction."""
+        """Run the migration and record its number, in one transaction."""
         ...
 
 
 @cache
 def read_migrations(package: str) -> tuple[Migration, ...]:
-    """The migrations of a driver, in order."""
+    """Return the migrations of a driver, in order."""
     found = []
     for file in (resources.files(package) / "migrations").iterdir():
         match = _FILE.match(file.name)
@@ -54,7 +54,10 @@ def read_migrations(package: str) -> tuple[Migration, ...]:
 
 
 def scripted(migrations: Sequence[Migration], *, after: int, noted: Callable[[Migration], str]) -> str:
-    """Migrations behind a number as a script for somebody's own tool: each in a transaction, with the statement that notes it."""
+    """Return the migrations after a number as a script for other tools.
+
+    Each has its transaction, with the statement that records it.
+    """
     parts = [
         f"-- {each.number:04} {each.name}\nbegin;\n{each.sql.strip()}\n{noted(each)};\ncommit;\n"
         for each in migrations
@@ -64,7 +67,7 @@ def scripted(migrations: Sequence[Migration], *, after: int, noted: Callable[[Mi
 
 
 def bring_up(database: Migratable, migrations: Sequence[Migration], *, may_migrate: bool) -> None:
-    """Apply what is missing, or raise SchemaMismatchError where that is not allowed or not possible."""
+    """Apply the missing migrations. Raises SchemaMismatchError where that is not allowed or not possible."""
     newest = migrations[-1].number
     if _checked_version(database, newest) == newest:
         return

@@ -1,8 +1,7 @@
-"""Threads that must not wait for a database: what they would have to ask is asked on another one.
+"""Threads that must not wait for a database.
 
-A thread that serves an asyncio loop serves everybody who is connected there, and whoever asks for a future wants to go on. What such a call needs is mostly
-known already; where it is not, a database that hangs would hang all of them. So whatever goes to the database looks here first, and whoever began in haste
-begins again elsewhere.
+A thread that runs an asyncio loop serves all its connections, and a hanging database would block all of them. A call
+usually finds its data in memory. If not, the database access raises here, and the call is repeated on another thread.
 """
 
 from __future__ import annotations
@@ -11,7 +10,10 @@ import threading
 
 
 class WouldBlockError(BaseException):
-    """The database would have to be asked on a thread that must not wait. It is nobody's error: nothing was asked and nothing done."""
+    """A call would wait for the database on a thread that must not wait.
+
+    It is no error: nothing was read or written.
+    """
 
 
 class _Here(threading.local):
@@ -22,13 +24,13 @@ _here = _Here()
 
 
 def check_nonblocking() -> None:
-    """WouldWaitError on a thread that must not wait just now."""
+    """Raise WouldBlockError on a thread that must not wait."""
     if _here.is_hurried:
         raise WouldBlockError
 
 
 class NonblockingThread:
-    """Has nothing asked of a database on this thread as long as its block lasts, or until something is sent off."""
+    """Context in which this thread must not wait for a database, until a command is sent."""
 
     __slots__ = ("_before",)
 
@@ -40,5 +42,5 @@ class NonblockingThread:
 
 
 def sent_off() -> None:
-    """A command is on its way: it must not be sent again, so that nobody begins anew from here on."""
+    """Note that a command was sent, so that the call must not be repeated on another thread."""
     _here.is_hurried = False

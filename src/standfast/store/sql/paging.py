@@ -1,4 +1,4 @@
-"""How a list of instances is cut into pages, the same for all drivers."""
+"""Paging of instance lists, the same for all drivers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from standfast.kernel.ids import make_uuid7
 from standfast.store.records.instances import InstanceHeader, InstanceQuery
 
 _AHEAD = timedelta(minutes=15)
-"""Ids are made before their instances are, maybe by another process: no clock is believed to be so far ahead of another one."""
+"""Ids are generated before their instances are stored, possibly in another process. Clocks are assumed to differ by
+at most this."""
 _BEHIND = timedelta(days=1)
-"""What is started by a message is made when the message is read: none is believed to wait for longer."""
+"""An instance started by a message is stored when the message is read. Messages are assumed to wait for at most
+this."""
 
 _FIRST = datetime(1970, 1, 2, tzinfo=UTC)
 _LAST = datetime(9999, 12, 30, tzinfo=UTC)
 _NO_ID = UUID(int=0)
 LAST_ID = UUID(int=2**128 - 1)
-"""No instance has this id, or one behind it."""
+"""Greater than every instance id."""
 
 
 def id_range(query: InstanceQuery) -> tuple[UUID, UUID]:
-    """The ids of a page lie from the first one on and below the second one.
+    """Return the range of ids for a page: from the first, inclusive, to the second, exclusive.
 
-    A span of birth times is a span of ids, so that a list of an old month does not read all that came after it.
+    Ids contain their creation time, so that a list of an old month does not read all later instances.
     """
     first, before = _NO_ID, query.before or LAST_ID
     if query.oldest_first and query.before is not None:
@@ -40,15 +42,15 @@ def id_range(query: InstanceQuery) -> tuple[UUID, UUID]:
 
 @cache
 def turned(statement: str) -> str:
-    """The statement of a list from its other end: the oldest come first, along the same index."""
+    """Return the statement of a list in reverse order, along the same index."""
     return statement.replace(" desc", "")
 
 
 def in_order(statement: str, query: InstanceQuery) -> str:
-    """The statement of a list whose newest come first, in the order that is asked for."""
+    """Return the statement of a list in the requested order."""
     return turned(statement) if query.oldest_first else statement
 
 
 def page_of(headers: Iterable[InstanceHeader], query: InstanceQuery, limit: int) -> list[InstanceHeader]:
-    """The first ones of these, in the order that is asked for."""
+    """Return the first of these instances in the requested order."""
     return list(islice(sorted(headers, key=lambda header: header.id, reverse=not query.oldest_first), limit))

@@ -1,8 +1,8 @@
-"""The walk that brings effects and timers into line with the pauses: a few rows at a time, each time in a transaction of its own.
+"""Applies pauses to stored effects and timers in batches, each in its own transaction.
 
-Where it stands is kept in the database, so that any process goes on where another one ended. A walk begins when a pause has begun or
-ended, and once more when no process can be left that had not heard of that: what such a one wrote meanwhile is found by the second walk.
-While pauses stand it is repeated now and then.
+The position is stored in the database, so that any process can continue a pass. A pass begins when a pause has begun or
+ended. A second one begins when all processes must have noticed the change, and corrects what others wrote meanwhile.
+While pauses are active, passes are repeated periodically.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ from standfast.store.ports.pauses import (
 )
 
 AGAIN = timedelta(minutes=5)
-"""How long after the end of a walk the next one begins although no pause has changed."""
+"""Interval between two passes without a changed pause."""
 
 BEFORE_ALL = UUID(int=0)
-"""No instance has this id."""
+"""Less than every instance id."""
 
 _MICROSECOND = timedelta(microseconds=1)
 SETTLED = 2
-"""Walks after which nothing is left to do for a pause."""
+"""Passes after which a pause needs no more work."""
 
 
 class PropagationPosition(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Where the walk stands, as it is kept."""
+    """The stored position of a pass."""
 
     began_at: datetime
     about: list[tuple[int, bool]]
-    """The pauses as they were then, and whether they stood: what has changed since is walked for once more."""
+    """The pauses at the start of the pass, and whether they were active. Later changes need another pass."""
     table: Literal["effects", "timers"] = "effects"
     instance: UUID = BEFORE_ALL
-    """Of the last row that was looked at."""
+    """Instance of the last row examined."""
     number: int = -1
     key: str = ""
     """Number of that effect, or key of that timer."""
     ended_at: datetime | None = None
-    """When it was through; None while it is under way."""
+    """End of the pass. None while it runs."""
 
 
 class ChangedEffect(NamedTuple):
-    """An effect as it has to be."""
+    """The required state of an effect."""
 
     instance: InstanceId
     number: int
@@ -65,60 +65,60 @@ class ChangedEffect(NamedTuple):
 
 
 class ChangedTimer(NamedTuple):
-    """A timer as it has to be."""
+    """The required state of a timer."""
 
     instance: InstanceId
     key: str
     number: int
     due_before: datetime
-    """As it was when it was looked at; if it was moved since, it is left alone."""
+    """Its due time when it was read. If it was moved since, it is left unchanged."""
     due_at: datetime
     held_at: datetime | None
     frozen_at: datetime | None
 
 
 class PausePropagationPort(Protocol):
-    """What the walk needs of an open transaction, in which nobody else walks."""
+    """The transaction that a pass needs. It excludes other passes."""
 
     def read_walk(self) -> str:
-        """Where the walk stands; empty if there never was one."""
+        """Return the stored position. Empty without one."""
         ...
 
     def write_walk(self, walk: str) -> None:
-        """Keep where it stands."""
+        """Store the position."""
         ...
 
     def standing(self) -> list[PauseRecord]:
-        """Pauses that stand, and those that have ended and are not settled."""
+        """Return the active pauses, and ended ones that are not settled."""
         ...
 
     def walked(self, pause: PauseRecord, walks: int) -> None:
-        """Keep how often was walked for a pause, unless it has ended since it was looked at."""
+        """Store the number of passes for a pause, unless it has ended since it was read."""
         ...
 
     def is_astray(self) -> bool:
-        """Whether something is held at all."""
+        """Return whether any work is held."""
         ...
 
     def effects(self, after: tuple[UUID, int], limit: int, *, whole: bool) -> list[PausedEffect]:
-        """The next effects; `whole` with their data."""
+        """Return the next effects; `whole` includes their data."""
         ...
 
     def timers(self, after: tuple[UUID, str], limit: int) -> list[PausedTimer]:
-        """The next timers."""
+        """Return the next timers."""
         ...
 
     def change_effects(self, changed: Sequence[ChangedEffect]) -> None:
-        """Bring effects into line."""
+        """Update effects."""
         ...
 
     def change_timers(self, changed: Sequence[ChangedTimer]) -> None:
-        """Bring timers into line."""
+        """Update timers."""
         ...
 
 
 def propagate_batch(ground: PausePropagationPort, step_of: StepOf, *, now: datetime, limit: int) -> Stride:
-    """Look at the next rows of the walk, and change those that are not as they have to be."""
+    """Examine the next rows of the pass, and update those that differ from their required state."""
     pauses = ground.standing()
     walk = _walk(ground, pauses, now)
     if walk is None:
@@ -142,13 +142,13 @@ def propagate_batch(ground: PausePropagationPort, step_of: StepOf, *, now: datet
 
 
 def next_propagation_at(pauses: Sequence[PauseRecord]) -> datetime | None:
-    """When the next walk is due for the sake of pauses that have changed; None if there are none."""
+    """Return when the next pass for changed pauses is due, or None."""
     due = [each.changed_at + (LAG if each.walks else timedelta(0)) for each in pauses if each.walks < SETTLED]
     return min(due, default=None)
 
 
 def _walk(ground: PausePropagationPort, pauses: Sequence[PauseRecord], now: datetime) -> PropagationPosition | None:
-    """The walk that is under way, or a new one if it is time for one."""
+    """Return the current pass, or a new one if it is due."""
     kept = ground.read_walk()
     walk = msgspec.json.decode(kept, type=settled(PropagationPosition)) if kept else None
     if walk is not None and walk.ended_at is None:
@@ -158,7 +158,7 @@ def _walk(ground: PausePropagationPort, pauses: Sequence[PauseRecord], now: date
     if due is not None and due <= now:
         return new
     is_long_ago = walk is None or not walk.ended_at or not walk.ended_at <= now < walk.ended_at + AGAIN
-    # Without a pause whatever is held is held by mistake, and that is not left so for long.
+    # Without pauses all held work is held by mistake, and is released soon.
     return new if (is_long_ago if pauses else ground.is_astray()) else None
 
 
@@ -186,7 +186,7 @@ def _effects(
         if is_held and each.held_at is None:
             changed.append(ChangedEffect(each.instance, each.number, each.rank, now))
         elif not is_held and each.held_at is not None:
-            # It stands where it would if the time for which it was held had not been, and before nobody who has waited for longer.
+            # Its rank shifts by the time for which it was held, so that it overtakes no effect that has waited longer.
             rank = each.rank + max(now - each.held_at, timedelta(0)) // _MICROSECOND
             changed.append(ChangedEffect(each.instance, each.number, rank, None))
     if changed:
@@ -209,7 +209,7 @@ def _timers(
 
 
 def _changed_timer(timer: PausedTimer, pauses: Sequence[PauseRecord], now: datetime) -> ChangedTimer | None:
-    """The timer as it has to be; None if that is how it is."""
+    """Return the required state of a timer, or None if it is correct."""
     whole = [pause for pause in pauses if not pause.scope.step]
     about = holding(whole, timer.tenant, timer.definition, timer.definition_version)
     held_at = (timer.held_at or now) if about else None
@@ -228,14 +228,14 @@ def _changed_timer(timer: PausedTimer, pauses: Sequence[PauseRecord], now: datet
 
 
 def frozen_since(pauses: Sequence[PauseRecord]) -> datetime | None:
-    """Since when pauses that stand have the clock of what they cover stand still; None if they let it run on."""
+    """Return since when active pauses stop the clock. None if it runs."""
     return min((each.paused_at for each in pauses if each.clock == "stand_still"), default=None)
 
 
 def due_as_things_are(
     due_at: datetime, frozen_at: datetime | None, covering: Sequence[PauseRecord], now: datetime
 ) -> datetime:
-    """When a timer would be due if the pauses that cover its instance ended now."""
+    """Return when a timer would be due if the pauses that cover its instance ended now."""
     stopped = frozen_since([each for each in covering if each.stands])
     frozen_at = frozen_at or stopped
     if frozen_at is None:
@@ -245,6 +245,6 @@ def due_as_things_are(
 
 
 def _thawed_at(covering: Sequence[PauseRecord], now: datetime) -> datetime:
-    """When the last of the pauses ended that had the clock stand still."""
+    """Return when the last pause that stopped the clock ended."""
     ended = [each.ended_at for each in covering if each.ended_at is not None and each.clock == "stand_still"]
     return max(ended, default=now)

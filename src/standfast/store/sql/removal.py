@@ -1,4 +1,4 @@
-"""Taking everything away again that Standfast has made in a database, and nothing else: whole, or not at all."""
+"""Removes everything that Standfast has created in a database, completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,46 +14,49 @@ _MADE = re.compile(r"^create (?:unlogged )?(table|function|view) (?:standfast\.)
 
 
 class RemovalRefusal(StrEnum):
-    """Why nothing is taken away. The page `docs/reference/rejections.md` lists them too."""
+    """Reasons for refusing a removal. They are documented in `docs/reference/rejections.md`."""
 
     STILL_WORKING = "still_working"
-    """Workers are alive on the database; stop them, or wait until the leases of dead ones are over."""
+    """Workers are alive on the database. Stop them, or wait until the leases of dead ones expire."""
     UNFINISHED = "unfinished"
-    """Instances have not ended, and their work would be lost; let them end, or say that they may be lost."""
+    """Instances have not ended, and their work would be lost. Let them end, or allow the loss."""
     DEPENDED_ON = "depended_on"
-    """Tables, views or triggers of somebody else build on those of Standfast; the message names them, and they have to go first."""
+    """Foreign tables, views or triggers depend on those of Standfast. The message names them; drop them first."""
 
 
 class RemovalPreview(NamedTuple):
-    """What would be lost."""
+    """The data that would be lost."""
 
     instances: int
     unfinished: int
     workers: int
-    """Those that are alive."""
+    """Return the number of live workers."""
 
 
 class Removal(NamedTuple):
-    """What was taken away."""
+    """The removed objects."""
 
     url: str
-    """From where, without any secret."""
+    """URL of the database, without secrets."""
     tables: int = 0
     instances: int = 0
 
 
 class Removable(Protocol):
-    """A database from which everything of Standfast can be taken away."""
+    """A database from which Standfast can be removed."""
 
     url: str
 
     def remove(self, made: Made, *, with_unfinished: bool, with_workers: bool) -> Removal:
-        """Take away these things in one transaction; RejectedError, and everything stays, if `check_idle` or somebody else's things speak against it."""
+        """Remove these objects in one transaction.
+
+        Raises RejectedError, without changes, if `check_idle` or foreign objects prevent it.
+        """
         ...
 
 
 class Made(NamedTuple):
-    """What migrations make, by its names."""
+    """The names of all objects that migrations create."""
 
     tables: list[str]
     functions: list[str]
@@ -61,7 +64,7 @@ class Made(NamedTuple):
 
 
 def made_by(migrations: Sequence[Migration]) -> Made:
-    """The tables, functions and views that migrations make; what hangs on a table goes with it."""
+    """Return the tables, functions and views that migrations create. Dependent objects are dropped with their table."""
     found = [match.groups() for each in migrations for match in _MADE.finditer(each.sql)]
     return Made(
         tables=[name for kind, name in found if kind == "table"],
@@ -71,7 +74,7 @@ def made_by(migrations: Sequence[Migration]) -> Made:
 
 
 def check_idle(url: str, standing: RemovalPreview, *, with_unfinished: bool, with_workers: bool) -> None:
-    """RejectedError while somebody works there, unless the asker knows better, or while something has not ended and may not be lost."""
+    """Raise RejectedError if workers are alive or instances have not ended, unless the arguments allow it."""
     if standing.workers and not with_workers:
         told = (
             f"{standing.workers} workers are alive on {url}; stop them, or wait until the leases of dead ones are over"
@@ -83,5 +86,5 @@ def check_idle(url: str, standing: RemovalPreview, *, with_unfinished: bool, wit
 
 
 def refusal(code: RemovalRefusal, message: str) -> RejectedError:
-    """A refusal; nothing was taken away."""
+    """Build a refusal. Nothing was removed."""
     return RejectedError(reason=code.value, message=message)

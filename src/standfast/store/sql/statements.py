@@ -1,7 +1,7 @@
-"""SQL statements by name. Each driver keeps them in `.sql` files, a block per statement that begins with `-- name: …`.
+"""SQL statements by name. Each driver keeps them in `.sql` files, in blocks that begin with `-- name: …`.
 
-A file is read once into a frozen record with an attribute per statement, so that a misspelt name is a type error and a statement
-that nobody uses is found out.
+A file is read once into a frozen record with an attribute per statement. Type checkers find misspelt names, and a test
+finds unused statements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 def read_statements(shape: type[Shape], package: str, file: str) -> Shape:
-    """The statements of `file`, as a record whose fields are exactly their names."""
+    """Return the statements of `file` as a record. Its fields must match the names in the file exactly."""
     text = (resources.files(package) / "sql" / file).read_text(encoding="utf-8")
     parts = _NAME.split(text)[1:]
     statements = {name: _strip(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
@@ -35,12 +35,12 @@ def _strip(body: str) -> str:
 
 
 def numbered(statement: str) -> str:
-    """The statement with its placeholders counted, as Postgres wants them: the first `?` becomes `$1`."""
+    """Number the placeholders of a statement, as Postgres requires: the first `?` becomes `$1`."""
     count = iter(range(1, statement.count("?") + 1))
     return re.sub(r"\?", lambda _: f"${next(count)}", statement)
 
 
 def read_numbered(shape: type[Shape], package: str, file: str) -> Shape:
-    """Like `read_statements`, with counted placeholders."""
+    """Return the statements like `read_statements`, with numbered placeholders."""
     found = read_statements(shape, package, file)
     return shape(**{name: numbered(text) for name, text in msgspec.structs.asdict(found).items()})

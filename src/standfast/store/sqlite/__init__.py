@@ -1,1 +1,4 @@
-"""The SQLite driver: one file, one writing connection, no server. Whoever can read the file can read every tenant."""
+"""The SQLite driver: one file, one writing connection, no server.
+
+A process that can read the file can read every tenant.
+"""

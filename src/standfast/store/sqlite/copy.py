@@ -1,4 +1,4 @@
-"""An SQLite file that is copied from or to. Its values are what crosses the line, so nothing has to be translated here."""
+"""An SQLite file as source or target of a copy. Its values are transferred without conversion."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ class SQLiteCopyable:
         self._database = database
 
     def place(self) -> str:
-        """The file that it is, whatever leads to it."""
+        """The path of the file after resolving links."""
         found = Path(self._database.path).stat()
         return f"{found.st_dev} {found.st_ino}"
 
     def bring_up(self, *, may_migrate: bool) -> None:
-        """See to it that it has the schema of this code."""
+        """Migrate to the schema of this code."""
         bring_up(SQLiteSchema(self._database), read_migrations(__package__), may_migrate=may_migrate)
 
     @contextmanager
     def reading(self) -> Iterator[SQLiteTables]:
-        """The tables as of one moment."""
+        """Open a consistent snapshot of the tables."""
         with self._database.reading() as connection:
             yield SQLiteTables(connection, self.url)
 
     @contextmanager
     def writing(self) -> Iterator[SQLiteTables]:
-        """The tables, with the file's only writer."""
+        """Open the tables with the file's only writer."""
         with self._database.writing() as connection:
             yield SQLiteTables(connection, self.url)
         self._database.checkpoint()
@@ -86,27 +86,27 @@ class SQLiteTables:
         return {name: columns for name, columns in found.items() if columns}
 
     def columns(self) -> Mapping[str, Columns]:
-        """All tables of Standfast."""
+        """Return all tables of Standfast."""
         return self._columns
 
     def workers(self) -> int:
-        """Those that are alive."""
+        """Return the number of live workers."""
         now = self._connection.execute(_sql.clock).fetchone()
         return int(self._connection.execute(_sql.workers, now).fetchone()[0])
 
     def count(self, table: str) -> int:
-        """How many rows there are."""
-        return int(self._connection.execute(f'select count(*) from "{table}"').fetchone()[0])  # noqa: S608 - our own
+        """Return the number of rows."""
+        return int(self._connection.execute(f'select count(*) from "{table}"').fetchone()[0])  # noqa: S608 - all text is the engine's
 
     def rows(self, table: str, columns: Columns) -> Iterator[Row]:
-        """The rows, as the file has them."""
+        """Yield the rows as stored."""
         order = " order by position" if table == _EVENTS else ""
-        return self._connection.execute(f'select {_listed(columns)} from "{table}"{order}')  # noqa: S608 - our own
+        return self._connection.execute(f'select {_listed(columns)} from "{table}"{order}')  # noqa: S608 - all text is the engine's
 
     def put(self, table: str, columns: Columns, rows: Iterable[Row]) -> None:
-        """Add rows; each is asked for when the one before it is written."""
+        """Insert rows one at a time."""
         marks = ", ".join("?" * len(columns))
-        statement = f'insert into "{table}" ({_listed(columns)}) values ({marks})'  # noqa: S608 - our own
+        statement = f'insert into "{table}" ({_listed(columns)}) values ({marks})'  # noqa: S608 - all text is the engine's
         self._connection.executemany(statement, rows)
 
     def note(self, facts: Mapping[str, str]) -> None:
@@ -115,25 +115,25 @@ class SQLiteTables:
             self._connection.execute(*((_sql.set_fact, (name, value)) if value else (_sql.forget_fact, (name,))))
 
     def counters(self) -> Mapping[str, int]:
-        """The last numbers that were given; those of events are positions."""
+        """Return the last assigned numbers. Those of events are positions."""
         return {name: last for name, last in self._given().items() if name in self._columns and name != _EVENTS}
 
     def newest(self) -> int:
-        """The last position that was given."""
+        """Return the last assigned position."""
         furthest = int(self._connection.execute(_sql.furthest).fetchone()[0])
         return max(furthest, self._given().get(_EVENTS, 0))
 
     def go_on(self, counters: Mapping[str, int], newest: int) -> None:
-        """Number rows and events from here on."""
+        """Set the next numbers and positions."""
         for name, last in {**counters, _EVENTS: newest}.items():
             self._connection.execute(_sql.forget_counter, (name,))
             self._connection.execute(_sql.set_counter, (name, last))
 
     def make_room(self, months: Collection[str]) -> None:
-        """Nothing to do: a file has no parts."""
+        """Do nothing: a file has no partitions."""
 
     def others(self) -> list[str]:
-        """Tables of somebody else."""
+        """Returns the foreign tables."""
         return [name for (name,) in self._connection.execute(_sql.others) if name not in self._columns]
 
     def _given(self) -> dict[str, int]:

@@ -1158,7 +1158,7 @@ begin select raise(abort, 'HF138 what somebody decided never changes'); end;
 
 CREATE VIEW workflow_events as
 with kinds (type, place, event, by) as (
-    -- The entries that an event is told by; whoever gave the command did it, or whom the event names, or the engine.
+    -- The entries for an event. The actor is the one named in the event, or the one of the command, or the engine.
     values
         ('step_started', 0, 'step_entered', 'first'),
         ('step_completed', 0, 'step_entered', 'first'),
@@ -1202,7 +1202,7 @@ noded as (
     where t.data is not null
 ),
 placed as (
-    -- A call between an answer and the next step belongs to the step that was answered.
+    -- A call between an answer and the next step belongs to the answered step.
     select
         t.*,
         case when coalesce(instr(t.node, '/'), 0) = 0 then t.node else coalesce(
@@ -1226,7 +1226,7 @@ entries as (
             when json_extract(p.data, '$.overridden') = 1 then 'overridden'
             else json_extract(p.data, '$.outcome')
         end as name,
-        -- What several come to is nobody's answer where the last one has said something else.
+        -- The combined result of several approvers is not the answer of one of them if the last one decided otherwise.
         coalesce(p.type = 'step_answered' and p.place = 1 and json_extract(p.data, '$.decisions[#-1].status') <> json_extract(p.data, '$.outcome'), 0) as is_result,
         case p.by
             when 'system' then 'system'
@@ -1262,7 +1262,7 @@ select
     coalesce(
         n.step,
         (
-            -- What happened to the whole of it happened at the step that it was at.
+            -- A change of the whole process belongs to its current step.
             select case when instr(json_extract(cast(l.data as text), '$.node'), '/') = 0 then json_extract(cast(l.data as text), '$.node') else coalesce(
                 (
                 select json_extract(j.value, '$.metadata.step') from definitions d, json_each(cast(d.compiled as text), '$.nodes') j

@@ -1,4 +1,4 @@
-"""The SQLite store: the parts, on one database."""
+"""The SQLite store: its parts, on one database."""
 
 from __future__ import annotations
 
@@ -38,151 +38,151 @@ from standfast.store.sqlite.reads.resume_requests import SQLiteResumes
 from standfast.store.sqlite.reads.stuck_instances import SQLiteIncidents
 
 _FACTS = ("codec", "identity")
-"""What a file says of itself."""
+"""Facts that a file stores about itself."""
 DEFAULT_PATIENCE = 60.0
-"""Seconds to wait for another process to let go of the file before giving up."""
+"""Seconds to wait for another process to release the file."""
 
 
 class SQLiteParts:
-    """The sides of the store. There is one writing connection, and its lock makes it safe for all threads."""
+    """The parts of the store. They share one writing connection, whose lock makes them thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def writer(self) -> SQLiteWriter:
-        """For a committer."""
+        """Open the port for a committer."""
         return SQLiteWriter(self._database)
 
     def effects(self) -> SQLiteEffects:
-        """For a worker."""
+        """Open the port for a worker."""
         return SQLiteEffects(self._database)
 
     def timers(self) -> SQLiteTimers:
-        """For the timer loop."""
+        """Open the port for the timer loop."""
         return SQLiteTimers(self._database)
 
     def inbox(self) -> SQLiteInbox:
-        """For the inbox loop."""
+        """Open the port for the inbox loop."""
         return SQLiteInbox(self._database)
 
     def workers(self) -> SQLiteWorkers:
-        """For the heartbeat."""
+        """Open the port for the heartbeat."""
         return SQLiteWorkers(self._database)
 
     def feed(self) -> SQLiteFeed:
-        """For projections."""
+        """Open the port for projections."""
         return SQLiteFeed(self._database, owner=self)
 
     def keeper(self) -> SQLiteKeeper:
-        """For operators and housekeeping."""
+        """Open the port for operators and housekeeping."""
         return SQLiteKeeper(self._database)
 
     def resumes(self) -> SQLiteResumes:
-        """For whoever lets paused instances go on."""
+        """Port for resuming paused instances."""
         return SQLiteResumes(self._database)
 
     def incidents(self) -> SQLiteIncidents:
-        """For whoever looks for instances that nothing can wake."""
+        """Open the port for incidents."""
         return SQLiteIncidents(self._database)
 
     def expiries(self) -> SQLiteExpiries:
-        """For operators who look for what should have ended."""
+        """Open the port for overdue processes."""
         return SQLiteExpiries(self._database)
 
     def definitions(self) -> SQLiteDefinitions:
-        """For whoever resolves definitions."""
+        """Open the port for definitions."""
         return SQLiteDefinitions(self._database)
 
     def pauses(self) -> SQLitePauses:
-        """For those who pause, and for the walk."""
+        """Open the port for pauses and their propagation."""
         return SQLitePauses(self._database)
 
     def notifications(self) -> SQLiteNotifications:
-        """For those who tell people something, and for those people."""
+        """Open the notification lists."""
         return SQLiteNotifications(self._database)
 
     def people(self) -> SQLitePeople:
-        """For whoever asks who is asked."""
+        """Open the port for people."""
         return SQLitePeople(self._database)
 
     def changes(self) -> SQLiteChanges:
-        """For whoever changes something, and for auditors."""
+        """Open the audit of changes."""
         return SQLiteChanges(self._database)
 
     def chains(self) -> SQLiteEditions:
-        """For whoever resolves approval chains."""
+        """Open the approval chains."""
         return SQLiteEditions(self._database, CHAINS)
 
     def charters(self) -> SQLiteEditions:
-        """For what organisations say of their documents."""
+        """Open the settings and rules of organisations."""
         return SQLiteEditions(self._database, CHARTERS)
 
     def seals(self) -> SQLiteSeals:
-        """For whoever seals histories."""
+        """Open the seals of histories."""
         return SQLiteSeals(self._database)
 
     def blueprints(self) -> SQLiteBlueprints:
-        """For whoever publishes contracts and bodies."""
+        """Open the document definitions."""
         return SQLiteBlueprints(self._database)
 
     def access(self) -> SQLiteAccess:
-        """For those who come with keys, and for whoever looks after these."""
+        """Open the port for credentials and their administration."""
         return SQLiteAccess(self._database)
 
     @contextmanager
     def together(self) -> Iterator[SQLiteFacts]:
-        """One transaction of the writer."""
+        """Open one transaction of the writer."""
         with self._database.together() as connection:
             yield SQLiteFacts(connection)
 
     def close(self) -> None:
-        """Nothing to let go of: the connections are the file's."""
+        """Do nothing: the file owns the connections."""
 
 
 class SQLiteShare(SQLiteParts):
-    """A file, or a database in memory, as one engine has it."""
+    """A file, or a database in memory, as one engine uses it."""
 
     def __init__(self, database: Database, identity: str) -> None:
         super().__init__(database)
         self._identity = identity
-        """Told apart by it from every other database; made when the file was."""
+        """Unique identity of the database, generated when the file was created."""
         self.url = database.url
         self.writers = 1  # The file has one writer at a time.
 
     @property
     def is_lent(self) -> bool:
-        """Whether the code that asks has the file's only writer in its hands."""
+        """Whether the calling code holds the file's only writer."""
         return self._database.is_lent
 
     def refuse_inside(self) -> None:
-        """Raise where the writer is lent."""
+        """Raise if the calling code holds the writer."""
         self._database.refuse_inside()
 
     def line(self) -> SQLiteParts:
-        """The parts, which share all connections."""
+        """Return the parts, which share all connections."""
         return SQLiteParts(self._database)
 
     def share(self) -> SQLiteShare:
-        """The same file with the same connections."""
+        """Return the same file with the same connections."""
         return SQLiteShare(self._database, self._identity)
 
     def reader(self, tenant: str, partition: str = "") -> SQLiteReader:
-        """For callers of one tenant, or of one part of it."""
+        """Open a reader for callers of one tenant or one of its partitions."""
         return SQLiteReader(self._database, tenant, partition)
 
     @contextmanager
     def survey(self) -> Iterator[SQLiteParts]:
-        """The parts, for one who only looks."""
+        """Open the parts for queries."""
         with self._database.reading():
             yield SQLiteParts(self._database)
 
     def now(self) -> datetime:
-        """The host's time, which is the file's."""
+        """Return the host's time, which the file uses."""
         with self._database.reading() as connection:
             return read_clock(connection, None)
 
     def accept_within(self, connection: object, message: StoredMessage, now: datetime) -> int:
-        """Put a message into the inbox in the caller's own transaction."""
+        """Store a message in the inbox within the caller's transaction."""
         given = unwrapped(connection, sqlite3.Connection, self.url)
         try:
             with translated(self.url):
@@ -196,23 +196,23 @@ class SQLiteShare(SQLiteParts):
         return number
 
     def entered(self) -> AbstractContextManager[None]:
-        """Nobody else writes meanwhile."""
+        """Note that no other code can write meanwhile."""
         return self._database.entered()
 
     def within(self, connection: object) -> AbstractContextManager[SQLiteUnit]:
-        """The transaction that a caller has open, for our statements too."""
+        """Join the caller's open transaction."""
         return borrowed(unwrapped(connection, sqlite3.Connection, self.url), self._database, identity=self._identity)
 
     def wakeups(self, notice: Callable[[str], None]) -> DataVersion:
-        """Hints that another process has committed."""
+        """Open the hints that another process has committed."""
         return DataVersion(self._database, notice)
 
     def locked_for(self) -> float:
-        """Seconds for which another process has held the write lock."""
+        """Return the seconds for which another process has held the write lock."""
         return self._database.locked_for()
 
     def take_back(self) -> None:
-        """Give the file a new writer if a projection of this share still has the old one."""
+        """Replace the writer if a projection of this share holds it."""
         self._database.take_back(self)
 
 
@@ -240,7 +240,10 @@ class SQLiteStore(SQLiteShare):
 
 
 class DataVersion:
-    """SQLite cannot call other processes, but it counts what they commit: the count is looked at a few times a second."""
+    """Detects commits of other processes.
+
+    SQLite cannot notify processes, but counts commits; the count is polled a few times a second.
+    """
 
     must_send = False
 
@@ -251,10 +254,10 @@ class DataVersion:
         self._closed = threading.Event()
 
     def send(self, hint: str) -> None:
-        """Nothing to do: the commit itself is what others see."""
+        """Do nothing: other processes notice the commit itself."""
 
     def listen(self, timeout: float) -> None:
-        """Look whether somebody else has committed."""
+        """Poll for commits of other processes."""
         self._closed.wait(timeout)
         if not self._database.is_file or self._closed.is_set():
             return
@@ -269,7 +272,7 @@ class DataVersion:
 
 
 class SQLiteSchema:
-    """The schema's version, kept in the file's header."""
+    """The schema version, stored in the file's header."""
 
     def __init__(self, database: Database) -> None:
         self.url = database.url
@@ -283,14 +286,14 @@ class SQLiteSchema:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Writers exclude one another; the version is looked at again inside."""
+        """Hold the write lock, and read the version again inside."""
         yield
 
     def apply(self, migration: Migration) -> None:
-        """All statements and the new version, or nothing."""
+        """Run all statements and set the new version, in one transaction."""
         with self._database.writing() as connection:
             if connection.execute("pragma user_version").fetchone()[0] >= migration.number:
-                return  # Another process was faster.
+                return  # Another process has applied it.
             if taken := _there(connection, [migration]):
                 raise ConfigurationError(_TAKEN.format(self.url, ", ".join(taken)))
             for statement in _statements(migration.sql):
@@ -299,17 +302,17 @@ class SQLiteSchema:
 
 
 _TAKEN = (
-    "{} has tables of somebody else by names that the engine needs for its own: {}; rename them, or give the engine a file of its own "
+    "{} has foreign tables with names that the engine needs: {}; rename them, or give the engine a file of its own "
     "(on Postgres it has a schema of its own)"
 )
 _MARKED = (
-    "{} has a `pragma user_version` of {} and no table of the engine: somebody else keeps a mark there, where the engine keeps the version "
+    "{} has a `pragma user_version` of {} and no table of the engine: other software uses it, and the engine needs it for the version "
     "of its schema; give the engine a file of its own"
 )
 
 
 def _check_mark(schema: SQLiteSchema, database: Database, migrations: Sequence[Migration]) -> None:
-    """ConfigurationError if the version in the file's header is none of ours."""
+    """Raise ConfigurationError if other software has set the version in the file's header."""
     with database.reading() as connection:
         is_ours = bool(_there(connection, migrations))
     if not is_ours and (number := schema.version()):
@@ -317,27 +320,27 @@ def _check_mark(schema: SQLiteSchema, database: Database, migrations: Sequence[M
 
 
 def _there(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> list[str]:
-    """The tables that migrations make, as far as they are there."""
+    """Return the tables of the migrations that exist."""
     there = {name for (name,) in connection.execute("select name from sqlite_schema where type in ('table', 'view')")}
     return sorted(there.intersection(made_by(migrations).tables))
 
 
 def sqlite_script(after: int) -> str:
-    """What brings a file from a schema to that of this code, as SQL; empty if it has it."""
+    """Return the SQL script that migrates a file from a schema version to that of this code. Empty if it is current."""
     return scripted(
         read_migrations(__package__), after=after, noted=lambda each: f"pragma user_version = {each.number}"
     )
 
 
 class _Models:
-    """Databases in memory as migrations leave them: the next one begins as a copy, which takes a tenth of the time of making it."""
+    """Templates of migrated databases in memory. Copying one takes a tenth of the time of migrating."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._made: dict[tuple[Migration, ...], sqlite3.Connection] = {}
 
     def give(self, database: Database, migrations: tuple[Migration, ...]) -> None:
-        """Bring a new database up to these migrations."""
+        """Migrate a new database."""
         with self._guard, database.reading() as connection:
             model = self._made.get(migrations)
             if model is not None:
@@ -353,7 +356,7 @@ _models = _Models()
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script; a trigger's body holds semicolons of its own."""
+    """Split a script into statements. A trigger's body contains semicolons."""
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line
@@ -363,7 +366,10 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _settle(database: Database, codec: str) -> str:
-    """Check that the file speaks our codec; its identity. Only who finds it new writes into it: whoever just looks waits for no writer."""
+    """Check the codec, and return the file's identity.
+
+    Only a new file is written, so that readers wait for no writer.
+    """
     with database.reading() as connection:
         facts = _facts(connection)
     if len(facts) < len(_FACTS):

@@ -1,4 +1,4 @@
-"""Definitions in the database: stored once, read for ever."""
+"""Definitions, stored in Postgres."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class PostgresDefinitions:
     def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
         self._turn = threading.Lock()
-        """Whoever has it asks the database, and waits for nobody else meanwhile."""
+        """Serializes the queries of all threads on one connection."""
 
     def publish(
         self, definition: StoredDefinition, now: datetime, *, triggers: Collection[str] = ()
     ) -> StoredDefinition:
-        """Store a definition unless its version exists; what is stored."""
+        """Store a definition unless its version exists, and return the stored one."""
         with self._turn, self._line.transaction() as connection:
             return _published(connection, Publication(definition, triggers), now)
 
     def publish_all(self, publications: Sequence[Publication], now: datetime) -> list[StoredDefinition]:
         """Store several in one transaction, all of them or none."""
-        # Whoever publishes some of them at this moment waits for this, or this for them: all take them in one order.
+        # Concurrent publications of the same definitions lock them in one order, which avoids deadlocks.
         ordered = sorted(publications, key=lambda each: (each.definition.name, each.definition.version))
         found = []
         with self._turn, self._line.transaction() as connection:
@@ -62,38 +62,38 @@ class PostgresDefinitions:
         return found
 
     def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
-        """One version."""
+        """Return one version."""
         with self._turn, self._line.use() as connection:
             return _get(connection, [tenant, name, version])
 
     def versions(self, tenant: str, name: str) -> list[str]:
-        """The versions of a definition, oldest first."""
+        """Return the versions of a definition, oldest first."""
         with self._turn, self._line.use() as connection:
             return [str(row[0]) for row in connection.execute(_sql.versions, [tenant, name])]
 
     def archive(self, tenant: str, name: str, version: str, told: Archiving | None) -> bool:
-        """Take a version out of use, or back."""
+        """Archive or restore a version."""
         said = ["published", "", None, ""] if told is None else ["retired", told.by, told.at, told.why]
         with self._turn, self._line.transaction() as connection:
             return connection.execute(_sql.archive, [*said, tenant, name, version]).rowcount > 0
 
     def archived(self) -> list[ArchivedVersion]:
-        """All versions that are out of use."""
+        """Return all archived versions."""
         with self._turn, self._line.use() as connection:
             found = cast("list[rows.Row]", connection.execute(_sql.archived).fetchall())
         return [ArchivedVersion(**dict(zip(ArchivedVersion.__struct_fields__, row, strict=True))) for row in found]
 
     def names(self) -> set[str]:
-        """The names of all definitions."""
+        """Return the names of all definitions."""
         with self._turn, self._line.use() as connection:
             return {str(row[0]) for row in connection.execute(_sql.names)}
 
     def listed(self, tenant: str) -> list[PublishedDefinition]:
-        """All published versions."""
+        """Return all published versions."""
         return self._published(_sql.listed, [tenant])
 
     def triggered(self, tenant: str, event: str) -> list[PublishedDefinition]:
-        """Those that an event starts, in all versions."""
+        """Return the definitions that an event starts, in all versions."""
         return self._published(_sql.triggered, [tenant, event, tenant])
 
     def _published(self, statement: str, values: Sequence[str]) -> list[PublishedDefinition]:
@@ -104,7 +104,7 @@ class PostgresDefinitions:
 
 
 def publish_within(connection: Connection, definition: StoredDefinition, now: datetime) -> bool:
-    """Store a definition in an open transaction; False if its version exists."""
+    """Store a definition in an open transaction. Return False if its version exists."""
     values = [*msgspec.structs.astuple(definition)[:-1], now]
     is_new = bool(connection.execute(_sql.publish, values).rowcount)
     if is_new:
@@ -113,14 +113,14 @@ def publish_within(connection: Connection, definition: StoredDefinition, now: da
 
 
 def _published(connection: Connection, publication: Publication, now: datetime) -> StoredDefinition:
-    """Store a definition with its triggers, unless its version exists; what is stored."""
+    """Store a definition with its triggers unless its version exists, and return the stored one."""
     definition = publication.definition
-    # Whoever publishes the same at this moment is waited for, and then it is read what stands.
+    # A concurrent publication of the same version is waited for, and then the stored one is read.
     if publish_within(connection, definition, now):
         for event in publication.triggers:
             connection.execute(_sql.note_trigger, [event, definition.tenant, definition.name])
     found = _get(connection, [definition.tenant, definition.name, definition.version])
-    assert found is not None, "what was just stored is there"
+    assert found is not None, "the definition just stored exists"
     return found
 
 

@@ -1,4 +1,4 @@
-"""What operators and housekeeping do: dead letters, retention, partitions, maintenance mode."""
+"""Maintenance in Postgres: dead letters, retention, partitions and maintenance mode."""
 
 from __future__ import annotations
 
@@ -78,19 +78,19 @@ _OldStep = tuple[UUID, int, bytes | None, bytes | None, bool]
 
 
 class PostgresKeeper:
-    """Housekeeping in the database."""
+    """Maintenance of the database."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def dead_letter(self, letter: int, *, tenant: str) -> DeadLetterRecord | None:
-        """One dead letter."""
+        """Return a dead letter."""
         with self._line.use() as connection:
             row = connection.execute(_sql.dead_letter, [Int8(letter), tenant], binary=True).fetchone()
         return rows.dead_letter(cast("rows.Row", row)) if row else None
 
     def requeue(self, letter: DeadLetterRecord, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
-        """Put a dead effect or message back to work."""
+        """Requeue a dead effect or message."""
         with self._line.transaction() as connection:
             if letter.source == "effect":
                 connection.execute(_sql.hold_instance, [letter.instance])
@@ -100,7 +100,7 @@ class PostgresKeeper:
             return True
 
     def discard(self, letter: int, *, tenant: str) -> bool:
-        """Forget a dead letter."""
+        """Delete a dead letter."""
         with self._line.use() as connection:
             return connection.execute(_sql.discard, [Int8(letter), tenant]).rowcount == 1
 
@@ -123,12 +123,12 @@ class PostgresKeeper:
             return True
 
     def prune(self, *, receipts_before: datetime, limit: int) -> int:
-        """Delete what is too old to matter."""
+        """Delete expired receipts."""
         with self._line.use() as connection:
             return connection.execute(_sql.prune_receipts, [receipts_before, Int8(limit)]).rowcount
 
     def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> CompressionResult:
-        """Pack what old steps were given and gave; what has changed since it was read is left as it is."""
+        """Compress inputs and outputs of old steps. Values that changed since they were read are left unchanged."""
         instance, number = (UUID(int=0), 0) if after is None else after
         bound = make_uuid7(before, 0)
         with self._line.use() as connection:
@@ -144,26 +144,26 @@ class PostgresKeeper:
         return CompressionResult(len(changed), last)
 
     def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
-        """Finished instances that nobody needs any more."""
+        """Return finished instances that are no longer needed."""
         with self._line.use() as connection:
             statement = _sql.expired_events if kind else _sql.expired
             found = connection.execute(statement, [ended_before, Int8(limit)]).fetchall()
         return [Address(tenant=str(row[0]), instance=InstanceId(cast("UUID", row[1]))) for row in found]
 
     def late_readers(self, *, before: datetime) -> list[str]:
-        """The projections that have not read what happened before an instant."""
+        """Return the projections that have not read events before a time."""
         with self._line.use() as connection:
             found = connection.execute(_sql.late_readers, [before]).fetchall()
         return [cast("str", row[0]) for row in found]
 
     def tidy(self, now: datetime) -> None:
-        """Make partitions ahead of time, and free what nobody alive owns."""
+        """Create future partitions, and release orphaned work."""
         with self._line.use() as connection:
             make_partitions(connection, now)
             free_orphans(connection)
 
     def maintain(self, mode: Maintenance) -> None:
-        """Switch maintenance mode."""
+        """Set the maintenance mode."""
         with self._line.use() as connection:
             if mode:
                 connection.execute(_sql.set_maintenance, [mode])
@@ -171,48 +171,48 @@ class PostgresKeeper:
                 connection.execute(_sql.end_maintenance)
 
     def note(self, name: str, value: str) -> None:
-        """Keep a word under a name."""
+        """Store a note."""
         with self._line.use() as connection:
             connection.execute(*((_sql.note, [name, value]) if value else (_sql.forget, [name])))
 
     def noted(self, name: str) -> str:
-        """The word that is kept under a name."""
+        """Return a note."""
         with self._line.use() as connection:
             row = connection.execute(_sql.noted, [name]).fetchone()
         return cast("str", row[0]) if row else ""
 
     def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
-        """The receipts of these scopes."""
+        """Return the receipts of these scopes."""
         with self._line.use() as connection:
             found = connection.execute(_sql.receipted, [tenant, Texts(scopes)], binary=True).fetchall()
         return [Receipt(ReceiptKey(*row[:3]), *row[3:]) for row in cast("list[rows.Row]", found)]
 
     def next_number(self, counter: str) -> int:
-        """The next number of a counter."""
+        """Return the next number of a counter."""
         with self._line.use() as connection:
             (number,) = cast("rows.Row", connection.execute(_sql.next_number, [counter]).fetchone())
         return cast("int", number)
 
     def backlog(self, now: datetime | None = None) -> list[BacklogRecord]:
-        """How much work waits."""
+        """Return the pending work."""
         with self._line.use() as connection:
             found = cast("list[rows.Row]", connection.execute(_sql.backlog, [now]).fetchall())
         return [BacklogRecord(*row) for row in found]
 
     def given_up(self) -> list[GivenUpRecord]:
-        """How many dead letters there are, by tenant."""
+        """Return the number of dead letters by tenant."""
         with self._line.use() as connection:
             found = cast("list[rows.Row]", connection.execute(_sql.given_up).fetchall())
         return [GivenUpRecord(*row) for row in found]
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
-        """Handlers that work waits for and no live worker has."""
+        """Return the handlers without a live worker that work waits for."""
         with self._line.use() as connection:
             found = cast("list[rows.Row]", connection.execute(_sql.unhandled, [now, waited, Int8(most)]).fetchall())
         return [Unhandled(*row) for row in found]
 
     def waiting_words(self, handlers: Sequence[str], *, waited: timedelta, now: datetime | None) -> list[WaitingWord]:
-        """The words that work has waited with for this long."""
+        """Return the message types of work that has waited this long."""
         with self._line.use() as connection:
             found = connection.execute(_sql.waiting_words, [Texts(handlers), now, waited]).fetchall()
         return [
@@ -222,7 +222,7 @@ class PostgresKeeper:
 
 
 def make_partitions(connection: Connection, now: datetime) -> None:
-    """The partitions of this month and the next ones."""
+    """Create the partitions of this month and the next ones."""
     connection.execute(_sql.make_partitions, [now, Int4(_MONTHS_AHEAD)])
 
 

@@ -1,4 +1,4 @@
-"""What people are told in the application, in the database."""
+"""In-app notifications, stored in Postgres."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _COLUMNS = (
 
 
 class PostgresNotifications:
-    """The lists of all tenants."""
+    """The notification lists of all tenants."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def add(self, notification: NewNotification, now: datetime) -> bool:
-        """Tell somebody something, once."""
+        """Store a notification once."""
         told = msgspec.structs.replace(notification, step=Int4(notification.step))
         *values, kept_out = msgspec.structs.astuple(told)
         with self._line.use() as connection:
@@ -61,7 +61,7 @@ class PostgresNotifications:
     def page(
         self, tenant: str, of: Recipient, *, who: Reader, unread: bool, before: int, limit: int, partition: str = ""
     ) -> list[StoredNotification]:
-        """A page of a list, newest first."""
+        """Return a page of a list, newest first."""
         statement = _sql.unread_page if unread else _sql.page
         with self._line.use() as connection:
             values = [who.name, tenant, partition, *of, Int8(before), *_hidden(who), Int8(limit)]
@@ -69,7 +69,7 @@ class PostgresNotifications:
         return [_notification(cast("rows.Row", row)) for row in found]
 
     def count_unread(self, tenant: str, of: Recipient, *, who: Reader, partition: str = "") -> int:
-        """How many were not read."""
+        """Return the number of unread items."""
         values = [who.name, tenant, partition, *of, *_hidden(who)]
         with self._line.use() as connection:
             row = connection.execute(_sql.count_unread, values).fetchone()
@@ -78,7 +78,7 @@ class PostgresNotifications:
     def mark_read(
         self, tenant: str, of: Recipient, number: int, now: datetime, *, who: Reader, partition: str = ""
     ) -> bool:
-        """One was read."""
+        """Mark an item as read."""
         with self._line.use() as connection:
             if of.kind == "user":
                 done = connection.execute(_sql.mark_read, [now, tenant, partition, *of, Int8(number)])
@@ -88,7 +88,7 @@ class PostgresNotifications:
             return done.rowcount == 1
 
     def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, who: Reader, partition: str = "") -> int:
-        """All were read."""
+        """Mark all items as read."""
         with self._line.use() as connection:
             if of.kind == "user":
                 return connection.execute(_sql.mark_all_read, [now, tenant, partition, *of]).rowcount
@@ -97,7 +97,7 @@ class PostgresNotifications:
 
 
 def _hidden(who: Reader) -> tuple[list[str], str, list[str]]:
-    """By what the reader does not find something: kept out, or told by another of their lists."""
+    """Return the values that hide items from the reader: exclusions, and the reader's other lists."""
     return who.names, who.name, list(who.roles)
 
 

@@ -1,4 +1,7 @@
-"""Pauses in the database, and the ground that the walk over effects and timers needs. One process walks at a time; no other waits for it."""
+"""Pauses in Postgres, and the port for their propagation.
+
+One process propagates at a time; the others do not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -58,91 +61,91 @@ _sql = read_numbered(_Sql, "standfast.store.postgres", "pauses.sql")
 
 
 class PostgresPauses:
-    """Pauses and what they hold."""
+    """Pauses and the work that they hold."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def begin(self, pause: PauseRecord) -> PauseRecord:
-        """Have a pause stand, unless one of the very same scope does."""
+        """Begin a pause, unless one with the same scope is active."""
         with self._line.transaction() as connection:
             said = [pause.clock, pause.reason, pause.paused_by, pause.paused_at, pause.until]
-            while True:  # The one that stood in the way may have ended before it was looked at.
+            while True:  # The conflicting pause may have ended before it is read.
                 connection.execute(_sql.begin, [*pause.scope, *said])
                 row = connection.execute(_sql.standing_for, list(pause.scope)).fetchone()
                 if row is not None:
                     return pause_of(row)
 
     def end(self, number: int, *, by: str, why: str, at: datetime) -> bool:
-        """Let a pause stand no longer."""
+        """End a pause."""
         with self._line.use() as connection:
             return connection.execute(_sql.end, [at, by, why, Int8(number)]).rowcount == 1
 
     def standing(self) -> list[PauseRecord]:
-        """Those that stand, and those that have ended and are not settled."""
+        """Return the active pauses, and ended ones that are not settled."""
         with self._line.use() as connection:
             return _standing(connection)
 
     def get(self, number: int) -> PauseRecord | None:
-        """One pause."""
+        """Return a pause."""
         with self._line.use() as connection:
             row = connection.execute(_sql.get, [Int8(number)]).fetchone()
         return None if row is None else pause_of(row)
 
     def listed(self, tenant: str, *, before: int | None, limit: int) -> list[PauseRecord]:
-        """All pauses that concern a tenant, newest first."""
+        """Return all pauses that concern a tenant, newest first."""
         with self._line.use() as connection:
             values = [tenant, None if before is None else Int8(before), Int8(limit)]
             return [pause_of(row) for row in connection.execute(_sql.listed, values).fetchall()]
 
     def counts(self) -> list[HeldCount]:
-        """How much is held."""
+        """Return the amount of held work."""
         with self._line.use() as connection:
             return [HeldCount(*cast("Row", row)) for row in connection.execute(_sql.counts).fetchall()]
 
     def held_effects(self, tenant: str, definition: str) -> list[PausedEffect]:
-        """The held effects of a definition."""
+        """Return the held effects of a definition."""
         with self._line.use() as connection:
             return _effects(connection, _sql.held_effects, [tenant, definition])
 
     def stride(self, step_of: StepOf, *, now: datetime, limit: int) -> Stride:
-        """Go on with the walk, unless somebody else is at it."""
+        """Update the next batch, unless another process is doing so."""
         with self._line.transaction() as connection:
             if not cast("Row", connection.execute(_sql.lock_walk).fetchone())[0]:
                 return Stride(0, 0, is_over=True)
             return propagate_batch(_Ground(connection), step_of, now=now, limit=limit)
 
     def is_astray(self) -> bool:
-        """Whether something is held although there is no pause to walk for."""
+        """Return whether work is held without a pause to propagate."""
         with self._line.use() as connection:
             return not _standing(connection) and _Ground(connection).is_astray()
 
     def versions(self, instances: Sequence[InstanceId]) -> dict[InstanceId, str]:
-        """Which versions of their definitions instances run."""
+        """Return the definition versions of instances."""
         with self._line.use() as connection:
             found = connection.execute(_sql.versions, [Uuids(instances)]).fetchall()
         return {InstanceId(cast("UUID", row[0])): str(row[1]) for row in found}
 
     def hold_back(self, claims: Sequence[EffectClaim], *, at: datetime) -> None:
-        """Give claimed effects back as held."""
+        """Put claimed effects back as held."""
         with self._line.use() as connection:
             columns = columns_of(_sql.hold_back, [effect_key(claim) for claim in claims])
             connection.execute(_sql.hold_back, [*columns, at])
 
     def hold_timers(self, timers: Sequence[HeldTimer], *, at: datetime) -> None:
-        """Give claimed timers back as held."""
+        """Put claimed timers back as held."""
         with self._line.use() as connection:
             values = [(*timer_key(claim), frozen_at) for claim, frozen_at in timers]
             connection.execute(_sql.hold_timers, [*columns_of(_sql.hold_timers, values), at])
 
     def prune(self, *, before: datetime, limit: int) -> int:
-        """Forget pauses that ended long ago."""
+        """Delete pauses that ended long ago."""
         with self._line.use() as connection:
             return connection.execute(_sql.prune, [before, Int8(limit)]).rowcount
 
 
 class _Ground:
-    """One transaction of the walk."""
+    """One transaction of the propagation."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

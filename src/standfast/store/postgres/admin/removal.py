@@ -1,4 +1,7 @@
-"""Taking the schema of Standfast out of a Postgres database. The roles stay: they belong to the server, and to other databases on it."""
+"""Removes the schema of Standfast from a Postgres database.
+
+The roles stay, because other databases of the server may use them.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +33,25 @@ _sql = read_numbered(_Sql, "standfast.store.postgres", "removing.sql")
 
 
 class PostgresRemoval:
-    """A database that Standfast may have made tables in."""
+    """A database that may contain tables of Standfast."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self.url = line.url
         self._line = line
 
     def remove(self, made: Made, *, with_unfinished: bool, with_workers: bool) -> Removal:
-        """Drop every view, table and function by its name, and then the schema, none of them with what others have built on it."""
+        """Drop every view, table and function by name, and then the schema.
+
+        Foreign objects that depend on them prevent it.
+        """
         with self._line.transaction() as connection:
             if not _row(connection, _sql.exists)[0]:
                 return Removal(self.url)
             connection.execute(_sql.impatient)
             if not _row(connection, _sql.try_lock)[0]:
-                raise StoreUnavailableError(f"{self.url}: another process is migrating; look what it does")
+                raise StoreUnavailableError(
+                    f"{self.url}: another process is migrating; wait for it, or check why it hangs"
+                )
             connection.execute(_sql.hold)
             standing = RemovalPreview(*_row(connection, _sql.standing, *_row(connection, _sql.clock)))
             check_idle(self.url, standing, with_unfinished=with_unfinished, with_workers=with_workers)
@@ -51,15 +59,16 @@ class PostgresRemoval:
                 _drop(connection, made)
             except psycopg.errors.DependentObjectsStillExist as error:
                 others = (error.diag.message_detail or str(error)).replace("\n", "; ")
-                told = (
-                    f"things of somebody else build on those of Standfast in {self.url}, and have to go first: {others}"
-                )
+                told = f"foreign objects in {self.url} depend on those of Standfast; drop them first: {others}"
                 raise refusal(RemovalRefusal.DEPENDED_ON, told) from error
             return Removal(self.url, len(made.tables), standing.instances)
 
 
 def _drop(connection: Connection, made: Made) -> None:
-    """All tables in one statement, which may build on one another; their parts, indexes, triggers and sequences go with them."""
+    """Drop all tables in one statement, because they may refer to one another.
+
+    Partitions, indexes, triggers and sequences are dropped with them.
+    """
     views = sql.SQL(", ").join(sql.Identifier(_SCHEMA, name) for name in made.views)
     connection.execute(sql.SQL("drop view if exists {} restrict").format(views))
     tables = sql.SQL(", ").join(sql.Identifier(_SCHEMA, name) for name in (*made.tables, "migrations"))

@@ -1,4 +1,4 @@
-"""The schema's version, the roles it needs, and the few facts that a database keeps about itself."""
+"""The schema version, the required roles, and the facts that a database stores about itself."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ _LOCK_POLL_SECONDS = 0.1
 
 
 class PostgresSchema:
-    """A database that can be brought forward."""
+    """A database that can be migrated."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self.url = line.url
         self._line = line
 
     def version(self) -> int:
-        """The newest migration that was applied."""
+        """The number of the newest applied migration."""
         with self._line.use() as connection:
             return cast("int", _one(connection, _sql.version)) if _one(connection, _sql.exists) else 0
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Only one process migrates at a time; the others look again until it is done."""
+        """Hold the migration lock. Other processes poll until it is free."""
         with self._line.use() as connection:
             deadline = time.monotonic() + _LOCK_PATIENCE_SECONDS
             while not _one(connection, _sql.try_lock):
                 if time.monotonic() > deadline:
                     raise StoreUnavailableError(
-                        f"{self.url}: another process has been migrating for a minute; look what it does"
+                        f"{self.url}: another process has been migrating for a minute; check why it hangs"
                     )
                 time.sleep(_LOCK_POLL_SECONDS)
             try:
@@ -80,7 +80,7 @@ class PostgresSchema:
                     connection.execute(_sql.unlock)
 
     def apply(self, migration: Migration) -> None:
-        """Run the statements and remember the number, in one transaction."""
+        """Run the migration and record its number, in one transaction."""
         with self._line.transaction() as connection:
             connection.execute(_sql.impatient)
             connection.execute(migration.sql.encode(), prepare=False)
@@ -88,7 +88,7 @@ class PostgresSchema:
 
 
 def postgres_script(after: int) -> str:
-    """What brings a database from a schema to that of this code, as SQL; empty if it has it."""
+    """Return the SQL script that migrates from a schema version to that of this code. Empty if it is current."""
 
     def noted(migration: Migration) -> str:
         return _sql.remember.replace("$1", str(migration.number)).replace("$2", f"'{migration.name}'")
@@ -98,7 +98,10 @@ def postgres_script(after: int) -> str:
 
 
 def settle(line: ReconnectingConnection, codec: str) -> tuple[int, str]:
-    """Check that the database speaks our codec and has room for this month; the base of its event positions, and its identity."""
+    """Check the codec and create this month's partitions.
+
+    Return the base of the event positions and the database's identity.
+    """
     with line.transaction() as connection:
         connection.execute(_sql.set_meta_once, ["codec", codec])
         connection.execute(_sql.set_meta_once, ["identity", secrets.token_hex(16)])
@@ -116,18 +119,21 @@ def settle(line: ReconnectingConnection, codec: str) -> tuple[int, str]:
 
 
 def read_clock(line: ReconnectingConnection) -> datetime:
-    """The server's time."""
+    """Return the server's time."""
     with line.use() as connection:
         return cast("datetime", _one(connection, _sql.clock))
 
 
 def _make_roles(connection: Connection, url: str) -> None:
-    """The two roles of row-level security. They belong to the cluster, so another database may have made them already."""
+    """Create the two roles of row-level security.
+
+    They belong to the cluster, so another database may have created them.
+    """
     try:
         for role in (ENGINE_ROLE, TENANT_ROLE):
             if not _one(connection, _sql.role_exists, role):
                 _create_role(connection, role)
-        # Whoever works for the engine may also look with the eyes of one tenant.
+        # The engine's role may also act as the role of one tenant.
         _grant(connection, TENANT_ROLE, ENGINE_ROLE)
         _grant(connection, ENGINE_ROLE, None)
     except psycopg.errors.InsufficientPrivilege as error:
@@ -141,11 +147,14 @@ def _create_role(connection: Connection, role: str) -> None:
     try:
         connection.execute(sql.SQL("create role {} nologin").format(sql.Identifier(role)))
     except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
-        return  # Another database of the cluster was migrated at the same moment.
+        return  # Another database of the cluster was migrated concurrently.
 
 
 def _grant(connection: Connection, role: str, member: str | None) -> None:
-    """Make a role, or the user of the connection, a member of another role; only who is none yet, because it takes a privilege."""
+    """Grant a role to another role, or to the connection's user.
+
+    An existing membership is kept, because granting takes a privilege.
+    """
     if not _one(connection, _sql.is_member, member, role):
         name = sql.SQL("current_user") if member is None else sql.Identifier(member)
         connection.execute(sql.SQL("grant {} to {}").format(sql.Identifier(role), name))

@@ -1,4 +1,4 @@
-"""Seals of histories, in the database."""
+"""Seals of histories, stored in Postgres."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PostgresSeals:
         self._line = line
 
     def add(self, tenant: str, sealed: Sequence[Sealed], *, by: str, at: datetime) -> list[StoredSeal]:
-        """Put seals behind the last one."""
+        """Append seals to the chain."""
         with self._line.transaction() as connection:
             connection.execute(_sql.hold, [tenant])
             made = chained(tenant, _last(connection, tenant), sealed, by=by, at=at)
@@ -45,19 +45,19 @@ class PostgresSeals:
         return made
 
     def of(self, tenant: str, instances: Sequence[InstanceId]) -> list[StoredSeal]:
-        """The seals of these instances."""
+        """Return the seals of these instances."""
         with self._line.use() as connection:
             found = connection.execute(_sql.of, [tenant, list(instances)], binary=True).fetchall()
         return [_seal(cast("Row", row)) for row in found]
 
     def listed(self, tenant: str, *, after: int = 0, limit: int = 1000) -> list[StoredSeal]:
-        """Those behind a number."""
+        """Return the seals after a number."""
         with self._line.use() as connection:
             found = connection.execute(_sql.listed, [tenant, Int8(after), Int4(limit)], binary=True).fetchall()
         return [_seal(cast("Row", row)) for row in found]
 
     def last(self, tenant: str) -> StoredSeal | None:
-        """The last one."""
+        """Return the last seal."""
         with self._line.use() as connection:
             return _last(connection, tenant)
 

@@ -1,4 +1,7 @@
-"""Who is alive. A worker's row is its lease on everything it holds: when the row is late, all of it is free again."""
+"""Live workers in Postgres.
+
+A worker's row is the lease on all its claims: when it expires, all of them are released.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ class PostgresWorkers:
         lease: timedelta,
         now: datetime | None,
     ) -> Beat:
-        """Live on, free what the dead held, and learn what is no longer one's own."""
+        """Renew the lease, release the work of dead workers, and return this worker's void claims."""
         with self._line.transaction() as connection:
             moment = _clock(connection, now)
             connection.execute(_sql.beat, [worker, name, Texts(handlers), moment, moment + lease])
@@ -70,39 +73,39 @@ class PostgresWorkers:
             )
 
     def retire(self, worker: WorkerId) -> None:
-        """Leave, and free whatever is still held."""
+        """Deregister, and release the remaining claims."""
         with self._line.transaction() as connection:
             connection.execute(_sql.retire, [worker])
             _free(connection, [worker])
 
     def live(self, now: datetime | None) -> list[WorkerRecord]:
-        """The workers whose time has not run out."""
+        """Return the workers with a valid lease."""
         with self._line.use() as connection:
             found = connection.execute(_sql.live, [now]).fetchall()
         names = WorkerRecord.__struct_fields__
         return [msgspec.convert(dict(zip(names, row, strict=True)), settled(WorkerRecord)) for row in found]
 
     def schemas(self) -> tuple[int, int]:
-        """Returns the schema that the database is at, and the newest that this code knows."""
+        """Returns the schema version of the database, and the newest one that this code knows."""
         with self._line.use() as connection:
             row = connection.execute(_sql.schema).fetchone()
         assert row is not None
         return cast("int", row[0]), read_migrations("standfast.store.postgres")[-1].number
 
     def maintenance(self) -> Maintenance:
-        """Maintenance mode as it is now."""
+        """Return the current maintenance mode."""
         with self._line.use() as connection:
             return _maintenance(connection)
 
     def announce(self, handler: str, *, every: timedelta, now: datetime | None) -> bool:
-        """Whether it is the caller's turn to say that nobody has this handler."""
+        """Return whether the caller should report this missing handler."""
         with self._line.use() as connection:
             values = [handler, _clock(connection, now), every]
             return connection.execute(_sql.announce, values).fetchone() is not None
 
 
 def free_orphans(connection: Connection) -> None:
-    """Free what nobody alive owns."""
+    """Release the effects of dead workers."""
     connection.execute(_sql.free_orphans)
 
 
@@ -118,7 +121,7 @@ def _clock(connection: Connection, now: datetime | None) -> datetime:
 
 
 def _kept(connection: Connection, held: Sequence[EffectClaim]) -> dict[EffectClaim, tuple[bool, bool]]:
-    """The claims that are good: whether their effects are to be stopped, and whether nobody waits for that."""
+    """Return the valid claims, each with two flags: its effect is to be stopped, and no instance waits for its result."""
     if not held:
         return {}
     columns = columns_of(_sql.still_held, [effect_key(claim) for claim in held])

@@ -1,1 +1,1 @@
-"""Postgres: write a commit, claim work."""
+"""Postgres: writes commits and claims work."""

@@ -1,4 +1,4 @@
-"""Working in a transaction of the caller's: his connection, our statements, his commit."""
+"""Statements of the engine within a caller's transaction, which the caller commits."""
 
 from __future__ import annotations
 
@@ -33,34 +33,38 @@ _sql = read_numbered(_Sql, "standfast.store.postgres", "borrowing.sql")
 
 
 class _Borrowed(psycopg.Connection[tuple[object, ...]]):
-    """The caller's connection with our cursors and types: nothing that he has set on his own is met, and nothing of ours stays on it."""
+    """The caller's connection with the engine's cursors and types.
+
+    The caller's own settings are ignored, and none of the engine's remain.
+    """
 
     def __del__(self, *_: object) -> None:
-        """Nothing: it is the caller's to close."""
+        """Do nothing: the caller closes the connection."""
 
 
 @contextmanager
 def borrowed(given: psycopg.Connection[Any], *, base: int, identity: str, url: str) -> Iterator[PostgresUnit]:
-    """The caller's transaction. What is done in the block is undone when it raises, and his transaction goes on."""
+    """Join the caller's transaction. Writes of the block are undone when it raises, and the transaction goes on."""
     _begin(given)
     handlers = given.pgconn.notice_handler, given.pgconn.notify_handler
-    with given.lock, translated(url):  # Other threads of the caller's wait, as they do for one another.
+    with given.lock, translated(url):  # Blocks other threads of the caller, as they block one another.
         connection = _Borrowed(given.pgconn, tuple_row)
         connection.cursor_factory = RawCursor
-        connection.prepare_threshold = None  # A statement that we prepare would outlive us on it.
+        connection.prepare_threshold = None  # A prepared statement would outlive the engine's use of the connection.
         packing.register(connection)
         try:
             connection.execute(_sql.mark)
             try:
                 unit = PostgresUnit(connection, base, floor=_floor(connection, identity, url))
                 yield unit
-                connection.execute(_sql.hint, [Uuids(unit.written)])  # The server tells it when the caller commits.
+                connection.execute(_sql.hint, [Uuids(unit.written)])  # The server sends it when the caller commits.
             except BaseException as error:
                 if connection.info.transaction_status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
                     connection.execute(_sql.undo)
                     connection.execute(_sql.keep)
                 if isinstance(error, LostRaceError) and is_transient(error):
-                    # His transaction itself is too old, or is the victim: another try inside of it would come to the same.
+                    # The caller's snapshot is too old, or its transaction is the victim: a retry inside it would fail
+                    # again.
                     raise ConflictError(f"{error}: roll back, and begin your transaction anew") from error
                 raise
             connection.execute(_sql.keep)
@@ -69,7 +73,10 @@ def borrowed(given: psycopg.Connection[Any], *, base: int, identity: str, url: s
 
 
 def _begin(given: psycopg.Connection[Any]) -> None:
-    """Have the caller's transaction begun, by his own connection and so as he has set it; ConfigurationError if it cannot be used."""
+    """Begin the caller's transaction through its own connection and settings.
+
+    Raises ConfigurationError if it cannot be used.
+    """
     status = given.info.transaction_status
     if status == TransactionStatus.INERROR:
         raise ConfigurationError("a statement of the transaction has failed, and it can only be rolled back")
@@ -90,7 +97,10 @@ def _begin(given: psycopg.Connection[Any]) -> None:
 
 
 def _floor(connection: _Borrowed, identity: str, url: str) -> int:
-    """The position of the newest event that the transaction has written; raises if the connection is to another database."""
+    """Return the position of the newest event that the transaction has written.
+
+    Raises if the connection is to another database.
+    """
     try:
         with translated(url):
             row = connection.execute(_sql.is_here, [identity]).fetchone()

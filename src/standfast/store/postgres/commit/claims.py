@@ -1,4 +1,4 @@
-"""Taking work from the tables that hold it. Claims skip rows that others have locked, so workers do not wait for one another."""
+"""Claims of work. They skip rows locked by others, so that workers do not wait for one another."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PostgresEffects:
         *,
         words: Sequence[Word],
     ) -> list[StoredEffect]:
-        """The most urgent effects for these handlers."""
+        """Claim the most urgent effects for these handlers."""
         handlers, limits = Texts([each.handler for each in wanted]), Integers([each.limit for each in wanted])
         values = [handlers, limits, worker, now, *_columns(words), Int8(limit)]
         with self._line.use() as connection:
@@ -80,13 +80,13 @@ class PostgresEffects:
         return sorted(effects, key=lambda effect: (effect.rank, effect.instance.int, effect.number))
 
     def retry(self, claim: EffectClaim, *, error: str, until: datetime | None, counts: bool = True) -> bool:
-        """Give the effect back after an attempt."""
+        """Release the effect after an attempt."""
         with self._line.use() as connection:
             values = [until, error, Int4(not counts), *_key(claim)]
             return connection.execute(_sql.retry_effect, values).rowcount == 1
 
     def release(self, claims: Sequence[EffectClaim]) -> int:
-        """Give effects back untried."""
+        """Release effects without counting an attempt."""
         if not claims:
             return 0
         with self._line.use() as connection:
@@ -94,7 +94,7 @@ class PostgresEffects:
             return connection.execute(_sql.release_effects, columns).rowcount
 
     def bury(self, claim: EffectClaim, letter: DeadLetterRecord, told: StoredMessage | None = None) -> bool:
-        """Move the effect to the dead letters, and put what its instance is told into the inbox."""
+        """Move the effect to the dead letters, with a message for its instance in the inbox."""
         with self._line.transaction() as connection:
             is_moved = _move(connection, _sql.take_effect, _key(claim), letter)
             if is_moved and told is not None:
@@ -109,7 +109,7 @@ class PostgresEffects:
         return sorted(handlers), _instant(following)
 
     def waiting(self, handler: str, *, waited: timedelta, now: datetime | None, limit: int) -> list[StoredEffect]:
-        """Claimable effects that have waited this long, as they are."""
+        """Return claimable effects that have waited this long, unchanged."""
         values = [handler, now, waited, Int8(limit)]
         with self._line.use() as connection:
             found = connection.execute(_sql.waiting_effects, values, binary=True).fetchall()
@@ -123,10 +123,11 @@ class PostgresTimers:
         self._line = line
 
     def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> DueWorkRecord:
-        """The timers that are due."""
+        """Claim the due timers."""
         columns = _columns(words)
         with self._line.use() as connection:
-            # One instant for both: a timer that comes due between the two is the next one, and not overlooked.
+            # The same instant for both statements: a timer that becomes due between them is then the next one, and not
+            # missed.
             moment = now or _instant(connection.execute(_sql.clock).fetchone())
             assert moment is not None
             values = [moment + hold, *columns, moment, Int8(limit), Int8(limit)]
@@ -136,7 +137,7 @@ class PostgresTimers:
         return DueWorkRecord(sorted(timers, key=lambda timer: timer.due_at), _instant(following))
 
     def retry(self, claim: TimerClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
-        """Let the timer fire again later."""
+        """Reschedule the timer."""
         with self._line.use() as connection:
             values = [until, Int4(counts), error, *_timer_key(claim)]
             return connection.execute(_sql.retry_timer, values).rowcount == 1
@@ -148,13 +149,13 @@ class PostgresTimers:
 
 
 class PostgresInbox:
-    """Commands that wait for their turn."""
+    """Commands that wait for delivery."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> list[StoredMessage]:
-        """The messages whose turn has come, in order."""
+        """Claim the next messages, in order."""
         columns, most = _columns(words), Int8(limit)
         with self._line.transaction() as connection:
             heads = connection.execute(_sql.claim_heads, [*columns, now, most, most]).fetchall()
@@ -167,7 +168,7 @@ class PostgresInbox:
         return sorted(messages, key=lambda message: message.id)
 
     def retry(self, claim: InboxClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
-        """Deliver the message again later."""
+        """Reschedule the message."""
         with self._line.transaction() as connection:
             connection.execute(_sql.free_target, [Int8(claim.id)])
             values = [until, Int4(counts), error, Int8(claim.id)]
@@ -188,26 +189,26 @@ class PostgresInbox:
         after: int = 0,
         limit: int = 100,
     ) -> list[StoredMessage]:
-        """The messages of a tenant, as they are."""
+        """Return the messages of a tenant, unchanged."""
         values = [Int8(after), tenant, definition, type_, Int8(limit), partition]
         with self._line.use() as connection:
             found = connection.execute(_sql.waiting_messages, values, binary=True).fetchall()
         return [rows.message(cast("rows.Row", row)) for row in found]
 
     def depth(self) -> int:
-        """How many messages wait."""
+        """Return the number of messages."""
         with self._line.use() as connection:
             row = connection.execute(_sql.inbox_depth).fetchone()
         return cast("int", row[0]) if row else 0
 
     def next_at(self, now: datetime | None) -> datetime | None:
-        """When the next message that failed is due again."""
+        """Return when the next failed message is due."""
         with self._line.use() as connection:
             return _instant(connection.execute(_sql.next_message, [now]).fetchone())
 
 
 def _columns(words: Sequence[Word]) -> list[object]:
-    """Words as Postgres takes them."""
+    """Return message types as columns for Postgres."""
     return [
         Texts([each.language for each in words]),
         Texts([each.type for each in words]),
@@ -216,7 +217,7 @@ def _columns(words: Sequence[Word]) -> list[object]:
 
 
 def _move(connection: Connection, take: str, key: Sequence[object], letter: DeadLetterRecord) -> bool:
-    """One row goes and a dead letter comes, or neither."""
+    """Replace a row by a dead letter, in one transaction."""
     if connection.execute(take, key).rowcount != 1:
         return False
     bury(connection, letter)

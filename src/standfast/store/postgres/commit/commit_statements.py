@@ -1,6 +1,7 @@
-"""The statements of commits: a part for each table that one touches becomes a call with its arguments packed.
+"""Statements of commits: each affected table becomes one call with packed arguments.
 
-If one of them loses a race (the version gate, a unique key, a void claim) the database undoes all of it, and LostRaceError says so.
+If one call loses a race (a version gate, a unique key, a void claim), the database rolls all of them back, and
+LostRaceError is raised.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ STATEMENTS.update(msgspec.structs.asdict(_sql))
 
 
 def accept(connection: Connection, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
-    """Put messages into the inbox, in the transaction of the connection; their ids."""
+    """Store messages in the inbox within the connection's transaction, and return their ids."""
     values = [*columns_of(_sql.messages, [message_row(each) for each in messages]), now]
     rows = connection.execute(numbered(_sql.messages), values, binary=True).fetchall()
     return [row[0] for row in rows]  # type: ignore[misc]
@@ -70,24 +71,27 @@ def accept(connection: Connection, messages: Sequence[StoredMessage], now: datet
 def accept_within(
     connection: psycopg.Connection[Any], message: StoredMessage, now: datetime, *, identity: str
 ) -> int | None:
-    """Put a message into the inbox with a connection that is not ours; its id, or None if that is to another database."""
+    """Store a message in the inbox through a caller's connection.
+
+    Return its id, or None if the connection is to another database.
+    """
     with psycopg.RawCursor(connection, row_factory=tuple_row) as cursor:
         row = cursor.execute(numbered(_sql.message_here), [*message_row(message), now, identity]).fetchone()
     return int(row[0]) if row else None
 
 
 def bury(connection: Connection, letter: DeadLetterRecord) -> None:
-    """Write a dead letter."""
+    """Insert a dead letter."""
     connection.execute(numbered(_sql.raised_letters), columns_of(_sql.raised_letters, [letter_row(letter)]))
 
 
 def run(connection: Connection, parts: Iterable[TablePart], base: int, *, floor: int = 0) -> None:
-    """Carry out the parts in one round trip; all of them, or none and LostRaceError."""
+    """Execute the parts in one round trip, all of them or none. Raises LostRaceError after a lost race."""
     send(connection, calls_of(parts, base, floor=floor))
 
 
 def calls_of(parts: Iterable[TablePart], base: int, *, floor: int = 0) -> Iterator[StatementCall]:
-    """The parts as they are sent, each packed when its turn comes."""
+    """Yield the calls for the parts, packing each when it is sent."""
     return (_call(part, base, floor) for part in parts)
 
 
@@ -114,27 +118,31 @@ def _call(part: TablePart, base: int, floor: int) -> StatementCall:
 
 @cache
 def _statement(name: str, is_gate: bool, rows: int) -> Statement:  # noqa: FBT001 - it is a part of the key of a cache
-    """The statement of a part for this many rows, 0 for any number. A gate fails unless the part touches a given number of rows."""
+    """Return the statement of a part for this many rows, 0 for any number.
+
+    A gate fails unless the part changes the expected number of rows.
+    """
     text = STATEMENTS[name]
     if rows:
         text = _UNNEST.sub(partial(_plain, rows), text)
     if is_gate:
-        text = f"with part as ({text}) select standfast.require((select count(*) from part) = ?::int8)"  # noqa: S608 - our own
+        text = f"with part as ({text}) select standfast.require((select count(*) from part) = ?::int8)"  # noqa: S608 - all text is the engine's
     return Statement(numbered(text))
 
 
 _FEW = 4
-"""Up to so many rows are sent as plain values, because arrays cost the database time to take apart: a tenth of a lone saga's."""
+"""Up to this many rows are sent as plain values, because the database needs time to unpack arrays: a tenth of a
+single saga's commit."""
 
 _UNNEST = re.compile(r"unnest\(((?: ?\?::\w+\[\],?)+) ?\)( with ordinality)?")
 
 
 def _plain(rows: int, found: re.Match[str]) -> str:
-    """The same rows from plain values."""
+    """Return the placeholders of these rows as plain values."""
     row = found[1].replace("[]", "")
     values = [f"({row}, {place}::int8)" if found[2] else f"({row})" for place in range(1, rows + 1)]
     return f"(values {', '.join(values)})"
 
 
 _ARRAYS = {name for name in _Sql.__struct_fields__ if len(_UNNEST.findall(getattr(_sql, name))) != 1}
-"""Parts that want arrays, however few rows there are."""
+"""Parts that require arrays, however few rows they have."""

@@ -1,4 +1,4 @@
-"""Loading instances and writing commits. A commit is made of the parts that it needs, which are sent together."""
+"""Loads instances and writes commits. A commit sends all its parts together."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from standfast.store.records.instances import (
 
 
 class PostgresWriter:
-    """The committer's side, on a line of its own."""
+    """The store as a committer uses it, with its own connection."""
 
     def __init__(self, line: ReconnectingConnection, base: int) -> None:
         self._line = line
         self._base = base
 
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
-        """The instances as of now, without a lock."""
+        """Return the current instances without a lock."""
         with self._line.use() as connection:
             return load(connection, addresses, whole=whole)
 
@@ -53,7 +53,7 @@ class PostgresWriter:
         gates: Sequence[Gate] = (),
         now: datetime,
     ) -> None:
-        """One round trip for everything."""
+        """Write everything in one round trip."""
         if not changes and not finished and not observations:
             return
         parts = chain(
@@ -68,22 +68,22 @@ class PostgresWriter:
 
     @contextmanager
     def unit(self) -> Iterator[PostgresUnit]:
-        """A transaction that locks."""
+        """Open a locking transaction."""
         with self._line.use() as connection, opened(connection, self._base) as unit:
             yield unit
 
     @contextmanager
     def looking(self) -> Iterator[PostgresFacts]:
-        """Facts as of now."""
+        """Open the current facts."""
         with self._line.use() as connection:
             yield PostgresFacts(HeldConnection(connection, self._line.url))
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
-        """Put messages into the inbox."""
+        """Store messages in the inbox."""
         with self._line.use() as connection:
             return accept(connection, messages, now)
 
     def disown(self, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
-        """Free the effects that a worker owns without knowing it."""
+        """Release the effects that a worker owns without knowing it."""
         with self._line.use() as connection:
             return disown(connection, worker, held)

@@ -1,4 +1,4 @@
-"""Emptying rows that are then written again from the history, and taking values out of a history."""
+"""Rewrites rows from a history, and redacts histories."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _sql = read_numbered(_Sql, "standfast.store.postgres", "rewriting.sql")
 
 
 def empty(connection: Connection, header: InstanceHeader, kinds: Sequence[RowKind[Record]]) -> None:
-    """Empty the rows of an instance, of these kinds, and its snapshot; until the transaction ends the guards let it."""
+    """Delete an instance's rows of these kinds and its snapshot. Triggers allow it until the end of the transaction."""
     connection.execute(_sql.allow, [str(header.id)])
     for kind in kinds:
         connection.execute(emptying(kind), [header.id])
@@ -41,7 +41,7 @@ def empty(connection: Connection, header: InstanceHeader, kinds: Sequence[RowKin
 def redact(
     connection: Connection, instance: InstanceId, events: Sequence[Rewritten], retold: Callable[[str], str]
 ) -> None:
-    """Put other content into events, and other words into what people were told."""
+    """Replace the content of events, and the texts of notifications."""
     connection.execute(_sql.begin_redaction, [str(instance)])
     for each in events:
         connection.execute(_sql.rewrite_event, [each.data, each.comment, instance, Int4(each.sequence)])

@@ -1,4 +1,4 @@
-"""Open transactions. What can go together goes in one round trip: the beginning with the first question, the end with what is written."""
+"""Open transactions. Statements are combined into round trips: BEGIN with the first query, COMMIT with the writes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ _RETURN = StatementCall(Statement(RETURN), [])
 
 
 class _Opening(psycopg.Transaction):
-    """A transaction whose beginning and end are sent with other statements; the driver knows of it, and refuses to end it otherwise."""
+    """A transaction whose begin and end are sent with other statements.
+
+    The driver tracks it and refuses to end it otherwise.
+    """
 
     def _get_enter_commands(self) -> Iterator[bytes]:
         return iter(())
@@ -84,8 +87,8 @@ class _Opening(psycopg.Transaction):
 
 @contextmanager
 def opened(connection: Connection, base: int) -> Iterator[PostgresUnit]:
-    """A transaction of our own: committed at the end of the block, rolled back when it raises."""
-    if connection.info.transaction_status != TransactionStatus.IDLE:  # It is a part of another one.
+    """Open a transaction, committed at the end of the block and rolled back when it raises."""
+    if connection.info.transaction_status != TransactionStatus.IDLE:  # It is nested in another one.
         with connection.transaction():
             yield PostgresUnit(connection, base)
         return
@@ -100,29 +103,29 @@ def opened(connection: Connection, base: int) -> Iterator[PostgresUnit]:
 
 
 class PostgresUnit:
-    """One open transaction. One that is not begun is begun by its first statement, and may have its writings wait for the next question."""
+    """An open transaction. It may begin with its first statement, and may delay its writes until the next query."""
 
     def __init__(self, connection: Connection, base: int, *, floor: int = 0, is_begun: bool = True) -> None:
         self._connection = connection
         self._base = base
         self._floor = floor
-        """The position of the newest event that the transaction has written before."""
+        """Position of the newest event that the transaction has written before."""
         self.written: list[InstanceId] = []
         """The instances whose events were written."""
         self._loan: PostgresHandlerConnection | None = None
         self._newest: dict[InstanceId, int] = {}
-        """The positions of the newest events of instances that it has locked and not written to."""
+        """Positions of the newest events of instances that are locked and not written."""
         self._is_begun = is_begun
         self._may_wait = not is_begun
-        """Whether somebody calls `end`: then what is written may be sent with the commit."""
+        """Whether `end` will be called, so that writes may be sent with the commit."""
         self._waiting: list[Iterable[StatementCall]] = []
-        """What is to be sent before anything else."""
+        """Calls to send before any other."""
         self._marker = ""
-        """What the transaction is told by that was lent, while it is not clear that it is still the same one."""
+        """Marker of the lent transaction, until it is verified that it is still the same one."""
 
     @property
     def connection(self) -> Connection:
-        """The connection, inside the transaction, with everything done that was to be done."""
+        """The connection inside the transaction, with all delayed statements sent."""
         if not self._is_begun or self._waiting or self._marker:
             self._ask()
         return self._connection
@@ -130,25 +133,25 @@ class PostgresUnit:
     def end(self) -> None:
         """Commit."""
         if self._marker:
-            self._ask()  # Nothing is committed before it is clear that this is still the transaction that was lent.
+            self._ask()  # Before the commit, verifies that this is still the transaction that was lent.
         if self._is_begun or self._waiting:
             send(self._connection, chain(self._first(), *self._waiting, [_COMMIT]), at_once=False)
 
     @contextmanager
     def lend(
         self,
-        limit: float | None = None,  # noqa: ARG002 - it keeps nobody waiting
+        limit: float | None = None,  # noqa: ARG002 - a lent connection blocks no other
         borrower: Borrower | None = None,
         claim: Claim | None = None,
     ) -> Iterator[Connection]:
-        """The connection, for a handler."""
+        """Lend the connection to a handler."""
         self._loan = PostgresHandlerConnection(self._connection)
         owe = self._owe if self._may_wait else None
         with lent(self._loan, borrower, enter=partial(self._enter, claim), owe=owe) as connection:
             yield connection
 
     def _enter(self, claim: Claim | None, text: str, values: list[str]) -> None:
-        """Begin a loan, unless the claim that it is for is void."""
+        """Begin a loan, unless its claim is void."""
         setting = StatementCall(_lending(text), [value.encode() for value in values])
         question = None if claim is None else loading.holding(claim)
         if claim is None or question is None:
@@ -164,14 +167,14 @@ class PostgresUnit:
         self._marker = marker
 
     def take_back(self) -> None:
-        """Cut the connection that the handler has."""
+        """Cut the handler's connection."""
         if self._loan is not None:
             self._loan.call_back()
 
     def load(
         self, addresses: Sequence[Address], *, whole: bool = False, waits: bool = True, known: int = 0
     ) -> list[Loaded | None]:
-        """The instances, locked in the order of their ids."""
+        """Return the instances, locked in the order of their ids."""
         calls = loading.locking(addresses, waits=waits)
         is_known = known > 0 and len(addresses) == 1 and addresses[0].instance is not None
         if is_known:
@@ -185,24 +188,25 @@ class PostgresUnit:
         return loading.assembled(addresses, headers, events, whole=whole)
 
     def void(self, claims: Sequence[Claim]) -> set[Claim]:
-        """Which of the claims are no longer good."""
+        """Return the void claims among these."""
         return loading.void_claims(self.connection, claims)
 
     def receipts(self, keys: Sequence[ReceiptKey]) -> dict[ReceiptKey, Receipt]:
-        """The receipts that exist."""
+        """Return the existing receipts."""
         return loading.receipts_of(self.connection, keys)
 
     def causes(self, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:
-        """Which of the causes the histories already name."""
+        """Return those causes that the histories contain."""
         return loading.causes_known(self.connection, instances, causes)
 
     def looking(self) -> PostgresFacts:
-        """Facts as the transaction sees them."""
+        """Open the facts as the transaction sees them."""
         return PostgresFacts(_UnitLine(self))
 
     def write(self, changes: Sequence[InstanceChange], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
         """Write everything."""
-        # Rows may have been locked before the instances were, and the transaction's number is as old as its first lock.
+        # Other rows may have been locked before the instances, and the transaction's number is as old as its first
+        # lock.
         unknown = [change for change in changes if change.header.id not in self._newest and change.expected]
         known = [self._newest.pop(change.header.id, 0) for change in changes]
         older = loading.newest_position(self.connection, unknown) if unknown else 0
@@ -213,7 +217,7 @@ class PostgresUnit:
     def rewrite(
         self, change: InstanceChange, kinds: Sequence[RowKind[Record]], told: Sequence[CommittedRows], now: datetime
     ) -> None:
-        """Put the rows that a history tells in the place of all that there are of these kinds."""
+        """Replace the rows of these kinds by those of the history."""
         empty(self.connection, change.header, kinds)
         for at, records in told:
             part = InstanceChange(header=change.header, expected=change.expected, records=records)
@@ -221,23 +225,23 @@ class PostgresUnit:
         self.write([change], now)
 
     def redact(self, instance: InstanceId, events: Sequence[Rewritten], retold: Callable[[str], str]) -> None:
-        """Put other content into events, and other words into what people were told."""
+        """Replace the content of events, and the texts of notifications."""
         redact(self.connection, instance, events, retold)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
-        """Put messages into the inbox."""
+        """Store messages in the inbox."""
         return accept(self.connection, messages, now)
 
     def consume(self, claims: Sequence[Claim]) -> None:
-        """Use up claims without a change."""
+        """Consume claims without a change."""
         self._run(consumed_parts(claims))
 
     def remember(self, receipts: Sequence[Receipt], now: datetime) -> None:
-        """Keep the receipts of commands that changed nothing."""
+        """Store the receipts of commands that changed nothing."""
         self._run([receipts_part(receipts, now)])
 
     def _run(self, parts: Iterable[TablePart], *, floor: int = 0) -> None:
-        """Carry out the parts; with the commit, if nothing is asked before it."""
+        """Execute the parts, delayed until the commit if no query comes first."""
         calls = calls_of(parts, self._base, floor=floor)
         if self._may_wait:
             self._waiting.append(calls)
@@ -245,7 +249,7 @@ class PostgresUnit:
             send(self._connection, calls)
 
     def _ask(self, *calls: StatementCall) -> Sequence[list[Row]]:
-        """Carry out what waits, and these, in one round trip; the rows of these."""
+        """Send the delayed calls and these in one round trip, and return the rows of these."""
         first, marker, waiting = self._first(), self._marker, self._waiting
         if marker:
             first.append(_RETURN)
@@ -259,12 +263,12 @@ class PostgresUnit:
         return [cast("list[Row]", rows_of(self._connection, each)) for each in answers]
 
     def _first(self) -> list[StatementCall]:
-        """What makes a transaction of the statements that follow."""
+        """Return the calls that turn the following statements into a transaction."""
         return [] if self._is_begun else [_BEGIN]
 
 
 class _UnitLine(HeldConnection):
-    """The connection of a unit, which begins its transaction when it is first used."""
+    """The connection of a unit. Its first use begins the transaction."""
 
     def __init__(self, unit: PostgresUnit) -> None:
         self.url = ""
@@ -272,7 +276,7 @@ class _UnitLine(HeldConnection):
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
-        """The connection, inside the transaction."""
+        """Return the connection inside the transaction."""
         yield self._unit.connection
 
 

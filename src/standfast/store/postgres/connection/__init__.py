@@ -1,1 +1,1 @@
-"""Postgres: connections, sessions and records."""
+"""Postgres: connections, pipelines, and the conversion of rows."""

@@ -1,6 +1,6 @@
-"""A commit taken apart: for each table that it touches, its rows.
+"""Splits a commit into its rows for each table.
 
-Each function answers for one named part of `commits.sql` and gives rows with values in the order of its placeholders.
+Each function builds one named part of `commits.sql`, with values in the order of its placeholders.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class TablePart(msgspec.Struct, frozen=True, gc=False):
     name: str
     rows: list[Row]
     now: datetime | None = None
-    """The instant of the commit, for parts that write it down."""
+    """Time of the commit, for parts that store it."""
     must_touch: int | None = None
-    """How many rows it must touch for the commit to stand; None means any number."""
+    """Number of rows that the part must change for the commit to succeed. None means any."""
 
 
 def parts_of(changes: Sequence[InstanceChange], now: datetime) -> Iterator[TablePart]:
-    """The parts of a commit of these changes, each made when it is asked for."""
+    """Yield the parts of a commit, each built on demand."""
     moves = [_move(change) for change in changes if change.expected != 0]
-    if moves:  # First, because it locks the instances, which everybody locks first.
+    if moves:  # First, because it locks the instances, which are always locked first.
         yield TablePart("moved", moves, now, must_touch=len(moves))
     marks = [_mark(change) for change in changes if change.moves_marks]
     if marks:
@@ -70,34 +70,34 @@ def parts_of(changes: Sequence[InstanceChange], now: datetime) -> Iterator[Table
 
 
 def consumed_parts(claims: Sequence[Claim]) -> Iterator[TablePart]:
-    """What led to the changes is used up by them; if any of it is gone, they do not stand."""
+    """Yield the parts that consume the causes of the changes. If one is gone, the commit fails."""
     for kind, rows in _sorted_claims(claims):
         yield TablePart(f"consumed_{kind}", rows, must_touch=len(rows))
 
 
 def finished_parts(claims: Sequence[Claim]) -> Iterator[TablePart]:
-    """Work that ended without a change."""
+    """Yield the parts for work that ended without a change."""
     for kind, rows in _sorted_claims(claims):
         yield TablePart(f"finished_{kind}", rows)
 
 
 def receipts_part(receipts: Sequence[Receipt], now: datetime) -> TablePart:
-    """Receipts of commands that changed nothing."""
+    """Build the part for receipts of commands that changed nothing."""
     return TablePart("receipts", [_receipt(each) for each in receipts], now)
 
 
 def gates_part(gates: Sequence[Gate]) -> TablePart:
-    """Facts that decisions were based on; if one of them has another version by now, nothing stands."""
+    """Build the part that checks the facts of decisions. If one has another version, the commit fails."""
     return TablePart("gates", [(*each,) for each in gates])
 
 
 def observations_part(observations: Sequence[ObservationRecord]) -> TablePart:
-    """Observed inputs."""
+    """Build the part for observed inputs."""
     return TablePart("observations", [_observation(each) for each in observations])
 
 
 def _sorted_claims(claims: Sequence[Claim]) -> Iterator[tuple[str, list[Row]]]:
-    """The claims by kind."""
+    """Group the claims by kind."""
     if not claims:
         return
     effects = [effect_key(claim) for claim in claims if isinstance(claim, EffectClaim)]
@@ -115,18 +115,18 @@ def _sorted_claims(claims: Sequence[Claim]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def _removals(changes: Sequence[InstanceChange]) -> Iterator[TablePart]:
-    """What is not wanted any more. It goes before anything new comes, because a timer may take the place of another."""
+    """Yield the removals. They precede all insertions, because a timer may replace another."""
     withdrawn: list[Row] = [(change.header.id, number) for change in changes for number in change.withdrawn]
     if withdrawn:
         yield TablePart("withdrawn", withdrawn)
         yield TablePart("withdrawn_letters", withdrawn)
     cancelled: list[Row] = [(change.header.id, key) for change in changes for key in change.cancelled]
-    if cancelled:  # If one of them is gone, the history would lie.
+    if cancelled:  # If one of them is gone, the history would be wrong.
         yield TablePart("cancelled", cancelled, must_touch=len(cancelled))
 
 
 def _held_parts(changes: Sequence[InstanceChange], now: datetime) -> Iterator[TablePart]:
-    """What a pause covers is held from the beginning."""
+    """Yield the parts that mark new work under a pause as held."""
     effects: list[Row] = [(change.header.id, number) for change in changes for number in change.held_effects]
     if effects:
         yield TablePart("held_effects", effects, now)
@@ -136,7 +136,7 @@ def _held_parts(changes: Sequence[InstanceChange], now: datetime) -> Iterator[Ta
 
 
 def _recall_parts(changes: Sequence[InstanceChange], now: datetime) -> Iterator[TablePart]:
-    """Effects that are taken back, each with the message that says so, and those that are to be stopped otherwise."""
+    """Yield the parts that recall effects, each with its message, and those that request a stop."""
     recalls = [(change.header.id, recall) for change in changes for recall in change.recalls]
     rows: list[Row] = [(identity, each.number, *message_row(each.message)) for identity, each in recalls]
     if rows:
@@ -151,17 +151,17 @@ def _recall_parts(changes: Sequence[InstanceChange], now: datetime) -> Iterator[
 
 
 def effect_key(claim: EffectClaim) -> Row:
-    """How a held effect is found."""
+    """Return the key of a claimed effect."""
     return (claim.instance, claim.number, claim.worker, claim.fence)
 
 
 def timer_key(claim: TimerClaim) -> Row:
-    """How a set timer is found."""
+    """Return the key of a pending timer."""
     return (claim.instance, claim.key, claim.number)
 
 
 def message_row(each: StoredMessage) -> Row:
-    """A new inbox row."""
+    """Build an inbox row."""
     where = each.address
     return (
         where.tenant, each.target, where.definition, where.key, where.instance, each.language, each.type, each.version, each.data,
@@ -233,4 +233,4 @@ _TABLE: tuple[tuple[str, Callable[[InstanceChange], Sequence[Any]], Callable[[An
     ("messages", attrgetter("messages"), message_row, True),
     ("receipts", attrgetter("receipts"), _receipt, True),
 )
-"""Parts that only add rows: where they come from, how they look, and whether they write the instant down."""
+"""Parts that only insert rows: their source, their conversion, and whether they store the time."""

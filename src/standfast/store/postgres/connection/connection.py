@@ -1,4 +1,4 @@
-"""Connections. A line belongs to one thread at a time, connects when it is first used and again after it broke."""
+"""Connections. Only one thread uses a connection at a time. It connects on first use, and again after it broke."""
 
 from __future__ import annotations
 
@@ -42,40 +42,40 @@ _PATIENT: dict[str, str | int | None] = {
     "application_name": "standfast",
 }
 _FIXED = {"client_encoding": "utf8"}
-"""What we send is written so, whatever the database or the environment has."""
+"""The encoding of all statements, whatever the database or the environment uses."""
 
-"""A half-open connection is noticed within seconds; a server that turned read-only counts as gone."""
+"""A half-open connection is noticed within seconds. A server that turned read-only counts as unavailable."""
 
 _REST_SECONDS = 0.05
-"""A line that was at rest for so long may have been cut meanwhile."""
+"""A connection that was idle for this long may have been cut."""
 
 _CANCEL_SECONDS = 2.0
-"""How long a server may take to hear that nobody wants the answer any more."""
+"""How long a server may take to cancel a statement."""
 
 _HIGHEST_PORT = 65_535
 
 _ENCODED = "percent-encoded"
 _QUOTED = re.compile(r'"[^"]*"')
-"""What the driver repeats of an address that it cannot read, and when that may be a part of a password."""
+"""Parts of an unreadable address that the driver repeats and that may belong to a password."""
 _RESERVED = "a password with one of %/?#@: in it has that as %25, %2F, %3F, %23, %40, %3A"
 
 _MARKER = "standfast.unit"
-"""Setting that tells a lent transaction from the next one on the same connection."""
+"""Setting that distinguishes a lent transaction from the next one on the same connection."""
 
 _LOANS, _loans = secrets.token_hex(8), itertools.count()
-"""No two loans have the same marker. It needs to be no secret: whoever has the transaction can read it there."""
+"""Each loan has a unique marker. It need not be secret, because the borrower can read it."""
 
 _UNENDED = (
-    "the call has ended in the middle of a COPY, a stream() or another statement, which keeps everybody from the connection: what it "
+    "the call has ended in the middle of a COPY, a stream() or another statement, which blocks the connection: what it "
     "wrote is undone. Use COPY inside `with`, read a stream to its end or close it, and wait for your threads"
 )
 
 _HANG_UP = ("25006",)
-"""A server that turned read-only stays so for this connection; a new one finds the server that takes writes."""
+"""A server that turned read-only stays so for this connection. A new connection finds the writable server."""
 
 LOCK_TIMEOUT = "10s"
 COMMITTER_LOCK_TIMEOUT = "300ms"
-"""A committer has the commands of many instances in hand: whoever holds one of these in a transaction of his own must not keep it."""
+"""A committer handles many instances, so a transaction that holds one of them must not block it."""
 
 _SESSION = {
     "statement_timeout": "60s",
@@ -87,12 +87,12 @@ _SESSION = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
-"""Every statement of ours finds its few rows by an index. A planner that has no statistics yet, as in a new database, would rather
-read whole tables, and keep to it."""
+"""Every statement of the engine finds its rows by an index. A planner without statistics, as in a new database,
+prefers sequential scans and keeps to them."""
 
 
 class ReconnectingConnection:
-    """One connection, made anew when it broke. Errors leave it in the engine's own words."""
+    """A connection that reconnects after it broke. It raises errors of the engine."""
 
     def __init__(self, dsn: str, *, prepare: bool = True, lock_timeout: str = LOCK_TIMEOUT) -> None:
         self.url = public_url(dsn)
@@ -102,14 +102,15 @@ class ReconnectingConnection:
         self._connection: Connection | None = None
         self._uses = 0
         self._used_at = 0.0
-        """When it came to rest (monotonic time)."""
+        """Monotonic time at which it became idle."""
         self.is_spoken_to = False
-        """Whether the server says something unasked, as it does where hints are listened for; else that means that it hangs up."""
+        """Whether the server sends unsolicited messages, as for LISTEN. On other connections these mean that it
+        closes."""
         self._is_retired = False
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
-        """The connection, in autocommit mode. A broken one is dropped, and the next use connects again."""
+        """Return the connection in autocommit mode. A broken one is dropped, and the next use reconnects."""
         check_nonblocking()
         self._uses += 1
         was_sent = False
@@ -129,7 +130,7 @@ class ReconnectingConnection:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """The connection inside a transaction: committed at the end of the block, rolled back when it raises."""
+        """Open a transaction, committed at the end of the block and rolled back when it raises."""
         with self.use() as connection:
             try:
                 with connection.transaction():
@@ -139,7 +140,7 @@ class ReconnectingConnection:
                 raise
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -147,7 +148,7 @@ class ReconnectingConnection:
     def _connected(self) -> Connection:
         resting = self._connection
         if resting is not None and self._is_rested() and has_something_to_say(resting):
-            self.close()  # Found out before anything is sent, of which nobody would know whether it was carried out.
+            self.close()  # Detected before a statement is sent, so that its outcome cannot be unknown.
         if self._connection is None or self._connection.closed:
             self._check_open()
             self._connection = connect(self._conninfo, prepare=self._prepare, lock_timeout=self._lock_timeout)
@@ -155,13 +156,14 @@ class ReconnectingConnection:
         return self._connection
 
     def _is_rested(self) -> bool:
-        """Whether it was at rest for so long that a look at it is worth its while; busy lines are spared it."""
+        """Return whether it was idle long enough to check it. Busy connections skip the check."""
         return self._uses == 1 and not self.is_spoken_to and time.monotonic() - self._used_at >= _REST_SECONDS
 
     def retire(self) -> None:
-        """Hang up for good: a thread that outlives its engine must not connect again, for nobody would ever hang up.
+        """Close permanently. A thread that outlives its engine must not reconnect, because that connection would never be closed.
 
-        A connection that a thread is using is cut, and closed by that thread: closed under its hands, it would take the process along.
+        If a thread is using the connection, it is cut, and that thread closes it. Closing it from another thread would
+        crash the process.
         """
         self._is_retired = True
         connection = self._connection
@@ -177,7 +179,7 @@ class ReconnectingConnection:
 
 
 def connect(conninfo: str, *, prepare: bool, lock_timeout: str = LOCK_TIMEOUT) -> Connection:
-    """A connection with our manners."""
+    """Open a connection with the engine's settings."""
     connection = psycopg.connect(conninfo, autocommit=True, cursor_factory=RawCursor)
     try:
         prepare_connection(connection, prepare=prepare, lock_timeout=lock_timeout)
@@ -188,26 +190,29 @@ def connect(conninfo: str, *, prepare: bool, lock_timeout: str = LOCK_TIMEOUT) -
 
 
 def has_something_to_say(connection: Connection) -> bool:
-    """Whether the server has sent something, or has closed its end; it costs no round trip."""
+    """Return whether the server has sent something, or has closed the connection. It needs no round trip."""
     try:
         with selectors.DefaultSelector() as selector:
             selector.register(connection.fileno(), selectors.EVENT_READ)
             return bool(selector.select(0))
-    except (psycopg.Error, OSError, ValueError):  # It is closed on this side.
+    except (psycopg.Error, OSError, ValueError):  # The connection is closed on this side.
         return True
 
 
 def cut(connection: Connection) -> None:
-    """End a connection that another thread is using: the server rolls back and lets go of all locks; the other thread meets an error."""
+    """Cut a connection that another thread is using.
+
+    The server rolls back and releases all locks; the other thread gets an error.
+    """
     with suppress(psycopg.Error, OSError):
-        # A server that is busy with a statement would notice only at its end that nobody is there any more.
+        # A server that executes a statement would notice the cut only at its end.
         connection.cancel_safe(timeout=_CANCEL_SECONDS)
     with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
         line.shutdown(socket.SHUT_RDWR)
 
 
 class HeldConnection(ReconnectingConnection):
-    """A line on a connection that is in use already: whoever made it hangs up, and translates what goes wrong."""
+    """Wraps a connection in use. Its owner closes it and translates its errors."""
 
     def __init__(self, connection: Connection, url: str) -> None:
         self.url = url
@@ -215,12 +220,12 @@ class HeldConnection(ReconnectingConnection):
 
     @contextmanager
     def use(self) -> Iterator[Connection]:
-        """The connection, inside the transaction that it has open."""
+        """Return the connection inside its open transaction."""
         yield self._held
 
 
 class PostgresHandlerConnection:
-    """A connection in the hands of user code."""
+    """A connection lent to user code."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -228,7 +233,7 @@ class PostgresHandlerConnection:
         self._is_over = False
 
     def end(self) -> None:
-        """The engine has the connection again."""
+        """Note that the engine has the connection again."""
         with self._guard:
             self._is_over = True
 
@@ -240,16 +245,16 @@ class PostgresHandlerConnection:
 
 
 def prepare_connection(connection: Connection, *, prepare: bool, lock_timeout: str = LOCK_TIMEOUT) -> None:
-    """What every connection of ours needs, also one that a pool made."""
-    connection.prepare_threshold = 0 if prepare else None  # A transaction pooler cannot keep prepared statements.
+    """Apply the engine's settings to a connection, also to one from a pool."""
+    connection.prepare_threshold = 0 if prepare else None  # A transaction pooler does not support prepared statements.
     columns.register(connection)
     connection.execute(_set({**_SESSION, "lock_timeout": lock_timeout}, is_local=False))
 
 
 def prepare_reader(connection: Connection, *, prepare: bool) -> None:
-    """What the connections of readers need besides: each transaction of theirs sees one moment, and cannot write.
+    """Make the transactions of a reader's connection repeatable-read and read-only.
 
-    It is said when a transaction begins, and not once for the session, which a pooler may give to somebody who writes.
+    This is set per transaction and not per session, because a pooler may give the session to a writer.
     """
     prepare_connection(connection, prepare=prepare)
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -257,7 +262,7 @@ def prepare_reader(connection: Connection, *, prepare: bool) -> None:
 
 
 def check_reader(connection: Connection) -> None:
-    """Have a connection proved alive before it is used again, if its server has said anything meanwhile: it says goodbye when it ends one."""
+    """Check a pooled connection before its next use if its server has sent something, as it does when it closes one."""
     line = select.poll()
     line.register(connection.pgconn.socket, select.POLLIN)
     if line.poll(0):
@@ -265,20 +270,20 @@ def check_reader(connection: Connection) -> None:
 
 
 def patient_conninfo(dsn: str) -> str:
-    """The caller's connection string with our defaults below it."""
+    """Return the caller's connection string with the engine's defaults added."""
     return make_conninfo("", **{**_PATIENT, **_parsed(dsn), **_FIXED})
 
 
 def public_url(dsn: str) -> str:
-    """The URL without user, password and options."""
+    """Return the URL without user, password and options."""
     told = _parsed(dsn)
     host, port = str(told.get("host", "")), told.get("port")
-    where = "" if host.startswith("/") else host  # A folder with a socket is of no use to others.
+    where = "" if host.startswith("/") else host  # A socket directory means nothing on other hosts.
     return f"postgresql://{where}{f':{port}' if port else ''}/{told.get('dbname', '')}"
 
 
 def _parsed(dsn: str) -> Mapping[str, str | int | None]:
-    """What a connection string says. Nothing of a string that says nothing is repeated: there may be a password in it."""
+    """Parse a connection string. An invalid one is not repeated in the error, because it may contain a password."""
     try:
         told = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
@@ -290,7 +295,7 @@ def _parsed(dsn: str) -> Mapping[str, str | int | None]:
         ) from None
     for port in str(told.get("port", "")).split(","):
         if port and not (port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT):
-            is_number = port.removeprefix("-").isdecimal()  # Else it may be how a password begins.
+            is_number = port.removeprefix("-").isdecimal()  # Otherwise it may be the start of a password.
             wrong = f"{port!r} is not a port" if is_number else f"what stands for the port is not a port; {_RESERVED}"
             raise ConfigurationError(f"{wrong}; write postgresql://user@host:5432/database")
     return told
@@ -304,24 +309,23 @@ def lent(
     enter: Callable[[str, list[str]], None] | None = None,
     owe: Callable[[str], None] | None = None,
 ) -> Iterator[Connection]:
-    """The connection with the cursors and the planner that users know; the planner stays so for the rest of the transaction.
+    """Lend the connection with standard cursors and planner settings. The planner settings stay until the end of the transaction.
 
-    psycopg refuses `commit()`, `rollback()` and `with connection:` inside a transaction. Statements that end it are found out: they
-    take a setting with them that lives only in this transaction.
+    psycopg refuses `commit()`, `rollback()` and `with connection:` inside a transaction. Statements that end it are
+    detected, because they reset a setting that lives only in this transaction.
 
-    The role of a borrower is taken and left with statements that are sent anyhow, so that it costs no round trip. Whoever has more to send
-    sends these statements along: `enter` carries out what begins the loan, and `owe` is told what `check_marker` has to find
-    before anything else is done.
+    The role is switched with statements that are sent anyway, which saves a round trip. A caller that combines further
+    statements passes `enter`, which starts the loan, and `owe`, which receives the check for `check_marker`.
     """
     connection, marker = loan.connection, f"{_LOANS} {next(_loans)}"
     _enter(enter or partial(connection.execute, prepare=False), marker, borrower)
     rows, threshold, adapters = connection.row_factory, connection.prepare_threshold, connection.adapters
     connection.cursor_factory = psycopg.Cursor
-    connection._adapters = AdaptersMap(adapters)  # noqa: SLF001 - what is registered for the call ends with it
+    connection._adapters = AdaptersMap(adapters)  # noqa: SLF001 - types registered during the call end with it
     failure: Exception | None = None
     try:
         yield connection
-    except Exception as error:  # noqa: BLE001 - raised below, once it is clear what it means
+    except Exception as error:  # noqa: BLE001 - raised below, after its meaning is known
         failure = error
     finally:
         loan.end()
@@ -348,7 +352,7 @@ def lent(
 
 
 def _enter(enter: Callable[[str, list[str]], object], marker: str, borrower: Borrower | None) -> None:
-    """Set what holds while the connection is lent."""
+    """Apply the settings of a loan."""
     if borrower is None:
         enter(_LEND, [marker])
         return
@@ -369,7 +373,10 @@ def _lacking(borrower: Borrower, failure: Exception) -> ConfigurationError:
 
 
 def _break_off(connection: Connection) -> None:
-    """Hang up in the middle of something. A thread that the call has left behind goes first; what the call has merely kept does not."""
+    """Close the connection during an operation.
+
+    A leftover thread of the call is stopped first; objects that the call has merely kept are not.
+    """
     cut(connection)
     if connection.lock.acquire(timeout=_CANCEL_SECONDS):
         connection.lock.release()
@@ -377,7 +384,7 @@ def _break_off(connection: Connection) -> None:
 
 
 def _check_open(connection: Connection, marker: str) -> None:
-    """Raise if the transaction that was lent has ended. One that failed, or whose connection broke, can only be rolled back."""
+    """Raise if the lent transaction has ended. A failed or broken one can only be rolled back."""
     status = connection.info.transaction_status
     if status == TransactionStatus.INTRANS:
         row = connection.execute(RETURN).fetchone()
@@ -387,7 +394,7 @@ def _check_open(connection: Connection, marker: str) -> None:
 
 
 def check_marker(row: tuple[object, ...] | None, marker: str) -> None:
-    """EndedTransactionError unless what `RETURN` has found says that it is still the transaction that was lent."""
+    """Raise EndedTransactionError unless the row read by `RETURN` shows that the lent transaction is still open."""
     if row is None or row[0] != marker:
         raise EndedTransactionError("a statement of the call, such as COMMIT or ROLLBACK, ended its transaction")
 
@@ -402,4 +409,4 @@ _LEND = _set({name: "on" for name in _SESSION if name.startswith("enable_")}, is
 )
 _LEND_TO = f"{_LEND}, set_config('standfast.tenant', $2::text, true), set_config('role', $3::text, true)"
 RETURN = f"select current_setting('{_MARKER}', true), set_config('role', 'none', true)"
-"""Ends a loan: the engine's own role again, and the marker of the transaction that it is in."""
+"""Ends a loan: restores the engine's role and reads the transaction's marker."""

@@ -1,4 +1,4 @@
-"""What psycopg raises, in the engine's own words. The only place that knows SQLSTATEs."""
+"""Translates psycopg's errors into the engine's. The only module that knows SQLSTATEs."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from standfast.store.ports.store import LostRaceError, StaleFactError
 from standfast.store.sql.conflicts import opened_twice, row_kind
 
 _LOST = ("HF001", "HF002", "23505", "40001", "40P01", "26000")
-"""The gate of a commit, that of a fact, a unique key, a serialization failure, a deadlock, a prepared statement that was dropped: decide again on what
-is there now."""
+"""Lost races, to be decided again: a version gate, a fact gate, a unique key, a serialization failure, a deadlock, a
+dropped prepared statement."""
 
 _STALE = "HF002"
-"""A fact that a decision was based on has changed."""
+"""A fact of a decision has changed."""
 
 _TAKEN = "23505"
 _HELD = "55P03"
-"""A lock that somebody else has for longer than one waits."""
+"""Another transaction holds a lock for too long."""
 
 _TRANSIENT = ("40001", "40P01")
-"""A serialization failure, a deadlock."""
+"""A serialization failure or a deadlock."""
 
 _UNAVAILABLE = ("08", "53", "57P", "58", "25006", "57014", "XX000")
-"""No connection, no resources, shutting down, disk trouble, read-only, a statement that took too long."""
+"""No connection, no resources, shutdown, disk failure, read-only server, or statement timeout."""
 
 
 @contextmanager
 def translated(url: str) -> Iterator[None]:
-    """Errors of the driver inside the block leave it as errors of the engine."""
+    """Translate errors of the driver inside the block."""
     try:
         yield
     except psycopg.Error as error:
@@ -46,7 +46,7 @@ def translated(url: str) -> Iterator[None]:
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Whether it comes of what others did at the same time, be it wrapped by other code: a deadlock or a serialization failure."""
+    """Return whether an error, possibly wrapped, results from concurrent transactions: a deadlock or a serialization failure."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, psycopg.Error) and error.sqlstate in _TRANSIENT:
@@ -57,7 +57,10 @@ def is_transient(error: BaseException | None) -> bool:
 
 
 def translate(error: psycopg.Error, url: str, *, was_sent: bool = False) -> Exception:
-    """The engine's error for a driver's error. What was sent may have been done, unless the server says itself that it was not."""
+    """Translate a driver's error.
+
+    The outcome of a sent statement is unknown, unless the server reports that it failed.
+    """
     state = error.sqlstate or ""
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if state == _TAKEN and (kind := row_kind(error.diag.table_name or "")):

@@ -1,4 +1,4 @@
-"""Reading what a decision needs: instances with their histories, and whether claims, receipts and causes are there."""
+"""Reads the data that a decision needs: instances with histories, and the state of claims, receipts and causes."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ _HEADERS, _NEWEST, _HELD = Statement(_sql.headers), Statement(_sql.newest_positi
 
 
 def load(connection: Connection, addresses: Sequence[Address], *, whole: bool) -> list[Loaded | None]:
-    """The instances at these addresses, in the same order; None where there is none."""
+    """Return the instances at these addresses, in the same order; None for missing ones."""
     found = _headers(connection, addresses)
     return assembled(addresses, found, events_behind(connection, found, whole=whole), whole=whole)
 
 
 def events_behind(connection: Connection, found: list[rows.Row], *, whole: bool) -> dict[int, list[StoredEvent]]:
-    """The events of instances behind their snapshots, or all of them, by the numbers that the ids of the instances are."""
-    # An instance may be named twice, by its id and by its key; its events are wanted once.
+    """Return the events of instances after their snapshots, or all of them, by integer instance id."""
+    # An instance may be named twice, by id and by key, but its events are read once.
     stretches = {row[0].int: (row[0], 0 if whole else row[22] or 0, row[9]) for row in found}
     return _events(connection, list(stretches.values())) if stretches else {}
 
@@ -75,7 +75,7 @@ def events_behind(connection: Connection, found: list[rows.Row], *, whole: bool)
 def assembled(
     addresses: Sequence[Address], found: list[rows.Row], events: dict[int, list[StoredEvent]], *, whole: bool
 ) -> list[Loaded | None]:
-    """What was found, in the order of the addresses."""
+    """Arrange the results in the order of the addresses."""
     by_id: dict[object, Loaded] = {}
     by_key: dict[object, Loaded] = {}
     for row in found:
@@ -98,7 +98,7 @@ def _at(
 ) -> Loaded | None:
     if address.instance is None:
         return by_key.get((address.tenant, address.definition, address.key, address.partition))
-    # It may have been found by another address, without a partition.
+    # It may have been found by another address without a partition.
     found = by_id.get((address.tenant, address.instance.int))
     return None if found is None or address.partition not in {"", found.header.partition} else found
 
@@ -123,9 +123,9 @@ def _address_columns(addresses: Sequence[Address]) -> list[PackedColumn[Any]]:
 
 
 def _events(connection: Connection, stretches: Sequence[tuple[UUID, int, int]]) -> dict[int, list[StoredEvent]]:
-    """The events of instances, each after one number and up to another: the row was read before, and tells how many there are.
+    """Return the events of instances, each from one number up to another. The upper bound is that of the row read before.
 
-    Instances are told apart by the numbers that their ids are: Python hashes the ids themselves slowly.
+    Instances are identified by integers, because Python hashes UUID objects slowly.
     """
     instances, after, upto = zip(*stretches, strict=True)
     arguments = [Uuids(instances), Integers(after), Integers(upto)]
@@ -137,34 +137,34 @@ def _events(connection: Connection, stretches: Sequence[tuple[UUID, int, int]]) 
 
 
 def locking(addresses: Sequence[Address], *, waits: bool) -> list[StatementCall]:
-    """What locks the rows of these instances until the transaction ends, and then reads them, as two statements: what was waited for is seen.
+    """Return two calls that lock the rows of these instances and then read them. The second one sees the changes that the first one waited for.
 
-    Whoever does not wait is told when another one has one of them.
+    Without `waits` a locked row raises an error.
     """
     arguments: list[bytes | None] = [column.array() for column in _address_columns(addresses)]
     return [StatementCall(_LOCK if waits else _LOCK_NOW, arguments), StatementCall(_HEADERS, arguments)]
 
 
 def newest(instance: InstanceId | None, version: int) -> StatementCall:
-    """What reads the position of an instance's event."""
+    """Return a call that reads the position of an instance's newest event."""
     return StatementCall(_NEWEST, [Uuids([instance]).array(), Integers([version]).array()])
 
 
 def holding(claim: Claim) -> StatementCall | None:
-    """What finds a row if a claim on an effect is good; None for other claims."""
+    """Return a call that finds a row if an effect's claim is valid. None for other claims."""
     if not isinstance(claim, EffectClaim):
         return None
     return StatementCall(_HELD, [column.array() for column in columns_of(_sql.held_effects, [effect_key(claim)])])
 
 
 def disown(connection: Connection, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
-    """Free the effects that a worker owns without knowing it."""
+    """Release the effects that a worker owns without knowing it."""
     columns = columns_of(_sql.disown, [effect_key(claim) for claim in held])
     return connection.execute(_sql.disown, [worker, *columns]).rowcount
 
 
 def void_claims(connection: Connection, claims: Sequence[Claim]) -> set[Claim]:
-    """Which of the claims are no longer good."""
+    """Return the void claims among these."""
     effects = [claim for claim in claims if isinstance(claim, EffectClaim)]
     timers = [claim for claim in claims if isinstance(claim, TimerClaim)]
     messages = [claim for claim in claims if isinstance(claim, InboxClaim)]
@@ -188,7 +188,7 @@ def void_claims(connection: Connection, claims: Sequence[Claim]) -> set[Claim]:
 
 
 def receipts_of(connection: Connection, keys: Sequence[ReceiptKey]) -> dict[ReceiptKey, Receipt]:
-    """The receipts that exist."""
+    """Return the existing receipts."""
     columns = [Texts([each[place] for each in keys]) for place in range(3)]
     found = cast("list[rows.Row]", connection.execute(_sql.receipts, columns, binary=True).fetchall())
     receipts = (Receipt(ReceiptKey(*row[:3]), *row[3:]) for row in found)
@@ -196,13 +196,13 @@ def receipts_of(connection: Connection, keys: Sequence[ReceiptKey]) -> dict[Rece
 
 
 def newest_position(connection: Connection, changes: Sequence[InstanceChange]) -> int:
-    """The position of the newest event that these instances have."""
+    """Return the position of the newest event of these instances."""
     columns = [Uuids([change.header.id for change in changes]), Integers([change.expected for change in changes])]
     row = connection.execute(_sql.newest_position, columns).fetchone()
     return cast("int", row[0]) if row and row[0] is not None else 0
 
 
 def causes_known(connection: Connection, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:
-    """Which of the causes the histories already name."""
+    """Return those causes that the histories contain."""
     found = connection.execute(_sql.causes, [Uuids(instances), Texts(causes)], binary=True).fetchall()
     return {str(row[0]) for row in found}

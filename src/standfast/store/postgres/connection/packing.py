@@ -1,7 +1,7 @@
-"""Columns of rows in Postgres' binary format, packed in one go.
+"""Packs columns of rows in Postgres' binary format.
 
-Many rows are sent as one array for each column. Packing whole columns costs a fraction of adapting every element by itself. Which
-types the columns have, the statement tells that takes them.
+Many rows are sent as one array per column. Packing whole columns costs a fraction of adapting single values. The
+statement determines the types of the columns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EMPTY = Struct("!iiI")
 _INTEGER = Struct("!i")
 _LONG = Struct("!q")
 _SMALL = [_INTEGER.pack(number) for number in range(2048)]
-"""Small numbers, which most integers and lengths are: looking one up is cheaper than packing it."""
+"""Packed small numbers, because a lookup is cheaper than packing. Most integers and lengths are small."""
 _NULL = b"\xff\xff\xff\xff"
 _POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -48,10 +48,10 @@ class PackedColumn(ABC, Generic[T]):
     @staticmethod
     @abstractmethod
     def pack(value: T) -> bytes:
-        """One value."""
+        """Pack one value."""
 
     def array(self) -> bytes:
-        """All values as an array."""
+        """Pack all values as an array."""
         values = self.values
         count = len(values)
         if not count:
@@ -65,7 +65,7 @@ class PackedColumn(ABC, Generic[T]):
         return _HEADER.pack(1, 0, self.element_oid, count, 1) + self._body(values)  # type: ignore[arg-type]
 
     def _is_constant(self) -> bool:
-        """Whether all rows say the same, as in most columns of a batch: then it is packed once."""
+        """Return whether all values are equal, as in most columns of a batch. The value is then packed once."""
         return self.values.count(self.values[0]) == len(self.values)
 
     def _has_null(self) -> bool:
@@ -76,37 +76,37 @@ class PackedColumn(ABC, Generic[T]):
 
 
 class Uuids(PackedColumn[UUID]):
-    """uuid."""
+    """Values of type uuid."""
 
     __slots__ = ()
     array_oid, element_oid = 2951, 2950
 
     @staticmethod
     def pack(value: UUID) -> bytes:
-        """One id."""
+        """Pack one id."""
         return value.int.to_bytes(16, "big")
 
     def _is_constant(self) -> bool:
         first = self.values[0]
-        # To compare two ids takes longer than to pack them, and where they differ the last one nearly always is another.
+        # Comparing two ids takes longer than packing them. Where values differ, the last one usually does.
         return first is self.values[-1] and all(value is first for value in self.values)
 
     def _has_null(self) -> bool:
-        return NoneType in map(type, self.values)  # And so does it to compare each of them with None.
+        return NoneType in map(type, self.values)  # The same holds for comparing each with None.
 
     def _body(self, values: Sequence[UUID]) -> bytes:
         return _joined(16, [value.int.to_bytes(16, "big") for value in values])
 
 
 class Texts(PackedColumn[str]):
-    """text."""
+    """Values of type text."""
 
     __slots__ = ()
     array_oid, element_oid = 1009, 25
 
     @staticmethod
     def pack(value: str) -> bytes:
-        """One text."""
+        """Pack one text."""
         try:
             return value.encode()
         except UnicodeEncodeError as error:
@@ -120,14 +120,14 @@ class Texts(PackedColumn[str]):
 
 
 class Blobs(PackedColumn[bytes]):
-    """bytea."""
+    """Values of type bytea."""
 
     __slots__ = ()
     array_oid, element_oid = 1001, 17
 
     @staticmethod
     def pack(value: bytes) -> bytes:
-        """They are bytes already."""
+        """Return the value, which is already bytes."""
         return value
 
     def _body(self, values: Sequence[bytes]) -> bytes:
@@ -135,14 +135,14 @@ class Blobs(PackedColumn[bytes]):
 
 
 class Integers(PackedColumn[int]):
-    """int4."""
+    """Values of type int4."""
 
     __slots__ = ()
     array_oid, element_oid = 1007, 23
 
     @staticmethod
     def pack(value: int) -> bytes:
-        """One integer."""
+        """Pack one integer."""
         return _INTEGER.pack(value)
 
     def _body(self, values: Sequence[int]) -> bytes:
@@ -151,63 +151,63 @@ class Integers(PackedColumn[int]):
 
 
 class Longs(PackedColumn[int]):
-    """int8."""
+    """Values of type int8."""
 
     __slots__ = ()
     array_oid, element_oid = 1016, 20
 
     @staticmethod
     def pack(value: int) -> bytes:
-        """One integer."""
+        """Pack one integer."""
         return pack_long(value)
 
 
 class Instants(PackedColumn[datetime]):
-    """timestamptz."""
+    """Values of type timestamptz."""
 
     __slots__ = ()
     array_oid, element_oid = 1185, 1184
 
     @staticmethod
     def pack(value: datetime) -> bytes:
-        """One instant."""
+        """Pack one time."""
         return pack_instant(value)
 
 
 class Booleans(PackedColumn[bool]):
-    """bool."""
+    """Values of type bool."""
 
     __slots__ = ()
     array_oid, element_oid = 1000, 16
 
     @staticmethod
     def pack(value: bool) -> bytes:  # noqa: FBT001 - it is the value
-        """One truth value."""
+        """Pack one boolean."""
         return b"\x01" if value else b"\x00"
 
 
 def pack_long(value: int) -> bytes:
-    """A 64-bit integer."""
+    """Pack a 64-bit integer."""
     return _LONG.pack(value)
 
 
 def pack_instant(value: datetime) -> bytes:
-    """An instant."""
+    """Pack a time."""
     return _LONG.pack((value - _POSTGRES_EPOCH) // _MICROSECOND)
 
 
 def _joined(length: int, elements: Sequence[bytes]) -> bytes:
-    """Elements of one length."""
+    """Join elements of equal length."""
     return _SMALL[length] + _SMALL[length].join(elements)
 
 
 def _element(packed: bytes) -> bytes:
-    """An element of an array: its length and itself."""
+    """Return an array element: its length and its value."""
     return (_SMALL[length] if (length := len(packed)) < len(_SMALL) else _INTEGER.pack(length)) + packed
 
 
 def _elements(packed: Sequence[bytes]) -> bytes:
-    """Elements of different lengths, one after the other."""
+    """Join elements of different lengths."""
     small, few = _SMALL, len(_SMALL)
     return b"".join(
         [(small[length] if (length := len(each)) < few else _INTEGER.pack(length)) + each for each in packed]
@@ -231,12 +231,12 @@ _ARRAY = re.compile(r"(?:\?|\$\d+)::(\w+)\[\]")
 
 @cache
 def kinds_of(statement: str) -> tuple[Kind, ...]:
-    """The types of the columns that a statement takes, in order."""
+    """Return the column types of a statement, in order."""
     return tuple(_KINDS[name] for name in _ARRAY.findall(statement))
 
 
 def columns_of(statement: str, rows: Sequence[Row]) -> list[PackedColumn[Any]]:
-    """The rows as the columns that a statement takes."""
+    """Return the rows as columns for a statement."""
     kinds = kinds_of(statement)
     columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
     return [kind(values) for kind, values in zip(kinds, columns, strict=True)]
@@ -253,6 +253,6 @@ _DUMPERS = {kind: type(f"{kind.__name__}Dumper", (_ArrayDumper,), {"oid": kind.a
 
 
 def register(connection: Connection[tuple[object, ...]]) -> None:
-    """Teach a connection to take columns as arrays."""
+    """Register the column types with a connection."""
     for kind, dumper in _DUMPERS.items():
         connection.adapters.register_dumper(kind, dumper)

@@ -1,8 +1,8 @@
-"""Several statements in one round trip.
+"""Sends several statements in one round trip.
 
-They are sent together and end with one sync: outside of a transaction the database carries out all of them or none. Every statement is
-prepared once for each connection. This goes past the cursors of the driver: what comes here is packed already, and each statement is
-to leave before the next one is made.
+They share one sync, so that outside a transaction the database executes all of them or none. Each statement is prepared
+once per connection. The module bypasses the driver's cursors: its arguments are already packed, and each statement can
+be sent before the next one is built.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from standfast.store.postgres.connection.prepared_statements import Names, names
 
 
 class Statement:
-    """A statement that is sent again and again. Its placeholders tell their types."""
+    """A statement that is sent repeatedly. Its placeholders determine the types."""
 
     __slots__ = ("formats", "text")
 
@@ -44,18 +44,18 @@ _PLACEHOLDER = re.compile(r"\$\d+")
 _numbers = itertools.count()
 _CALL_OFF = b"select standfast.require(false)"
 _readers: WeakKeyDictionary[Connection, Reading] = WeakKeyDictionary()
-"""What reads the answers of connections; it remembers how types are read, so it is made once for each."""
+"""Row readers by connection. They cache type loaders, so each connection has one."""
 
 
 def ask(connection: Connection, calls: Iterable[StatementCall]) -> list[pq.abc.PGresult]:
-    """Carry out statements that leave together; what the database said to each, to be read by `rows_of`."""
+    """Execute calls together, and return their results for `rows_of`."""
     said: list[pq.abc.PGresult] = []
     send(connection, calls, said, at_once=False)
     return said
 
 
 def rows_of(connection: Connection, result: pq.abc.PGresult) -> list[tuple[Any, ...]]:
-    """The rows of an answer, as the driver reads them."""
+    """Return the rows of a result as the driver reads them."""
     reading = _readers.get(connection)
     if reading is None:
         reading = _readers[connection] = Transformer(connection)
@@ -70,10 +70,10 @@ def send(
     *,
     at_once: bool = True,
 ) -> None:
-    """Carry out statements; the error of the first one that fails, and then none of them was carried out.
+    """Execute calls. Raises the error of the first one that fails; then none was executed.
 
-    Each is sent as soon as it is there: the database works on it while the next one is being made. That is worth its while where much has
-    to be made; else they leave together. `said` gets what the database says.
+    Each call is sent as soon as it is built, so that the database works meanwhile. This pays off for many calls; few
+    are sent together. `said` receives the results.
     """
     if connection.closed:
         raise psycopg.OperationalError("the connection is closed")
@@ -87,17 +87,17 @@ def send(
                 sending.send(call)
                 if at_once:
                     pgconn.flush()
-        except Exception as error:  # noqa: BLE001 - whoever makes the calls failed, and what was sent must not stand
+        except Exception as error:  # noqa: BLE001 - building the calls failed, and the sent ones must not take effect
             trouble = error
             sending.call_off()
         pgconn.pipeline_sync()
         refusal = connection.wait(sending.results([] if said is None else said))
         pgconn.exit_pipeline_mode()
     except BaseException:
-        connection.close()  # Nobody knows what is still on its way.
+        connection.close()  # Unread results are still in transit.
         raise
     if isinstance(refusal, psycopg.errors.InvalidSqlStatementName):
-        # Somebody to whom the connection was lent has rolled back to a savepoint, and may do so again.
+        # The borrower of the connection has rolled back to a savepoint, and may do so again.
         prepare_no_more(connection)
     if trouble is not None or refusal is not None:
         raise trouble or refusal  # type: ignore[misc]
@@ -111,10 +111,10 @@ class _Sending:
         self._known = known
         self._new: Names = {}
         self._sent: list[Statement | None] = []
-        """What results will come for: statements to be prepared, and None for those to be carried out."""
+        """The pending results: statements to be prepared, and None for those to be executed."""
 
     def send(self, call: StatementCall) -> None:
-        """Send a statement, and first its text if the server does not know it yet."""
+        """Send a call, and first the text of its statement if the server does not know it."""
         statement, arguments = call
         if self._known is None:
             self._pgconn.send_query_params(statement.text, arguments, None, statement.formats, pq.Format.BINARY)
@@ -130,12 +130,12 @@ class _Sending:
         return name
 
     def call_off(self) -> None:
-        """Have everything undone that was sent."""
+        """Cancel everything that was sent."""
         self._pgconn.send_query_params(_CALL_OFF, None)
         self._sent.append(None)
 
     def results(self, said: list[pq.abc.PGresult]) -> Generator[Wait, Ready | int, psycopg.Error | None]:
-        """Read the results up to the sync, and keep what is said; the first error among them."""
+        """Read the results up to the sync into `said`. Return the first error."""
         pgconn, sent = self._pgconn, iter(self._sent)
         yield from self._flush()
         error: psycopg.Error | None = None
@@ -166,7 +166,7 @@ class _Sending:
 
 
 def _error(pgconn: pq.abc.PGconn, result: pq.abc.PGresult) -> psycopg.Error:
-    """What the driver would raise."""
+    """Build the error that the driver would raise."""
     if pgconn.status == pq.ConnStatus.BAD:
         return psycopg.OperationalError(pgconn.get_error_message())
     return psycopg.errors.error_from_result(result)

@@ -1,4 +1,4 @@
-"""The names under which the servers behind connections know our statements. No name is used twice."""
+"""Names of prepared statements on the server, by connection. No name is used twice."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from psycopg import pq
 Names = dict[object, bytes]
 
 _names: WeakKeyDictionary[psycopg.Connection[Any], Names | None] = WeakKeyDictionary()
-"""None where they were dropped under our hands."""
+"""None for connections on which prepared statements were dropped by other code."""
 _UNSEEN: Final[Names] = {}
 
 
 def names_of(connection: psycopg.Connection[Any]) -> Names | None:
-    """The statements that are prepared behind a connection; None where nothing can be, as behind a pooler."""
+    """Return the prepared statements of a connection, or None where none are possible, as behind a pooler."""
     if connection.prepare_threshold is None:
         return None
     known = _names.get(connection, _UNSEEN)
@@ -27,15 +27,15 @@ def names_of(connection: psycopg.Connection[Any]) -> Names | None:
 
 
 def prepare_no_more(connection: psycopg.Connection[Any]) -> None:
-    """Somebody drops statements under our hands, and may do so again."""
+    """Stop preparing statements on a connection, because other code drops them."""
     _names[connection] = None
 
 
 def drop_prepared(connection: psycopg.Connection[Any]) -> None:
-    """Begin anew after a rollback: with its own prepared statements, if it has any, the driver drops ours too."""
+    """Forget all statements after a rollback. With its own prepared statements the driver drops the engine's too."""
     if not _names.get(connection):
         return
     del _names[connection]
     if not connection.closed and connection.info.transaction_status == pq.TransactionStatus.IDLE:
-        with contextlib.suppress(psycopg.Error):  # Whoever uses the connection next finds out.
+        with contextlib.suppress(psycopg.Error):  # The next use of the connection reports the error.
             connection.execute("deallocate all", prepare=False)

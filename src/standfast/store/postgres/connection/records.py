@@ -1,7 +1,7 @@
-"""Rows of declared kinds: how they are written with a commit, read and deleted follows from their declarations.
+"""Statements for rows of declared kinds, derived from their declarations: write with a commit, read, delete.
 
-What a driver does to a kind is made from the declaration once, when it is first asked for: a statement, and a function that makes the
-values of many rows. It is compiled like one written by hand, because every step of a saga comes here.
+Statement and value function of a kind are generated once on first use. The function is compiled, because it runs for
+every step of a saga.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ S = TypeVar("S", bound=Record)
 Told = tuple[InstanceHeader, Record]
 
 STATEMENTS: dict[str, str] = {}
-"""The parts of commits that were made from declarations, by name, with `?` as in the files."""
+"""The generated parts of commits by name, with `?` placeholders as in the files."""
 
 _AT = ", (select ?::timestamptz as at) as t"
 
 
 class _Way(NamedTuple):
-    """How the records of one class are written."""
+    """How records of one class are written."""
 
     place: int
-    """Comes first: ways are sorted by it."""
+    """The first field, because parts are sorted by it."""
     part: str
     is_dated: bool
     rows: Callable[[Sequence[Told]], list[Row]]
 
 
 class _Ways(dict[type[Record], _Way]):
-    """The way of each class, made when it is first asked for."""
+    """The writer of each class, generated on first use."""
 
     def __missing__(self, cls: type[Record]) -> _Way:
         kind, act, place = writing_of(cls)
@@ -49,13 +49,13 @@ class _Ways(dict[type[Record], _Way]):
             *(f"head.{each}" for each in _heads(kind, act).values()),
             *(f"each.{each}" for each in _said(kind, act)),
         ]
-        rows = eval(f"lambda told: [({', '.join(told)},) for head, each in told]")  # noqa: S307 - made of names that a declaration has checked
+        rows = eval(f"lambda told: [({', '.join(told)},) for head, each in told]")  # noqa: S307 - built from names that the declaration has checked
         self[cls] = way = _Way(place, part, _AT in statement, rows)
         return way
 
 
 def record_parts(changes: Sequence[InstanceChange], now: datetime) -> Iterator[TablePart]:
-    """The parts that write the records of these changes, each made when it is asked for."""
+    """Yield the parts that write the records of these changes, each built on demand."""
     told: defaultdict[type[Record], list[Told]] = defaultdict(list)
     for change in changes:
         for record in change.records:
@@ -66,7 +66,7 @@ def record_parts(changes: Sequence[InstanceChange], now: datetime) -> Iterator[T
 
 
 def letter_row(each: DeadLetterRecord) -> Row:
-    """A new dead letter."""
+    """Build the row of a dead letter."""
     return (
         each.tenant, each.source, each.instance, each.definition, each.key, each.number, each.name, each.language, each.type,
         each.version, each.data, each.options, each.priority, each.attempts, each.fence, each.reason, each.error, each.actor,
@@ -77,40 +77,40 @@ def letter_row(each: DeadLetterRecord) -> Row:
 _SEEN = (
     "($3::text = '' or exists (select 1 from standfast.instances p where p.id = $1::uuid and p.partition = $3::text))"
 )
-"""Whether the instance is in the partition of whoever asks."""
+"""Condition that the instance is in the reader's partition."""
 
 
 @cache
 def selecting(kind: RowKind[Record]) -> str:
-    """The statement that finds the rows of an instance."""
+    """Return the statement that reads the rows of an instance."""
     words = ", ".join(f"'{word}'" for word in kind.own_words)
     only = f" and {kind.shared_by} in ({words})" if words else ""
     names = ", ".join(column.name for column in kind.columns)
     found = f"instance = $1::uuid and tenant = $2::text{only} and {_SEEN}"
-    return f"select {names} from standfast.{kind.table} where {found} order by {', '.join(kind.key)}"  # noqa: S608 - our own
+    return f"select {names} from standfast.{kind.table} where {found} order by {', '.join(kind.key)}"  # noqa: S608 - all text is the engine's
 
 
 @cache
 def selecting_page(kind: RowKind[Record]) -> str:
-    """The same of those behind a number, with which their key begins, up to a limit."""
+    """Return the same statement for a page after a number, with which the key begins."""
     behind = f" and {kind.key[0]} > $4::int8 order by "
     return f"{selecting(kind).replace(' order by ', behind)} limit $5::int8"
 
 
 @cache
 def selecting_many(kind: RowKind[Record]) -> str:
-    """The statement that finds the rows of several instances, each looked up by its id: see `surveying.sql`."""
+    """Return the statement that reads the rows of several instances, each looked up by its id. See `surveying.sql`."""
     words = ", ".join(f"'{word}'" for word in kind.own_words)
     only = f" and {kind.shared_by} in ({words})" if words else ""
     names = ", ".join(f"s.{column.name}" for column in kind.columns)
-    found = f"select * from standfast.{kind.table} where instance = u.instance and tenant = $1::text{only} offset 0"  # noqa: S608 - our own
+    found = f"select * from standfast.{kind.table} where instance = u.instance and tenant = $1::text{only} offset 0"  # noqa: S608 - all text is the engine's
     order = ", ".join(f"s.{each}" for each in ("instance", *kind.key))
-    return f"select {names} from unnest($2::uuid[]) as u (instance) cross join lateral ({found}) as s order by {order}"  # noqa: S608 - our own
+    return f"select {names} from unnest($2::uuid[]) as u (instance) cross join lateral ({found}) as s order by {order}"  # noqa: S608 - all text is the engine's
 
 
 @cache
 def reading(kind: RowKind[S]) -> Callable[[Sequence[Any]], S]:
-    """The function that makes a row what it was declared as; its values are in the order of the declaration."""
+    """Return the function that converts a row to its record. The values are in declaration order."""
     make: Callable[..., S] = kind.stored
     names = [column.name for column in kind.columns]
     if not kind.fading:
@@ -124,15 +124,15 @@ def reading(kind: RowKind[S]) -> Callable[[Sequence[Any]], S]:
 
 
 def deleting() -> str:
-    """The statement that deletes the rows of an instance, of all kinds that go with it."""
+    """Return the statement that deletes all rows of an instance of the kinds that go with it."""
     tables = [kind.table for kind in kinds() if kind.goes_with_instance]
-    parts = [f"{each} as (delete from standfast.{each} where instance = $1::uuid)" for each in tables]  # noqa: S608 - our own
+    parts = [f"{each} as (delete from standfast.{each} where instance = $1::uuid)" for each in tables]  # noqa: S608 - all text is the engine's
     return f"with {_joined(parts)} select 1"
 
 
 def emptying(kind: RowKind[Record]) -> str:
-    """The statement that deletes the rows of an instance, of one kind."""
-    return f"delete from standfast.{kind.table} where instance = $1::uuid"  # noqa: S608 - our own
+    """Return the statement that deletes an instance's rows of one kind."""
+    return f"delete from standfast.{kind.table} where instance = $1::uuid"  # noqa: S608 - all text is the engine's
 
 
 def _opening(kind: RowKind[Record]) -> str:
@@ -141,7 +141,7 @@ def _opening(kind: RowKind[Record]) -> str:
     if kind.closed_at:
         dates[kind.closed_at] = f"case when u.{kind.closed_by} is null then null else t.at end"
     places, given = _joined([*names, *dates]), _joined(dates.values())
-    statement = f"insert into standfast.{kind.table} ({places}) select u.*, {given} from {_rows(kind, 'open')}{_AT}"  # noqa: S608 - our own
+    statement = f"insert into standfast.{kind.table} ({places}) select u.*, {given} from {_rows(kind, 'open')}{_AT}"  # noqa: S608 - all text is the engine's
     if kind.replaces:
         place = ("instance", *kind.key)
         kept = {*place, "tenant", kind.opened_at}
@@ -163,27 +163,27 @@ def _changing(kind: RowKind[Record]) -> str:
         dates[kind.closed_at] = f"case when u.{kind.closed_by} is null then s.{kind.closed_at} else t.at end"
     changes = _joined(f"{name} = {value}" for name, value in (told | dates).items())
     rows = f"{_rows(kind, 'change')}{_AT if dates else ''}"
-    return f"update standfast.{kind.table} s set {changes} from {rows} where {_found(kind)}"  # noqa: S608 - our own
+    return f"update standfast.{kind.table} s set {changes} from {rows} where {_found(kind)}"  # noqa: S608 - all text is the engine's
 
 
 def _ending(kind: RowKind[Record]) -> str:
-    return f"delete from standfast.{kind.table} s using {_rows(kind, 'end')} where {_found(kind)}"  # noqa: S608 - our own
+    return f"delete from standfast.{kind.table} s using {_rows(kind, 'end')} where {_found(kind)}"  # noqa: S608 - all text is the engine's
 
 
 def _heads(kind: RowKind[Record], act: Act) -> dict[str, str]:
-    """The columns that come from the row of the instance, and what they are called there."""
+    """Return the columns that come from the instance's row, with their names there."""
     more = ("tenant", *kind.of_instance) if act == "open" else ()
     return {"instance": "id"} | {each: each for each in more}
 
 
 def _said(kind: RowKind[Record], act: Act) -> tuple[str, ...]:
-    """The columns that come from the record."""
+    """Return the columns that come from the record."""
     cls = kind.class_of(act)
     return () if cls is None else cls.__struct_fields__
 
 
 def _rows(kind: RowKind[Record], act: Act) -> str:
-    """The rows of a part, as columns of these types."""
+    """Return the rows of a part as typed columns."""
     cls = kind.class_of(act)
     assert cls is not None
     types = [
@@ -195,7 +195,7 @@ def _rows(kind: RowKind[Record], act: Act) -> str:
 
 
 def _found(kind: RowKind[Record]) -> str:
-    """By `any`, as everywhere in commits: see `commits.sql`."""
+    """Return the key condition. It uses `any`, as everywhere in commits; see `commits.sql`."""
     return " and ".join(["s.instance = any (array[u.instance])", *(f"s.{name} = u.{name}" for name in kind.key)])
 
 

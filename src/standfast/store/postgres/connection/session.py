@@ -1,4 +1,4 @@
-"""Rows to records. The driver already gives ids, instants and bytes as Python values."""
+"""Converts rows to records. The driver already returns ids, times and bytes as Python values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row = Sequence[Any]
 
 
 def header(row: Row) -> InstanceHeader:
-    """A row of `instances`."""
+    """Convert a row of `instances`."""
     return InstanceHeader(
         id=row[0],
         tenant=row[1],
@@ -50,7 +50,7 @@ def header(row: Row) -> InstanceHeader:
 
 
 def event(row: Row) -> StoredEvent:
-    """A row of `events`."""
+    """Convert a row of `events`."""
     return StoredEvent(
         position=row[0],
         instance=row[1],
@@ -69,7 +69,7 @@ def event(row: Row) -> StoredEvent:
 
 
 def fed_event(row: Row) -> FedEvent:
-    """A row of `events` with what its instance's row says; nothing if that has just gone."""
+    """Convert a row of `events` joined with its instance, whose columns are empty if it was just deleted."""
     return FedEvent(
         position=row[0],
         instance=row[1],
@@ -91,7 +91,7 @@ def fed_event(row: Row) -> FedEvent:
 
 
 def effect(row: Row) -> StoredEffect:
-    """A row of `effects`."""
+    """Convert a row of `effects`."""
     return StoredEffect(
         instance=row[0],
         number=row[1],
@@ -118,12 +118,12 @@ def effect(row: Row) -> StoredEffect:
 
 
 def timer(row: Row) -> StoredTimer:
-    """A row of `timers`."""
+    """Convert a row of `timers`."""
     return StoredTimer(**dict(zip(StoredTimer.__struct_fields__, row, strict=True)))
 
 
 def message(row: Row) -> StoredMessage:
-    """A row of `inbox`."""
+    """Convert a row of `inbox`."""
     return StoredMessage(
         id=row[0],
         address=Address(tenant=row[1], definition=row[2], key=row[3], instance=row[4], partition=row[17]),
@@ -143,7 +143,7 @@ def message(row: Row) -> StoredMessage:
 
 
 def dead_letter(row: Row) -> DeadLetterRecord:
-    """A row of `dead_letters`."""
+    """Convert a row of `dead_letters`."""
     return DeadLetterRecord(
         id=row[0],
         tenant=row[1],
@@ -175,10 +175,10 @@ def dead_letter(row: Row) -> DeadLetterRecord:
 
 
 def definition(row: Row) -> StoredDefinition:
-    """A row of `definitions`."""
+    """Convert a row of `definitions`."""
     return StoredDefinition(**dict(zip(StoredDefinition.__struct_fields__, row, strict=True)))
 
 
 def observation(row: Row) -> ObservationRecord:
-    """A row of `observations`."""
+    """Convert a row of `observations`."""
     return ObservationRecord(**dict(zip(ObservationRecord.__struct_fields__, row, strict=True)))

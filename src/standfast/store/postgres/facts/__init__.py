@@ -1,1 +1,1 @@
-"""Postgres: what decisions read and a commit checks: access, people, settings."""
+"""Postgres: facts that decisions read and commits check (access, people, settings)."""

@@ -1,4 +1,4 @@
-"""API keys, sessions and refused requests in the database."""
+"""API keys, sessions and refused requests, stored in Postgres."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _sql = read_numbered(_Sql, "standfast.store.postgres", "access.sql")
 
 
 class PostgresAccess:
-    """The keys of all tenants, and what was refused to them."""
+    """The API keys, sessions and requests of all tenants."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
@@ -54,35 +54,35 @@ class PostgresAccess:
             connection.execute(_sql.add_key, list(msgspec.structs.astuple(key)))
 
     def key(self, identity: str) -> StoredKey | None:
-        """A key by its id."""
+        """Return a key by its id."""
         with self._line.use() as connection:
             row = connection.execute(_sql.key, [identity], binary=True).fetchone()
         return None if row is None else _key(cast("Row", row))
 
     def keys(self, tenant: str, *, after: str, limit: int) -> list[StoredKey]:
-        """A page of a tenant's keys."""
+        """Return a page of a tenant's keys."""
         with self._line.use() as connection:
             found = connection.execute(_sql.keys, [tenant, after, Int8(limit)], binary=True).fetchall()
         return [_key(cast("Row", row)) for row in found]
 
     def has_key(self, *, at: datetime) -> bool:
-        """Whether anybody could come in."""
+        """Return whether any key is valid."""
         with self._line.use() as connection:
             row = connection.execute(_sql.has_key, [at], binary=True).fetchone()
         return row is not None and bool(row[0])
 
     def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
-        """End a key."""
+        """Revoke a key."""
         with self._line.use() as connection:
             return connection.execute(_sql.revoke, [at, by, tenant, identity]).rowcount == 1
 
     def note_use(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
-        """A key was used."""
+        """Record the use of a key."""
         with self._line.use() as connection:
             connection.execute(_sql.note_use, [at, identity, unless_since])
 
     def add_session(self, session: StoredSession, *, keep_since: datetime, most: int, kept: int) -> None:
-        """Store a new session, end those that are too many, and forget old ones."""
+        """Store a new session, end surplus ones, and delete old ones."""
         with self._line.transaction() as connection:
             connection.execute(_sql.add_session, list(msgspec.structs.astuple(session)))
             connection.execute(_sql.forget_sessions, [session.tenant, keep_since])
@@ -91,13 +91,13 @@ class PostgresAccess:
             connection.execute(_sql.forget_surplus_sessions, [*own, Int8(kept - 1)])
 
     def session(self, identity: str) -> StoredSession | None:
-        """A session by its id."""
+        """Return a session by its id."""
         with self._line.use() as connection:
             row = connection.execute(_sql.session, [identity], binary=True).fetchone()
         return None if row is None else _session(cast("Row", row))
 
     def sessions(self, tenant: str, *, actor: str, after: str, limit: int) -> list[StoredSession]:
-        """A page of a tenant's sessions."""
+        """Return a page of a tenant's sessions."""
         with self._line.use() as connection:
             asked = [tenant, after, actor, actor, Int8(limit)]
             found = connection.execute(_sql.sessions, asked, binary=True).fetchall()
@@ -109,29 +109,29 @@ class PostgresAccess:
             return connection.execute(_sql.end_session, [at, tenant, identity]).rowcount == 1
 
     def note_session(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
-        """A session was used."""
+        """Record the use of a session."""
         with self._line.use() as connection:
             connection.execute(_sql.note_session, [at, identity, unless_since])
 
     def note_refusal(self, refusal: StoredRefusal, *, keep_since: datetime) -> None:
-        """Store a refusal, and forget old ones."""
+        """Store a refusal, and delete old ones."""
         with self._line.transaction() as connection:
             connection.execute(_sql.note_refusal, list(msgspec.structs.astuple(refusal)[1:]))
             connection.execute(_sql.forget_refusals, [refusal.tenant, keep_since])
 
     def refusals(self, tenant: str, *, before: int, limit: int) -> list[StoredRefusal]:
-        """A page of what was refused."""
+        """Return a page of refused requests."""
         with self._line.use() as connection:
             found = connection.execute(_sql.refusals, [tenant, Int8(before), Int8(limit)], binary=True).fetchall()
         return [_refusal(cast("Row", row)) for row in found]
 
     def begin_request(self, request: StoredRequest, *, keep_since: datetime) -> StoredRequest | None:
-        """Store a request that begins, or tell of the one that stands."""
+        """Store a request that begins, or return the existing one."""
         values = list(msgspec.structs.astuple(request))
         with self._line.transaction() as connection:
             connection.execute(_sql.forget_requests, [request.tenant, keep_since])
             row = None
-            while row is None:  # Whoever stood in the way may have been forgotten meanwhile.
+            while row is None:  # The conflicting request may have been deleted meanwhile.
                 if connection.execute(_sql.begin_request, values).rowcount == 1:
                     return None
                 row = connection.execute(_sql.request, values[:3], binary=True).fetchone()
@@ -140,12 +140,12 @@ class PostgresAccess:
     def answer_request(
         self, tenant: str, actor: str, key: str, *, status: int, headers: str, body: bytes | None
     ) -> None:
-        """Keep what was answered."""
+        """Store a response."""
         with self._line.use() as connection:
             connection.execute(_sql.answer_request, [status, headers, body, tenant, actor, key])
 
     def forget_request(self, tenant: str, actor: str, key: str) -> None:
-        """Forget a request to which nothing was answered."""
+        """Delete a request without a response."""
         with self._line.use() as connection:
             connection.execute(_sql.forget_request, [tenant, actor, key])
 

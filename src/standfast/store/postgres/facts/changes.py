@@ -1,4 +1,4 @@
-"""What was changed that is no instance, in the database."""
+"""Audit of changes, stored in Postgres."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _LAST = 2**63 - 1
 
 
 class PostgresChanges:
-    """The changes of all tenants."""
+    """The audited changes of all tenants."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def add(self, change: Change) -> None:
-        """Write a change down."""
+        """Store a change."""
         with self._line.use() as connection:
             connection.execute(_sql.add, values_of(change))
 
     def page(self, query: ChangeQuery) -> list[Change]:
-        """A page of them."""
+        """Return a page of changes."""
         before, most = Int8(query.before or _LAST), Int8(query.limit)
         with self._line.use() as connection:
             if query.subject:
@@ -49,7 +49,7 @@ class PostgresChanges:
 
 
 def values_of(change: Change) -> list[object]:
-    """A change as its row has it."""
+    """Return the row of a change."""
     told = (json.dumps(dict(change.before)), json.dumps(dict(change.after)), change.reason)
     who = (change.actor, change.on_behalf_of, change.trace, change.at, change.mark)
     return [change.tenant, change.subject, change.name, change.action, *told, *who]
@@ -74,4 +74,4 @@ def _change(row: Row) -> Change:
 
 
 ADD = _sql.add
-"""For whoever writes a change with something else, on a connection of theirs."""
+"""For code that writes a change within its own transaction."""

@@ -1,4 +1,4 @@
-"""People in the database."""
+"""People, stored in Postgres."""
 
 from __future__ import annotations
 
@@ -58,94 +58,94 @@ class PostgresPeople:
 
     @contextmanager
     def looking(self, tenant: str) -> Iterator[PostgresDirectory]:
-        """A look at those of one tenant."""
+        """Open a view of one tenant's people."""
         with self._line.use() as connection:
             yield PostgresDirectory(connection, tenant)
 
     @contextmanager
     def changing(self, tenant: str) -> Iterator[PostgresDirectory]:
-        """A transaction on them; others who change them wait."""
+        """Open a transaction on a tenant's people. Concurrent changes wait."""
         with self._line.transaction() as connection:
             connection.execute(_sql.hold, [tenant])
             yield PostgresDirectory(connection, tenant)
 
 
 class PostgresDirectory:
-    """The people of one tenant, on a connection that looks, or that writes."""
+    """The people of one tenant, on a reading or writing connection."""
 
     def __init__(self, connection: Connection, tenant: str) -> None:
         self._connection = connection
         self._tenant = tenant
 
     def is_empty(self) -> bool:
-        """Whether nobody is known."""
+        """Return whether no principal is known."""
         return bool(self._all(_sql.is_empty)[0][0])
 
     def has_grants(self) -> bool:
-        """Whether a role was ever granted."""
+        """Return whether a role was ever granted."""
         return bool(self._all(_sql.has_grants)[0][0])
 
     def principals(self, ids: Sequence[str]) -> list[Principal]:
-        """Those who are known."""
+        """Return the known principals."""
         return [people_rows.principal(row) for row in self._all(_sql.principals, Texts(ids))]
 
     def page(self, *, after: str, limit: int) -> list[Principal]:
-        """Everybody, by id."""
+        """Return a page of all principals by id."""
         return [people_rows.principal(row) for row in self._all(_sql.page, after, Int8(limit))]
 
     def inactive(self) -> list[str]:
-        """Those who are deactivated."""
+        """Return the deactivated principals."""
         return [row[0] for row in self._all(_sql.inactive)]
 
     def grants(self, *, principals: Sequence[str] = (), role: str = "", at: datetime) -> list[Grant]:
-        """Grants that are not over."""
+        """Return the grants that have not ended."""
         if role:
             return [people_rows.grant(row) for row in self._all(_sql.grants_of, role, at)]
         return [people_rows.grant(row) for row in self._each(_sql.grants_to, Texts(principals), at)]
 
     def delegations(self, *, givers: Sequence[str] = (), receiver: str = "", at: datetime) -> list[Delegation]:
-        """Delegations that are not over."""
+        """Return the delegations that have not ended."""
         if receiver:
             return [people_rows.delegation(row) for row in self._all(_sql.delegations_to, receiver, at)]
         return [people_rows.delegation(row) for row in self._each(_sql.delegations_by, Texts(givers), at)]
 
     def absences(self, principals: Sequence[str], *, at: datetime) -> list[Absence]:
-        """Absences that are not over."""
+        """Return the absences that have not ended."""
         return [people_rows.absence(row) for row in self._each(_sql.absences, Texts(principals), at)]
 
     def put(self, principal: Principal) -> None:
-        """Write somebody."""
+        """Insert or replace a principal."""
         kept = (principal.kind, principal.name, principal.email, principal.is_active, principal.manager)
         self._run(_sql.put, principal.id, *kept, json.dumps(principal.attributes))
 
     def grant(self, grant: Grant) -> int:
-        """Write a grant."""
+        """Insert a grant."""
         return self._written(_sql.grant, grant, grant.principal, grant.role)
 
     def delegate(self, delegation: Delegation) -> int:
-        """Write a delegation."""
+        """Insert a delegation."""
         given = delegation
         kept = (given.giver, given.receiver, given.role, given.definition, given.reason)
         return self._written(_sql.delegate, delegation, *kept)
 
     def absent(self, absence: Absence) -> int:
-        """Write an absence."""
+        """Insert an absence."""
         return self._written(_sql.absent, absence, absence.principal, absence.reason)
 
     def delegation(self, number: int) -> Delegation | None:
-        """One delegation."""
+        """Return a delegation."""
         return next(map(people_rows.delegation, self._all(_sql.delegation, Int8(number))), None)
 
     def absence(self, number: int) -> Absence | None:
-        """One absence."""
+        """Return an absence."""
         return next(map(people_rows.absence, self._all(_sql.absence, Int8(number))), None)
 
     def end(self, kind: Literal["grant", "delegation", "absence"], number: int, at: datetime) -> None:
-        """Have a period end."""
+        """Set the end of a period."""
         self._connection.execute(_ENDS[kind], [at, self._tenant, Int8(number)])
 
     def note(self, change: Change) -> None:
-        """Write down what was changed."""
+        """Store an audit entry."""
         self._connection.execute(ADD, values_of(change))
 
     def _all(self, statement: str, *values: object) -> list[Row]:

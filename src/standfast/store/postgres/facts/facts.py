@@ -1,4 +1,4 @@
-"""Facts that decisions are based on, read on a connection that is in use."""
+"""Facts for decisions, read on an existing connection."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PostgresFacts:
         return FactVersions(*cast("tuple[int, int]", row))
 
     def people(self, tenant: str) -> AbstractContextManager[PostgresDirectory]:
-        """Returns a look at the people of a tenant."""
+        """Opens a view of a tenant's people."""
         return PostgresPeople(self._line).looking(tenant)
 
     def key(self, identity: str) -> StoredKey | None:
@@ -57,7 +57,7 @@ class PostgresFacts:
         return PostgresAccess(self._line).session(identity)
 
     def charter(self, tenant: str, name: str) -> Edition | None:
-        """Returns the newest version of a charter."""
+        """Returns the newest version of an organisation setting."""
         return PostgresEditions(self._line, CHARTERS).get(tenant, name)
 
     def document(self, tenant: str, partition: str, type_: str, id_: str) -> DocumentFactRecord | None:

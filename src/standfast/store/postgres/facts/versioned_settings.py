@@ -1,4 +1,4 @@
-"""Approval chains and charters in the database: tables of one shape."""
+"""Approval chains and organisation settings, stored in tables of the same shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from standfast.store.sql.statements import read_numbered
 
 
 class PostgresSettingStatements(msgspec.Struct, frozen=True):
-    """What is asked of one of the tables."""
+    """The statements for one of the tables."""
 
     hold: str
     publish: str
@@ -29,14 +29,14 @@ CHARTERS: Final = read_numbered(PostgresSettingStatements, "standfast.store.post
 
 
 class PostgresEditions:
-    """What all tenants have published in one of the tables."""
+    """The published versions in one of the tables, of all tenants."""
 
     def __init__(self, line: ReconnectingConnection, statements: PostgresSettingStatements) -> None:
         self._line = line
         self._sql = statements
 
     def publish(self, edition: Edition, *, replaces: int | None = None) -> Edition | None:
-        """Store a version, unless the newest one says the same, or is another than it replaces."""
+        """Store a version, unless the newest one is equal or is not the one to replace."""
         key = [edition.tenant, edition.name]
         with self._line.transaction() as connection:
             connection.execute(self._sql.hold, key)
@@ -50,14 +50,14 @@ class PostgresEditions:
         return newest
 
     def get(self, tenant: str, name: str, version: int = 0) -> Edition | None:
-        """One version, or the newest."""
+        """Return one version, or the newest."""
         with self._line.use() as connection:
             if version:
                 return _one(connection, self._sql.get, [tenant, name, Int4(version)])
             return _one(connection, self._sql.newest, [tenant, name])
 
     def listed(self, tenant: str, *, name: str = "") -> list[Edition]:
-        """All versions."""
+        """Return all versions."""
         with self._line.use() as connection:
             found = connection.execute(self._sql.listed, [tenant, name], binary=True).fetchall()
         return [_edition(row) for row in cast("list[Row]", found)]

@@ -1,21 +1,24 @@
--- The first schema. Creates only new objects, so it blocks nobody.
+-- The first schema. Creates only new objects, so it blocks no other session.
 --
--- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
--- its work is done. `steps`, `human_tasks`, `task_people`, `task_decisions`, `task_comments`, `subscriptions`, `published_events`,
--- `processes`, `schedules`, `schedule_fires`, `dead_letters` and `resume_requests` are projections that a commit writes together with its events; of requests to go on, only those
--- that were carried out. `receipts` make commands idempotent.
+-- `instances` has one row per run, and `events` is the source of truth about it. `effects`, `timers` and `inbox` hold
+-- only pending work: a row is deleted when its work is done. `steps`, `human_tasks`, `task_people`, `task_decisions`,
+-- `task_comments`, `subscriptions`, `published_events`, `processes`, `schedules`, `schedule_fires`, `dead_letters` and
+-- `resume_requests` are projections that a commit writes together with its events. Of resume requests this holds only
+-- for executed ones. `receipts` make commands idempotent.
 --
--- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
--- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
+-- `language`, `type` and `version` of an effect, a timer or a message are the message type that a process must be able
+-- to read before it claims the row. They come first in the indexes for claims, so that a process skips unreadable rows
+-- without examining them.
 --
--- `events` and `steps` are partitioned by the instance's id. Ids are UUIDv7, so a range of ids is a range of birth times: all rows
--- of an instance lie in one partition, a read of its history touches that one alone, and an old month can be dropped whole.
+-- `events` and `steps` are partitioned by the instance id. Ids are UUIDv7, so a range of ids is a range of creation
+-- times. All rows of an instance lie in one partition, a read of its history touches only that one, and an old month
+-- can be dropped whole.
 --
--- Queue tables are narrow in indexes, leave room on their pages for updates in place, and are vacuumed often.
+-- Queue tables have few indexes, leave room on their pages for updates in place, and are vacuumed often.
 --
--- `context` of an effect, a timer or a message is for whom it is done: the actor, the trace and the part of the tenant, as JSON; null
--- means that the engine acts of its own accord. `trace` and `on_behalf_of` of an event are null where there is none, so that an engine
--- that is used without them writes nothing for them.
+-- `context` of an effect, a timer or a message holds the actor, the trace and the partition of the tenant, as JSON.
+-- Null means that the engine itself acts. `trace` and `on_behalf_of` of an event are null without a value, so that an
+-- engine without them writes nothing for them.
 
 create table standfast.meta (
     name  text primary key,
@@ -42,7 +45,8 @@ create table standfast.definitions (
     primary key (tenant, name, version)
 );
 
--- Which definitions have a version that an event starts; written with them, so that an event need not look at all of them.
+-- Definitions with a version that an event starts. They are written with the definition, so that an event need not read
+-- all definitions.
 
 create table standfast.definition_triggers (
     event      text not null,
@@ -102,44 +106,45 @@ create table standfast.instances (
     attributes         jsonb,
     next_step          text
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
--- For look-ups, and for lists that name a key alone.
+-- For lookups, and for lists by key alone.
 create unique index instances_by_key on standfast.instances (tenant, key, definition, (case when partition is null then '' else partition end))
 where key is not null;
--- For lists, which are read status by status, each newest first, those that have begun and those that have not. Their conditions are always true and only lists state them: a planner
--- without statistics takes these indexes for look-ups by id or key otherwise, and reads every instance of the tenant or definition. The greatest of one id is the id, and only lists
--- call it so: a planner with statistics goes along the primary key otherwise, and reads every instance that there is.
+-- For lists, which read each status newest first, instances that have begun and those that have not. The index
+-- conditions are always true, and only lists state them. Otherwise a planner without statistics would use these indexes
+-- for lookups by id or key, and read every instance of the tenant or definition. The greatest of one id is the id, and
+-- only lists write it so. Otherwise a planner with statistics would use the primary key, and read all instances.
 create index instances_by_definition on standfast.instances (tenant, definition, definition_version, status, begun, greatest(id))
 where created_at > '-infinity';
 create index instances_by_status on standfast.instances (tenant, kind, status, begun, greatest(id)) where created_at < 'infinity';
 create index instances_of_partition on standfast.instances (tenant, partition, kind, definition, status, begun, greatest(id))
 where partition is not null and created_at <> 'infinity';
--- For lists of those that have ended for a reason, which most have not.
+-- For lists by end reason, which most instances do not have.
 create index instances_by_reason on standfast.instances (tenant, reason, greatest(id)) where ended_at is not null and reason <> '';
 -- For lists by search attribute.
 create index instances_by_attribute on standfast.instances using gin (attributes jsonb_path_ops) where attributes is not null;
--- For lists of processes: by status within a part of the tenant, and by who started them. Row-level security lets a planner use a `case` where it
--- distrusts a `coalesce`.
+-- For lists of processes: by status within a partition of the tenant, and by their starter. Row-level security lets a
+-- planner use a `case` where it distrusts a `coalesce`.
 create index instances_processes on standfast.instances (tenant, (case when partition is null then '' else partition end), status, greatest(id))
 where kind = 'process' and created_at <> '-infinity';
 create index instances_by_starter on standfast.instances (tenant, started_by, greatest(id)) where kind = 'process';
--- For lists of active processes by when their time is over, of all tenants and of one.
+-- For lists of active processes by deadline, of all tenants and of one.
 create index instances_expiring on standfast.instances (deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_expiring_of_tenant on standfast.instances (tenant, deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_by_parent on standfast.instances (parent, status, greatest(id)) where parent is not null;
--- For retention: what ended long ago is found without a look at what runs.
+-- For retention: instances that ended long ago are found without reading active ones.
 create index instances_by_end on standfast.instances (ended_at) where ended_at is not null;
--- For lists of what is paused, all of it or for one reason: those that were paused last first.
+-- For lists of paused instances, all of them or for one reason: the most recently paused first.
 create index instances_by_pause on standfast.instances (tenant, paused_at desc, id desc) where paused_at is not null;
 create index instances_by_pause_reason on standfast.instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
--- For lists of what goes on with one step, those that were paused last first.
+-- For lists of paused instances by next step, the most recently paused first.
 create index instances_by_next_step on standfast.instances (tenant, next_step, paused_at desc, id desc) where next_step is not null;
--- For whoever lets paused instances of all tenants go on.
+-- For the loop that resumes paused instances of all tenants.
 create index instances_late on standfast.instances (reason, paused_at) where paused_at is not null;
 create index instances_events_by_end on standfast.instances (ended_at) where kind = 'event' and ended_at is not null;
 
--- A trigger on named columns costs nothing where they are not written.
+-- A trigger on named columns costs nothing for statements that do not write them.
 create trigger instances_identity before update of id, tenant, definition, kind, key, created_at, partition on standfast.instances for each row
 when (new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.kind <> old.kind
     or new.key is distinct from old.key or new.created_at <> old.created_at or new.partition is distinct from old.partition)
@@ -176,7 +181,7 @@ begin
     if tg_op = 'DELETE' and current_setting('standfast.retention', true) = old.instance::text then
         return old;
     end if;
-    -- Values of one document are being redacted, in this transaction: what happened, when and by whom stays as it is.
+    -- Values of one document are being redacted in this transaction. Type, time and actor of the event stay unchanged.
     if tg_op = 'UPDATE' and current_setting('standfast.redaction', true) = old.instance::text
         and to_jsonb(new) - 'data' - 'comment' = to_jsonb(old) - 'data' - 'comment' then
         return new;
@@ -237,7 +242,7 @@ create table standfast.effects (
 create index effects_ready on standfast.effects (handler, language, type, version, rank, instance, number)
     where owner is null and parked_until is null and held_at is null;
 create index effects_parked on standfast.effects (parked_until) where parked_until is not null;
--- What is handed over by the commit that makes it has fence 0 and is not in here, so that no commit pays for lists.
+-- An effect that its commit handed over has fence 0 and is not in this index, so that no commit pays for lists.
 create index effects_claimed on standfast.effects (tenant, instance) where owner is not null and fence > 0;
 create index effects_held on standfast.effects (tenant, definition) where held_at is not null;
 
@@ -292,7 +297,7 @@ create table standfast.inbox (
     fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 1
 );
 create index inbox_by_target on standfast.inbox (tenant, target, id);
--- Its condition is always true, and only claims state it: see the lists of instances.
+-- The condition is always true, and only claims state it: see the lists of instances.
 create index inbox_by_word on standfast.inbox (language, type, version, id) where created_at > '-infinity';
 
 create table standfast.dead_letters (
@@ -397,7 +402,7 @@ create trigger human_tasks_final before update on standfast.human_tasks for each
 when (old.closed_at is not null)
 execute function standfast.refuse('HF106', 'a decision that was made never changes');
 
--- Whose inbox a question is in: a row for each who is asked. It stays when the question is closed, and says who was asked and why.
+-- Inboxes: a row for each approver of a task, with the reason. It is kept after the task is closed.
 create table standfast.task_people (
     instance   uuid not null,
     number     integer not null,
@@ -416,7 +421,7 @@ create table standfast.task_people (
     primary key (instance, number, place)
 );
 create index task_people_open on standfast.task_people (tenant, kind, name, opened_at, instance, number) where is_open;
--- For lists of processes by whom they ask, newest first.
+-- For lists of processes by their approvers, newest first.
 create index task_people_instances on standfast.task_people (tenant, kind, name, instance) where is_open;
 create index task_people_deputed on standfast.task_people (tenant, instance, number, place) where is_open and stands_for <> '';
 
@@ -440,8 +445,9 @@ create table standfast.task_decisions (
 );
 create index task_decisions_by_actor on standfast.task_decisions (tenant, actor, decided_at, instance, number, sequence);
 
--- Documents, each the run of its workflow: `documents` says how each stands, `document_versions` what it was, `mutations` what was done to it,
--- and `audit` who did what, whose (the tenant), when (`at`) and why. All but the first are never written again.
+-- Documents. Each is the run of its workflow. `documents` holds the current state, `document_versions` the earlier
+-- contents, `mutations` the changes, and `audit` the actor, tenant, time (`at`) and reason of each action. All but the
+-- first are never updated.
 create table standfast.documents (
     instance      uuid not null,
     type          text not null check (type <> ''),
@@ -596,7 +602,7 @@ create table standfast.published_events (
 create index published_events_by_key on standfast.published_events (tenant, event, correlation, published_at, instance);
 create index published_events_by_time on standfast.published_events (tenant, published_at, instance);
 
--- Where a process is, and its state as its callers see it; both follow from its events.
+-- The current step of a process, and its state as callers see it. Both follow from its events.
 create table standfast.processes (
     instance     uuid not null,
     number       integer not null,
@@ -636,9 +642,10 @@ create table standfast.schedule_fires (
     primary key (instance, place)
 );
 
--- Whose work is held back, and since when: `*` is all tenants, an empty definition, version or step is all of them. Effects and timers
--- follow these rows: `held_at` of one is set while a pause covers it, and `frozen_at` of a timer while one does under which clocks stand
--- still. `walks` is how far they have followed since the pause began or ended: not, once, or for good. Ended pauses are kept.
+-- Pauses and their scope. `*` means all tenants. An empty definition, version or step means all of them. Effects and
+-- timers follow these rows: `held_at` is set while a pause covers the row, and `frozen_at` of a timer while a pause
+-- stops its clock. `walks` counts the completed passes since the pause began or ended: 2 means that all rows are
+-- updated. Ended pauses are kept.
 create table standfast.pauses (
     id         bigint generated always as identity primary key,
     tenant     text not null check (tenant <> ''),
@@ -706,7 +713,7 @@ create table standfast.observations (
 );
 create index observations_by_instance on standfast.observations (instance, id);
 
--- What people are told in the application, written when it is delivered; the key sees to it that everything is told once.
+-- In-app notifications, written at delivery. The key prevents a second delivery.
 create table standfast.notifications (
     id         bigint generated always as identity primary key,
     tenant     text not null check (tenant <> ''),
@@ -728,7 +735,7 @@ create index notifications_by_recipient on standfast.notifications (tenant, kind
 create index notifications_unread on standfast.notifications (tenant, kind, recipient, id) where read_at is null;
 create index notifications_by_instance on standfast.notifications (instance, occasion);
 
--- Who has read what a role was told; what a user was told says so itself.
+-- Readers of notifications to a role. A notification to a user has its own read mark.
 create table standfast.notification_reads (
     notification bigint not null,
     reader       text not null,
@@ -737,9 +744,8 @@ create table standfast.notification_reads (
     primary key (notification, reader)
 );
 
--- People. `principals` are never deleted, they are deactivated; a grant, a delegation or an absence is never deleted either, its period
--- ends. `chains` are templates of approvals:
--- a version never changes.
+-- People. `principals` are never deleted but deactivated. A grant, a delegation or an absence is never deleted either:
+-- its period ends. `chains` are templates of approvals, whose versions never change.
 
 create table standfast.principals (
     tenant     text not null check (tenant <> '' and tenant <> '*'),
@@ -789,8 +795,9 @@ create table standfast.absences (
 );
 create index absences_by_principal on standfast.absences (tenant, principal, id);
 
--- Who changed what that is no instance: people, definitions, keys, rules, pauses. Written in the transaction of the change; `mark` names the
--- call, so that one that is repeated is one change. The tenant `*` stands for what all tenants share. Instances tell by their events.
+-- Audit of changes to people, definitions, keys, rules and pauses. It is written in the transaction of the change.
+-- `mark` identifies the call, so that a repeated call is one change. The tenant `*` stands for shared data. Changes of
+-- instances are events.
 
 create table standfast.changes (
     id           bigint generated always as identity primary key,
@@ -826,8 +833,8 @@ create table standfast.chains (
 create trigger chains_never_change before update or delete on standfast.chains for each row
 execute function standfast.refuse('HF102', 'a published definition never changes');
 
--- What organisations say of their documents: rules for a type (`rules:<type>`), and settings (`settings`). A version never changes; the
--- newest one counts.
+-- Settings of organisations for their documents: rules for a type (`rules:<type>`), and `settings`. A version never
+-- changes, and the newest one is active.
 
 create table standfast.charters (
     tenant       text not null check (tenant <> '' and tenant <> '*'),
@@ -842,8 +849,8 @@ create table standfast.charters (
 create trigger charters_never_change before update or delete on standfast.charters for each row
 execute function standfast.refuse('HF102', 'a published definition never changes');
 
--- Seals: how far the history of an instance went when somebody sealed it, and the end of the chain of its events there. Those of a tenant are
--- a chain themselves. They are only ever added to, and outlive what they are about.
+-- Seals. Each records the length of an instance's history and the end of its hash chain. The seals of a tenant form a
+-- chain of their own. The table is append-only, and seals outlive their instances.
 
 create table standfast.seals (
     tenant    text not null check (tenant <> '' and tenant <> '*'),
@@ -860,9 +867,10 @@ create index seals_by_instance on standfast.seals (tenant, instance, number);
 create trigger seals_never_change before update or delete on standfast.seals for each row
 execute function standfast.refuse('HF108', 'a seal is never broken');
 
--- Blueprints of documents: contracts with the envelope that follows from them, bodies that organisations put into the slots, and what was compiled of both.
--- The graph of an effective one is in `definitions`, under the version `workflow`. A draft has the version 0. Envelopes are the defaults: nothing of them
--- ever changes. What is published is only ever archived. `publishing_rules` are added to, and the last one of a tenant holds.
+-- Document definitions: contracts with their envelopes, bodies of organisations for the slots, and the artifacts
+-- compiled from both. The graph of an effective one is in `definitions`, under the version `workflow`. A draft has the
+-- version 0. Envelopes are the defaults and never change. A published version can only be archived. `publishing_rules`
+-- is append-only, and the last row of a tenant applies.
 
 create table standfast.blueprints (
     id               text not null primary key,
@@ -950,8 +958,8 @@ execute function standfast.refuse('HF102', 'a rule of publishing is replaced by 
 create trigger publishing_rules_never_go before delete on standfast.publishing_rules for each row
 execute function standfast.refuse('HF102', 'a rule of publishing is replaced by another one, and never rewritten');
 
--- Workflows of documents that a tenant has taken out of use, and put back: the last line of a workflow counts. The names of the
--- batches that have paused its documents begin with `batch`.
+-- Suspensions of document workflows by a tenant, and reactivations: the last row of a workflow applies. The names of
+-- the batches that paused its documents begin with `batch`.
 create table standfast.suspensions (
     tenant       text not null check (tenant <> '' and tenant <> '*'),
     type         text not null check (type <> ''),
@@ -969,9 +977,9 @@ execute function standfast.refuse('HF102', 'a suspension is lifted by another li
 create trigger suspensions_never_go before delete on standfast.suspensions for each row
 execute function standfast.refuse('HF102', 'a suspension is lifted by another line, and never rewritten');
 
--- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
--- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
--- `api_requests` are those that may be sent again, with what was answered to them, for a day.
+-- Access. `api_keys` hold the hash of a secret that was shown once. They are never deleted but revoked. `api_sessions`
+-- are browser sessions with their actor, rights and expiry. `api_refusals` are requests that were refused because of
+-- their caller. `api_requests` are repeatable requests with their responses, kept for a day.
 
 create table standfast.api_keys (
     id           text not null primary key,
@@ -1039,10 +1047,10 @@ create table standfast.api_requests (
 );
 create index api_requests_by_age on standfast.api_requests (tenant, began_at);
 
--- Fact versions. A decision is based on facts that lie outside of its instance: who may do what (`access`), and what an organisation says
--- of its documents (`charters`). Each change of such a fact counts its version up, in the same transaction, whoever makes the change. A
--- commit names the versions that its decisions were based on, and stands only if they are still the newest. A tenant without a row has
--- version 0. Rows are never deleted: a version that came twice would prove nothing.
+-- Fact versions. A decision depends on facts outside its instance: rights (`access`), and organisation settings
+-- (`charters`). Each change of such a fact increments its version in the same transaction. A commit names the versions
+-- that its decisions used, and fails unless they are still the newest. A tenant without a row has version 0. Rows are
+-- never deleted, because a repeated version would prove nothing.
 
 create table standfast.fact_versions (
     tenant  text not null check (tenant <> '' and tenant <> '*'),
@@ -1067,7 +1075,7 @@ create trigger delegations_fact after insert or update or delete on standfast.de
 execute function standfast.count_fact('access');
 create trigger absences_fact after insert or update or delete on standfast.absences for each row
 execute function standfast.count_fact('access');
--- A key or a session that is new takes nothing from what was read before; that one was used is no change of what it may do.
+-- A new key or session invalidates no earlier read, and recording its use changes no rights.
 create trigger api_keys_fact
 after update of tenant, partition, actor, kind, roles, capabilities, expires_at, revoked_at or delete on standfast.api_keys for each row
 execute function standfast.count_fact('access');
@@ -1079,14 +1087,16 @@ when (old.ended_at is null) execute function standfast.count_fact('access');
 create trigger charters_fact after insert on standfast.charters for each row
 execute function standfast.count_fact('charters');
 
--- A partition per month of birth, made ahead of time by the engine's housekeeping. A month that has rows in the default partition
--- already, because somebody's clock was ahead, stays there; one that another process has just made is made.
+-- One partition per month of creation, created ahead of time by housekeeping. A month that already has rows in the
+-- default partition, because of a wrong clock, stays there. A partition that another process has just created is
+-- accepted.
 
 create function standfast.id_floor(moment timestamptz) returns uuid language sql immutable as $$
     select (lpad(to_hex((extract(epoch from moment) * 1000)::bigint), 12, '0') || '00000000000000000000')::uuid
 $$;
 
--- What is never deleted row by row is not emptied at once either. A partition is reached past its parent, and has a guard of its own.
+-- Tables whose rows are never deleted cannot be truncated either. A partition can be reached past its parent, and has a
+-- trigger of its own.
 
 create function standfast.never_emptied(name text, code text, message text) returns void language plpgsql as $$
 begin
@@ -1142,7 +1152,7 @@ begin
     end loop;
 end $$;
 
--- What is published is a graph, and all graphs speak one language; everything else is a decider, which speaks its own.
+-- Published definitions are graphs, which share one language. All others are deciders, each with its own language.
 
 create function standfast.language_of(tenant text, definition text) returns text language sql stable as $$
     select case when exists (
@@ -1150,15 +1160,16 @@ create function standfast.language_of(tenant text, definition text) returns text
     ) then '$graph' else language_of.definition end
 $$;
 
--- Instances of the tenant that is set, by search attributes. Under row-level security an operator that might tell of what it sees, as
--- that of the index might, is not asked before the wall is; so the owner of the table asks, and names the tenant himself.
+-- Instances of the current tenant by search attributes. Under row-level security an operator that might leak values,
+-- such as that of the index, runs only after the policy. The owner of the table therefore runs the query, and filters
+-- by tenant itself.
 
 create function standfast.instances_having(wanted jsonb) returns setof uuid language sql stable
 security definer set search_path = pg_catalog, pg_temp as $$
     select i.id from standfast.instances i where i.attributes @> wanted and i.tenant = current_setting('standfast.tenant', true)
 $$;
 
--- Commands from any programming language, ORM or trigger, in the caller's own transaction.
+-- Submits commands from any programming language, ORM or trigger, in the transaction of the caller.
 
 create function standfast.submit(
     definition text, command text, data text, key text default '', instance uuid default null, command_id text default '',
@@ -1177,14 +1188,15 @@ create function standfast.submit(
         ),
         submit.definition, submit.key, submit.instance, standfast.language_of(submit.tenant, submit.definition), submit.command,
         submit.version::smallint, convert_to(submit.data, 'UTF8'), submit.command_id, submit.actor, submit.comment,
-        -- Whatever it calls itself: it is not the engine.
+        -- The caller cannot claim to be the engine.
         convert_to(json_build_object('actor', json_build_object('id', submit.actor), 'partition', submit.partition)::text, 'UTF8'),
         submit.partition, clock_timestamp()
     ) returning id
 $$;
 
--- Who sees what. `standfast_engine` commits and claims for everybody; `standfast_tenant` sees the tenant named in its transaction. A later
--- migration that makes a table with a tenant calls `wall_off` for it, and grants `select` on it to `standfast_tenant`.
+-- Access rights. `standfast_engine` commits and claims for all tenants. `standfast_tenant` sees only the tenant named
+-- in its transaction. A later migration that creates a table with a tenant calls `wall_off` for it, and grants `select`
+-- on it to `standfast_tenant`.
 
 create function standfast.wall_off(name text) returns void language plpgsql as $$
 begin
@@ -1215,7 +1227,7 @@ begin
         execute format('create policy engine on standfast.%I to standfast_engine using (true) with check (true)', name);
     end loop;
 end $$;
--- Whoever hands a command in with his own connection is asked whether it is to this database.
+-- A command submitted through a connection of the caller must be for this database.
 create policy identity on standfast.meta for select to standfast_tenant using (name = 'identity');
 
 -- Shared definitions serve all tenants.
@@ -1224,7 +1236,7 @@ create policy shared on standfast.definitions for select to standfast_tenant usi
 grant usage on schema standfast to standfast_engine, standfast_tenant;
 grant select, insert, update, delete on all tables in schema standfast to standfast_engine;
 revoke update on standfast.events from standfast_engine;
--- For redactions alone, which the trigger tells from anything else.
+-- For redactions only, which the trigger distinguishes from other updates.
 grant update (data, comment) on standfast.events to standfast_engine;
 grant select on standfast.definitions, standfast.instances, standfast.events, standfast.snapshots, standfast.effects, standfast.timers,
     standfast.inbox, standfast.dead_letters, standfast.steps, standfast.human_tasks, standfast.task_people, standfast.task_decisions,
@@ -1237,7 +1249,7 @@ grant execute on function standfast.make_partitions to standfast_engine;
 grant execute on function standfast.instances_having to standfast_tenant;
 grant usage on all sequences in schema standfast to standfast_engine, standfast_tenant;
 
--- People are a tenant's own, like everything else.
+-- People belong to a tenant, like all other data.
 do $$
 declare
     name text;
@@ -1253,7 +1265,7 @@ revoke update, delete on standfast.changes, standfast.chains, standfast.charters
 -- Shared contracts serve all tenants.
 create policy shared on standfast.blueprints for select to standfast_tenant using (tenant = '*');
 
--- Keys and refusals are the engine's: a tenant's own code never sees the hash of a secret.
+-- Keys and refusals belong to the engine: code of a tenant never sees the hash of a secret.
 select standfast.wall_off('api_keys');
 select standfast.wall_off('api_sessions');
 select standfast.wall_off('api_refusals');
@@ -1261,11 +1273,13 @@ select standfast.wall_off('api_requests');
 select standfast.wall_off('fact_versions');
 revoke delete on standfast.api_keys, standfast.fact_versions from standfast_engine;
 
--- Processes for reports, in the names and columns of their specification; read-only. Whoever asks sees what they may see of the tables behind the
--- views: row-level security holds. Events are told where they are JSON, as the engine writes them unless it is given another codec.
+-- Processes for reports, read-only, with the names and columns of their specification. Readers see only what they may
+-- see in the underlying tables, because row-level security applies. Events are included if they are JSON, which is the
+-- default codec.
 create index receipts_of_processes on standfast.receipts (instance) where scope = '%processes';
 
--- The idempotency key that a process was started with. Receipts are the engine's, so the owner of the table looks it up.
+-- The idempotency key with which a process was started. Receipts belong to the engine, so the owner of the table reads
+-- it.
 create function standfast.start_key(tenant text, instance uuid) returns text language sql stable
 security definer set search_path = pg_catalog, pg_temp as $$
     select r.key from standfast.receipts r
@@ -1297,7 +1311,7 @@ where i.kind = 'process';
 
 create view standfast.workflow_events with (security_invoker = true) as
 with kinds (type, place, event, by) as (
-    -- The entries that an event is told by; whoever gave the command did it, or whom the event names, or the engine.
+    -- The entries for an event. The actor is the one named in the event, or the one of the command, or the engine.
     values
         ('step_started', 0, 'step_entered', 'first'),
         ('step_completed', 0, 'step_entered', 'first'),
@@ -1341,7 +1355,7 @@ noded as (
     where t.data is not null
 ),
 placed as (
-    -- A call between an answer and the next step belongs to the step that was answered.
+    -- A call between an answer and the next step belongs to the answered step.
     select
         t.*,
         case when coalesce(strpos(t.node, '/'), 0) = 0 then t.node else coalesce(
@@ -1365,7 +1379,7 @@ entries as (
             when (p.data ->> 'overridden') = 'true' then 'overridden'
             else p.data ->> 'outcome'
         end as name,
-        -- What several come to is nobody's answer where the last one has said something else.
+        -- The combined result of several approvers is not the answer of one of them if the last one decided otherwise.
         coalesce(p.type = 'step_answered' and p.place = 1 and p.data -> 'decisions' -> -1 ->> 'status' <> p.data ->> 'outcome', false) as is_result,
         case p.by
             when 'system' then 'system'
@@ -1401,7 +1415,7 @@ select
     coalesce(
         n.step,
         (
-            -- What happened to the whole of it happened at the step that it was at.
+            -- A change of the whole process belongs to its current step.
             select case when strpos((convert_from(l.data, 'UTF8')::json ->> 'node'), '/') = 0 then (convert_from(l.data, 'UTF8')::json ->> 'node') else coalesce(
                 (
                 select convert_from(d.compiled, 'UTF8')::json #>> array['nodes', (convert_from(l.data, 'UTF8')::json ->> 'node'), 'metadata', 'step'] from standfast.definitions d

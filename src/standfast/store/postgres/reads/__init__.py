@@ -1,1 +1,1 @@
-"""Postgres: read instances, tasks and documents."""
+"""Postgres: reads instances, tasks and documents."""

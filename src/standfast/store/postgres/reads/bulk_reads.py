@@ -1,4 +1,4 @@
-"""Many instances of one tenant at once."""
+"""Reads many instances of one tenant together."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _sql = read_statements(_Sql, "standfast.store.postgres", "surveying.sql")
 
 
 class PostgresBulkReads:
-    """Many instances of one tenant; whoever inherits it can ask the database."""
+    """Reads many instances of one tenant. Subclasses provide the connection."""
 
     _tenant: str
 
     def histories(self, instances: Sequence[InstanceId]) -> list[StoredEvent]:
-        """All events of these instances."""
+        """Return all events of these instances."""
         return [rows.event(row) for row in self._of_all(_sql.histories, instances)]
 
     def snapshots(self, instances: Sequence[InstanceId]) -> dict[InstanceId, Snapshot]:
-        """The snapshots that there are."""
+        """Return the existing snapshots."""
         found = self._of_all(_sql.snapshots, instances)
         return {
             InstanceId(row[0]): Snapshot(version=row[1], state_version=row[2], data=row[3], fingerprint=row[4])
@@ -45,15 +45,15 @@ class PostgresBulkReads:
         }
 
     def rows_of(self, kind: RowKind[S], instances: Sequence[InstanceId]) -> list[S]:
-        """The rows of a kind that these instances have."""
+        """Return the rows of a kind of these instances."""
         return [*map(reading(kind), self._of_all(selecting_many(kind), instances))]
 
     def effects_of(self, instances: Sequence[InstanceId]) -> list[StoredEffect]:
-        """Their live effects."""
+        """Return their pending effects."""
         return [rows.effect(row) for row in self._of_all(_sql.effects, instances)]
 
     def timers_of(self, instances: Sequence[InstanceId]) -> list[StoredTimer]:
-        """Their timers."""
+        """Return their timers."""
         return [rows.timer(row) for row in self._of_all(_sql.timers, instances)]
 
     def _of_all(self, statement: str, instances: Sequence[InstanceId]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""The deadlines of active processes, in the database."""
+"""Deadlines of active processes, in Postgres."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PostgresExpiries:
         self._line = line
 
     def expired(self, query: ExpiredQuery) -> list[InstanceHeader]:
-        """A page of active processes whose deadline is before an instant."""
+        """Return a page of active processes whose deadline is before a time."""
         deadline_at, identity = query.after or (None, None)
         values: list[object] = [query.before, deadline_at, identity, Int8(query.limit), query.partition]
         with self._line.use() as connection:

@@ -33,18 +33,18 @@ _read = reading(DOCUMENTS)
 
 
 class PostgresDocumentReads:
-    """Documents of one tenant; whoever inherits it can ask the database."""
+    """Reads documents of one tenant. Subclasses provide the connection."""
 
     _tenant: str
     _partition: str
 
     def document(self, type_: str, id_: str, partition: str = "") -> StoredDocument | None:
-        """One document."""
+        """Return a document."""
         found = self._all(_sql.document, [self._tenant, type_, id_, self._partition or partition])
         return _read(found[0]) if found else None
 
     def documents(self, query: DocumentQuery) -> list[StoredDocument]:
-        """A page of documents, newest first."""
+        """Return a page of documents, newest first."""
         values: list[object] = [self._tenant, query.type, query.before or LAST_ID, Int8(query.limit), self._partition]
         if query.status:
             found = self._all(_sql.documents_of_status, [*values, query.status, query.requester])
@@ -55,17 +55,17 @@ class PostgresDocumentReads:
         return [_read(row) for row in found]
 
     def in_force(self, type_: str) -> InForce | None:
-        """The workflow that a new document begins with."""
+        """Return the active workflow for new documents."""
         found = self._all(_sql.in_force, [self._tenant, type_])
         return InForce(*found[0]) if found else None
 
     def touched_by(self, names: Sequence[str], instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Those that somebody has done something to, or that amend another one."""
+        """Return the instances whose document one of these people has changed, or that amend another one."""
         found = self._all(_sql.touched_by, [self._tenant, Uuids(instances), Texts(names), self._partition])
         return {InstanceId(row[0]) for row in found}
 
     def stand_in(self, type_: str, found: InForce) -> str:
-        """The version before one that is taken out of use."""
+        """Return the version before a suspended one."""
         owner = SHARED_TENANT if found.is_shared else self._tenant
         rows = self._all(_sql.stand_in, [self._tenant, type_, owner, Int4(found.version)])
         return str(rows[0][0]) if rows else ""

@@ -1,4 +1,4 @@
-"""All events in one order. Numbers commit out of order, so readers stop below the oldest transaction that still runs."""
+"""All events in one order. Transactions commit out of order, so readers stop below the oldest running one."""
 
 from __future__ import annotations
 
@@ -50,34 +50,34 @@ class PostgresFeed:
         self._base = base
 
     def read(self, *, after: int, limit: int) -> list[FedEvent]:
-        """The events that follow a position."""
+        """Return the events after a position."""
         with self._line.use() as connection:
             return self._read(connection, after, limit)
 
     def headlines(self, *, after: int, limit: int) -> list[Headline]:
-        """The same without what they say."""
+        """Return the same events without their content."""
         values = [Int8(after), Int8(self._base), Int8(limit)]
         with self._line.use() as connection:
             found = connection.execute(_sql.headlines, values, binary=True).fetchall()
         return sorted(map(Headline._make, found), key=_place)
 
     def newest(self) -> int:
-        """The position that the feed has come to."""
+        """Return the current end of the feed."""
         with self._line.use() as connection:
             return _number(connection, _sql.horizon, [Int8(self._base)]) - 1
 
     def checkpoint(self, name: str) -> int:
-        """How far a projection has read."""
+        """Return how far a projection has read."""
         with self._line.use() as connection:
             return _number(connection, _sql.checkpoint, [name])
 
     def enter(self, name: str) -> None:
-        """Make a projection known before it reads."""
+        """Register a projection before it reads."""
         with self._line.use() as connection:
             connection.execute(_sql.enter, [name])
 
     def drop(self, name: str) -> bool:
-        """Forget a projection."""
+        """Delete a projection."""
         with self._line.use() as connection:
             return connection.execute(_sql.drop, [name]).rowcount == 1
 
@@ -95,7 +95,7 @@ class PostgresFeed:
             return len(events)
 
     def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
-        """Begin anew."""
+        """Reset a projection to the beginning."""
         with self._line.transaction() as connection:
             connection.execute(_sql.enter, [name])
             _number(connection, _sql.hold, [name])
@@ -104,13 +104,13 @@ class PostgresFeed:
             connection.execute(_sql.move, [Int8(0), now, name])
 
     def fail(self, name: str, *, error: str, now: datetime) -> None:
-        """Note why a projection does not go on."""
+        """Store why a projection does not progress."""
         with self._line.transaction() as connection:
             connection.execute(_sql.enter, [name])
             connection.execute(_sql.fail, [error, now, name])
 
     def projections(self, names: Sequence[str], *, most: int) -> list[ProjectionState]:
-        """How far each projection has read."""
+        """Return how far each projection has read."""
         fields = ProjectionState.__struct_fields__
         with self._line.use() as connection:
             found = connection.execute(_sql.projections, [Int8(most), Texts(names)]).fetchall()
@@ -125,15 +125,15 @@ class PostgresFeed:
 
 
 def _place(event: FedEvent | Headline) -> tuple[int, int]:
-    """Equal positions have one order for all readers."""
+    """Order equal positions identically for all readers."""
     return event.position, event.instance.int
 
 
 def missing_base(connection: Connection, base: int) -> int:
-    """The base under which the next event comes after all that are stored.
+    """Return the base that places the next event after all stored ones.
 
-    Positions are made from transaction numbers. A database that was restored into another cluster begins to count them anew; the
-    base makes up for that.
+    Positions derive from transaction numbers. A database restored into another cluster starts with lower numbers, and
+    the base compensates for that.
     """
     newest = _number(connection, _sql.newest, []) >> _PLACES
     current = _number(connection, _sql.current, [])

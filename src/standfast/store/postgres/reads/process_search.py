@@ -1,4 +1,4 @@
-"""Lists of processes, and counts."""
+"""Search for processes, and counts."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class _Sql(msgspec.Struct, frozen=True):
 
 _sql = read_statements(_Sql, "standfast.store.postgres", "matches.sql")
 _counts = {
-    each: f"select count(*) from ({each}) as f"  # noqa: S608 - both halves are ours
+    each: f"select count(*) from ({each}) as f"  # noqa: S608 - both parts are the engine's
     for each in msgspec.structs.asdict(_sql).values()
 }
-"""How many each of them finds, up to its limit."""
+"""Statements that count the results, up to a limit."""
 
 _LAST = UUID(int=2**128 - 1)
 
 
 class PostgresProcessSearch:
-    """Processes of one tenant; whoever inherits it can ask the database."""
+    """Searches processes of one tenant. Subclasses provide the connection."""
 
     _tenant: str
 
     def matching(self, match: Match) -> list[InstanceId]:
-        """A page of those that match, newest first."""
+        """Return a page of matches, newest first."""
         return [InstanceId(row[0]) for row in self._all(*_asked(self._tenant, match))]
 
     def count_matching(self, match: Match) -> int:
-        """How many match, up to a limit."""
+        """Return the number of matches, up to a limit."""
         statement, values = _asked(self._tenant, counting(match))
         ((count,),) = self._all(_counts[statement], values)
         return int(count)
@@ -54,7 +54,7 @@ class PostgresProcessSearch:
 
 
 def _asked(tenant: str, match: Match) -> tuple[str, list[object]]:
-    """The statement whose index leaves the fewest, and its values."""
+    """Return the statement with the most selective index, and its values."""
     values: list[object] = [
         tenant,
         Texts(match.statuses),

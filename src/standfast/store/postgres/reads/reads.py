@@ -1,4 +1,4 @@
-"""What callers of one tenant may see. Every question runs under a role that the database shows one tenant only."""
+"""Queries of callers on one tenant. They run under a role that sees only this tenant."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _FIRST_EVENT = PublicationPlace(datetime(1, 1, 1, tzinfo=UTC), _NOBODY)
 
 @contextmanager
 def reading(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
-    """A connection in a transaction that sees one moment and cannot write."""
+    """Open a read-only transaction on a consistent snapshot."""
     with _taken(pool, url) as connection, connection.transaction():
         yield connection
 
@@ -111,7 +111,8 @@ def _taken(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
             try:
                 yield connection
             except BaseException:
-                drop_prepared(connection)  # The pool rolls back, and the driver drops with its own statements ours too.
+                # When the pool rolls back, the driver drops the engine's prepared statements with its own.
+                drop_prepared(connection)
                 raise
     except PoolTimeout as error:
         raise StoreUnavailableError(f"{url} cannot be used now: {error}") from error
@@ -120,7 +121,7 @@ def _taken(pool: ConnectionPool[Connection], url: str) -> Iterator[Connection]:
 class PostgresReader(
     PostgresPausedInstances, PostgresTaskReads, PostgresProcessSearch, PostgresDocumentReads, PostgresBulkReads
 ):
-    """Questions about the instances of one tenant, of one partition of it if one is named."""
+    """Queries on the instances of one tenant, limited to a partition if one is given."""
 
     def __init__(self, pool: ConnectionPool[Connection], tenant: str, url: str, partition: str = "") -> None:
         self._pool = pool
@@ -129,13 +130,13 @@ class PostgresReader(
         self._partition = partition
 
     def load(self, address: Address, *, whole: bool = False) -> Loaded | None:
-        """An instance with its snapshot and the events after it."""
+        """Return an instance with its snapshot and the later events."""
         where = msgspec.structs.replace(address, tenant=self._tenant, partition=self._partition or address.partition)
         with self._as_tenant() as connection:
             return load(connection, [where], whole=whole)[0]
 
     def instances(self, query: InstanceQuery) -> list[InstanceHeader]:
-        """A page of instances, in the order that is asked for."""
+        """Return a page of instances in the requested order."""
         which = [self._tenant, query.definition, Texts(query.statuses), Texts(query.kinds), query.definition_version]
         span = [*id_range(query), query.created_after, query.created_before, Int8(query.limit)]
         values = [*which, query.begun, *span]
@@ -156,24 +157,24 @@ class PostgresReader(
         return [rows.header(row) for row in found]
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
-        """The history of an instance, in order."""
+        """Return the history of an instance, in order."""
         values = [instance, self._tenant, self._partition, Int4(after), Int8(_NO_LIMIT if limit is None else limit)]
         return [rows.event(row) for row in self._all(_sql.events, values)]
 
     def work(self, instance: InstanceId) -> tuple[list[StoredEffect], list[StoredTimer]]:
-        """Live effects and timers."""
+        """Return pending effects and timers."""
         effects = [rows.effect(row) for row in self._of(instance, _sql.effects)]
         return effects, [rows.timer(row) for row in self._of(instance, _sql.timers)]
 
     def rows(self, kind: RowKind[S], instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[S]:
-        """The rows of a kind."""
+        """Return the rows of a kind."""
         if not after and limit is None:
             return [*map(reading_rows(kind), self._of(instance, selecting(kind)))]
         values = [instance, self._tenant, self._partition, Int8(after), Int8(_NO_LIMIT if limit is None else limit)]
         return [*map(reading_rows(kind), self._all(selecting_page(kind), values))]
 
     def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[InstanceHeader | None, list[S]]:
-        """The row of an instance, and its rows of a kind, in one round trip."""
+        """Return the row of an instance and its rows of a kind, in one round trip."""
         tenant, partition = self._tenant.encode(), self._partition.encode()
         found, theirs = self._at_once(
             StatementCall(_HEADERS, [tenant, Uuids([instance]).array(), partition]),
@@ -184,7 +185,7 @@ class PostgresReader(
     def subscribers(
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
     ) -> list[Subscriber]:
-        """Those who wait for an event."""
+        """Return the subscribers of an event."""
         last = after or Subscriber(_NOBODY, 0, 0, "")
         place = [last.instance, Int4(last.number), Int4(last.place)]
         found = self._all(_sql.subscribers, [self._tenant, event, correlation, *place, Int8(limit), self._partition])
@@ -193,40 +194,40 @@ class PostgresReader(
     def kept_for(
         self, event: str, correlation: str, *, now: datetime, after: PublicationPlace | None = None, limit: int
     ) -> list[StoredPublication]:
-        """The events that are kept for a key."""
+        """Return the retained events for a key."""
         values = [self._tenant, event, correlation, now, *(after or _FIRST_EVENT), Int8(limit), self._partition]
         return [*map(reading_rows(PUBLICATIONS), self._all(_sql.kept_for, values))]
 
     def publications(
         self, *, event: str = "", now: datetime, after: PublicationPlace | None = None, limit: int
     ) -> list[StoredPublication]:
-        """The events that are kept."""
+        """Return the retained events."""
         values = [self._tenant, event, now, *(after or _FIRST_EVENT), Int8(limit), self._partition]
         return [*map(reading_rows(PUBLICATIONS), self._all(_sql.publications, values))]
 
     def headers(self, instances: Sequence[InstanceId]) -> list[InstanceHeader]:
-        """The rows of these instances, of those that exist."""
+        """Return the rows of the existing instances among these."""
         return [rows.header(row) for row in self._all(_sql.headers, [self._tenant, Uuids(instances), self._partition])]
 
     def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
-        """The commands that wait for their turn."""
+        """Return the waiting commands."""
         values = [self._tenant, instance, Int8(limit), self._partition]
         return [rows.message(row) for row in self._all(_sql.messages, values)]
 
     def stuck(
         self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100
     ) -> list[InstanceHeader]:
-        """Running instances that nothing can ever wake."""
+        """Return active instances that cannot be woken."""
         values = [self._tenant, Texts(kinds), before or LAST_ID, Int8(limit), self._partition]
         return [rows.header(row) for row in self._all(_sql.stuck, values)]
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Those of which a worker has an effect in hand."""
+        """Return those of which a worker has claimed an effect."""
         values = [self._tenant, Uuids(instances), self._partition]
         return {InstanceId(row[0]) for row in self._all(_sql.in_hand, values)}
 
     def step_names(self, instance: InstanceId, numbers: Sequence[int]) -> dict[int, StepName]:
-        """Which nodes these steps are of."""
+        """Return the nodes of these steps."""
         found = self._all(_sql.step_names, [self._tenant, instance, Integers(numbers), self._partition])
         return {row[0]: StepName(*row[1:]) for row in found}
 
@@ -240,7 +241,7 @@ class PostgresReader(
         after: int = 0,
         limit: int = 100,
     ) -> list[DeadLetterRecord]:
-        """What gave up, oldest first."""
+        """Return dead letters, oldest first."""
         values = [self._tenant, Int8(after), definition, source, key, Int8(limit)]
         if instance is None:
             found = self._all(_sql.dead_letters, [*values, self._partition])
@@ -256,34 +257,34 @@ class PostgresReader(
         source: DeadLetterSource | None = None,
         key: str = "",
     ) -> int:
-        """How many gave up."""
+        """Return the number of dead letters."""
         found = self._all(_sql.count_letters, [self._tenant, definition, source, key, instance, self._partition])
         count: int = found[0][0]
         return count
 
     def dead_letter(self, letter: int) -> DeadLetterRecord | None:
-        """One dead letter."""
+        """Return a dead letter."""
         found = self._all(_sql.dead_letter, [Int8(letter), self._tenant, self._partition])
         return rows.dead_letter(found[0]) if found else None
 
     def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[ObservationRecord]:
-        """The observed inputs, in order."""
+        """Return the observed inputs, in order."""
         values = [self._tenant, definition, instance, self._partition]
         return [rows.observation(row) for row in self._all(_sql.observations, values)]
 
     def transitions(self, definition: str) -> list[TransitionRecord]:
-        """The observed moves, counted."""
+        """Return the observed transitions with counts."""
         values = [self._tenant, definition, self._partition]
         return [TransitionRecord(*row) for row in self._all(_sql.transitions, values)]
 
     @contextmanager
     def look(self) -> Iterator[PostgresReader]:
-        """Answers as of one moment: the transaction sees what was there when it asked first."""
+        """Open a consistent snapshot: the transaction sees the state of its first query."""
         with self._as_tenant() as connection:
             yield _Look(connection, self)
 
     def _by_status(self, query: InstanceQuery, values: list[object], narrow: list[object]) -> list[InstanceHeader]:
-        """Along an index; to those that have begun come those that have not and are in hand."""
+        """Return a page along an index. Instances that have not begun but are claimed count as begun."""
         listed = _sql.instances_of_definition if query.definition else _sql.instances_of_status
         if self._partition or query.partition:
             listed = _sql.instances_of_partition
@@ -301,7 +302,7 @@ class PostgresReader(
             return cast("list[Row]", connection.execute(statement, values, binary=True).fetchall())
 
     def _at_once(self, *calls: StatementCall) -> Sequence[list[Row]]:
-        """The answers to questions that are known from the beginning: in a transaction of their own, and in one round trip."""
+        """Send queries that are known in advance, with their transaction, in one round trip."""
         begin = [_BEGIN, StatementCall(_TENANT, [self._tenant.encode()])]
         with _taken(self._pool, self._url) as connection:
             try:
@@ -319,21 +320,21 @@ class PostgresReader(
             tenant = Escaping(connection.pgconn).escape_literal(self._tenant.encode())
             connection.execute(
                 _AS_TENANT % tenant, prepare=False
-            )  # One trip; the pool ends the transaction when it gets the connection back.
+            )  # One round trip; the pool ends the transaction when it gets the connection back.
             yield connection
 
 
 @cache
 def _selecting(kind: RowKind[Record]) -> Statement:
-    """What finds the rows of a kind that an instance has."""
+    """Return the statement that reads an instance's rows of a kind."""
     return Statement(selecting(kind))
 
 
 class _Look(PostgresReader):
-    """A reader that asks everything inside one transaction."""
+    """A reader whose queries share one transaction."""
 
     def __init__(self, connection: Connection, of: PostgresReader) -> None:
-        super().__init__(of._pool, of._tenant, of._url, of._partition)  # noqa: SLF001 - one of its own class
+        super().__init__(of._pool, of._tenant, of._url, of._partition)  # noqa: SLF001 - of the same class
         self._connection = connection
 
     def _at_once(self, *calls: StatementCall) -> Sequence[list[Row]]:

@@ -1,4 +1,4 @@
-"""Requests to let paused instances go on, in the database."""
+"""Resume requests, stored in Postgres."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _sql = read_numbered(_Sql, "standfast.store.postgres", "resuming.sql")
 
 
 class PostgresResumes:
-    """Requests of all tenants."""
+    """The requests of all tenants."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def record(self, request: ResumeRequestRecord) -> bool:
-        """Write a request down."""
+        """Store a request."""
         values = [
             request.id, request.instance, request.tenant, request.triggered_by, request.triggered_by_id, request.trigger_data,
             request.reason, request.requested_by, request.outcome, request.requested_at, request.error_message,
@@ -52,20 +52,20 @@ class PostgresResumes:
             return connection.execute(_sql.record, values).rowcount == 1
 
     def refuse(self, request: UUID, *, instance: InstanceId, error: str) -> None:
-        """Say why a request cannot be carried out."""
+        """Store why a request cannot be executed."""
         with self._line.use() as connection:
             connection.execute(_sql.refuse, [error, instance, request])
 
     def open(self, *, limit: int) -> list[ResumeRequestRecord]:
-        """Requests that were not carried out."""
+        """Return requests that were not executed."""
         return [_request(row) for row in self._all(_sql.open_requests, [Int8(limit)])]
 
     def decided(self, *, limit: int) -> list[LatePause]:
-        """Instances that wait for nothing but to be let go on."""
+        """Return paused instances whose task is decided."""
         return [_late(row) for row in self._all(_sql.decided, [Int8(limit)])]
 
     def late(self, *, kind: str, before: datetime, limit: int) -> list[LatePause]:
-        """Instances that were paused long ago."""
+        """Return instances that were paused long ago."""
         return [_late(row) for row in self._all(_sql.late, [before, kind, Int8(limit)])]
 
     def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
@@ -74,13 +74,13 @@ class PostgresResumes:
 
 
 class PostgresPausedInstances:
-    """What is paused, of one tenant."""
+    """The paused instances of one tenant."""
 
     _tenant: str
     _partition: str
 
     def paused(self, query: PausedQuery) -> list[InstanceId]:
-        """A page of paused instances, those that were paused last first."""
+        """Return a page of paused instances, the most recently paused first."""
         paused_at, identity = query.after or (None, None)
         late_kind, late_before = query.late or (None, None)
         values: list[object] = [
@@ -96,7 +96,7 @@ class PostgresPausedInstances:
         return [InstanceId(cast("UUID", row[0])) for row in found]
 
     def resume_requests(self, instance: InstanceId) -> list[ResumeRequestRecord]:
-        """All requests to let an instance go on, in order."""
+        """Return all resume requests of an instance, in order."""
         return [_request(row) for row in self._all(_sql.resume_requests, [instance, self._tenant, self._partition])]
 
     def _all(self, statement: str, values: Sequence[object]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""What somebody should look at in the database."""
+"""Incidents for operators, found in Postgres."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _sql = read_numbered(_Sql, "standfast.store.postgres", "incidents.sql")
 
 
 class PostgresIncidents:
-    """Finds instances, questions and calls of all tenants."""
+    """Finds stuck instances, undecidable tasks and long calls of all tenants."""
 
     def __init__(self, line: ReconnectingConnection) -> None:
         self._line = line
 
     def look(self, kinds: Sequence[str], *, after: InstanceId | None, still_since: datetime, limit: int) -> Stretch:
-        """Look at the next instances."""
+        """Examine the next instances."""
         first = after or UUID(int=0)
         with self._line.use() as connection:
             last, count = cast("Row", connection.execute(_sql.stretch, [first, Int8(limit)]).fetchone())
@@ -56,7 +56,7 @@ class PostgresIncidents:
         return Stretch(incidents, InstanceId(last) if count == limit else None)
 
     def long_calls(self, *, before: datetime, limit: int) -> list[LongCall]:
-        """The calls that workers took before an instant."""
+        """Return the calls that workers claimed before a time."""
         with self._line.use() as connection:
             found = cast("list[Row]", connection.execute(_sql.long_calls, [before, Int8(limit)]).fetchall())
         return [
@@ -65,20 +65,20 @@ class PostgresIncidents:
         ]
 
     def undecidable(self, *, limit: int) -> list[Incident]:
-        """The instances with a question that nobody can decide."""
+        """Return the instances with a task that has no eligible approver."""
         with self._line.use() as connection:
             found = cast("list[Row]", connection.execute(_sql.undecidable, [Int8(limit)]).fetchall())
         return [Incident(InstanceId(row[0]), *row[1:]) for row in found]
 
     def asked(self, *, after: AskedName | None, limit: int) -> list[AskedName]:
-        """Those whom open questions ask."""
+        """Return the approvers of open tasks."""
         at = ("", "", "") if after is None else after
         with self._line.use() as connection:
             found = cast("list[Row]", connection.execute(_sql.asked, [*at, Int8(limit)]).fetchall())
         return [AskedName(*row) for row in found]
 
     def deputed(self, *, after: Deputed | None, limit: int) -> list[Deputed]:
-        """Those whom open questions ask in the place of others."""
+        """Return the approvers of open tasks who represent others."""
         at = ("", UUID(int=0), 0, 0) if after is None else after[:4]
         tenant, run, number, place = at
         with self._line.use() as connection:
@@ -87,7 +87,7 @@ class PostgresIncidents:
         return [Deputed(row[0], InstanceId(row[1]), *row[2:]) for row in found]
 
     def refused_schedules(self, *, limit: int) -> list[RefusedSchedule]:
-        """The schedules whose last time was refused."""
+        """Return the schedules whose last start was refused."""
         with self._line.use() as connection:
             found = cast("list[Row]", connection.execute(_sql.refused_schedules, [Int8(limit)]).fetchall())
         return [RefusedSchedule(InstanceId(row[0]), *row[1:]) for row in found]

@@ -1,4 +1,4 @@
-"""Lists of questions to people, and counts."""
+"""Lists and counts of human tasks."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _TASK, _DECISION = len(TASKS.columns), len(TASK_DECISIONS.columns)
 
 
 class PostgresTaskReads:
-    """Questions to people of one tenant; whoever inherits it can ask the database."""
+    """Reads human tasks of one tenant. Subclasses provide the connection."""
 
     _tenant: str
     _partition: str
 
     def open_tasks(self, query: TaskQuery) -> list[ListedTask]:
-        """A page of open questions."""
+        """Return a page of open tasks."""
         opened_at, instance, number = query.after or _FIRST
         filters = [self._tenant, query.definition, query.key, query.requester, query.due_before]
         values: list[object] = [*filters, opened_at, instance, Int4(number), Int8(query.limit), self._partition]
@@ -62,19 +62,19 @@ class PostgresTaskReads:
         return [*map(_listed, self._all(_sql.open_tasks_of_people, values))]
 
     def decisions_by(self, actor: str, *, after: DecisionPlace | None = None, limit: int = 100) -> list[ListedDecision]:
-        """A page of the decisions that somebody has given."""
+        """Return a page of a person's decisions."""
         decided_at, instance, number, sequence = after or _END
         place = [decided_at, instance, Int4(number), Int4(sequence)]
         found = self._all(_sql.decisions_by, [self._tenant, actor, *place, Int8(limit), self._partition])
         return [ListedDecision(decision=_decision(row[:_DECISION]), task=_listed(row[_DECISION:])) for row in found]
 
     def count_tasks(self, people: Sequence[AssigneeRecord]) -> list[TaskCount]:
-        """How many are in each of these inboxes."""
+        """Return the number of tasks in each of these inboxes."""
         values = [self._tenant, *_packed(people), self._partition]
         return [TaskCount(*row) for row in self._all(_sql.count_tasks, values)]
 
     def count_overdue(self, people: Sequence[AssigneeRecord], now: datetime) -> int:
-        """How many in these inboxes should have been answered."""
+        """Return the number of overdue tasks in these inboxes."""
         values = [self._tenant, now, *_packed(people), _joined(people), self._partition]
         ((count,),) = self._all(_sql.count_overdue, values)
         return int(count)
@@ -84,7 +84,7 @@ class PostgresTaskReads:
 
 
 def _listing(query: TaskQuery) -> str:
-    """The statement whose index finds the fewest."""
+    """Return the statement with the most selective index."""
     if query.key:
         return _sql.open_tasks_by_key
     if query.requester:

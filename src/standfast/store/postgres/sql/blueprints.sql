@@ -1,7 +1,7 @@
--- Blueprints of documents. Lists leave out the contents, which may be large.
+-- Document definitions. Lists omit the contents, which may be large.
 
 -- name: hold
--- Whoever changes the same type at the same time waits, and sees what the other has done.
+-- Serializes concurrent changes of the same type.
 select pg_advisory_xact_lock(hashtextextended('standfast blueprints ' || ?::text || ' ' || ?::text, 0))
 
 -- name: add
@@ -43,7 +43,7 @@ select id, tenant, type, kind, version, status, is_default, name, envelope_versi
 from standfast.blueprints where id = ?::text and tenant in (?::text, '*')
 
 -- name: version
--- A tenant's own one stands before the shared one.
+-- A definition of the tenant takes precedence over the shared one.
 select id, tenant, type, kind, version, status, is_default, name, envelope_version, content, hash, skeleton, header, compiler, graph_hash, workflow,
     envelope, body, replaces, revision, drafted_by, comment, created_by, created_at, updated_by, updated_at, published_by, published_at, archived_by,
     archived_at, archived_why

@@ -11,7 +11,7 @@ release savepoint standfast
 rollback to savepoint standfast
 
 -- name: hint
--- The next command of the same transaction puts its events behind those of this one.
+-- The next command of the same transaction places its events after those of this one.
 select pg_notify('standfast', ''), set_config('standfast.newest', (
     select max(e.position)::text from unnest(?::uuid[]) as u (instance)
     cross join lateral (

@@ -1,5 +1,5 @@
 -- name: hold
--- Whoever publishes at the same time waits, and sees what the other has published.
+-- Serializes concurrent publications.
 select pg_advisory_xact_lock(hashtextextended('standfast chain ' || ?::text || ' ' || ?::text, 0))
 
 -- name: publish

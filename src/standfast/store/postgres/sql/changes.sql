@@ -1,5 +1,5 @@
 -- name: add
--- The same call again is the same change.
+-- A repeated call is the same change.
 insert into standfast.changes (tenant, subject, name, action, before, after, reason, actor, on_behalf_of, trace, at, mark)
 values (?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::timestamptz, ?::text)
 on conflict (mark) do nothing
@@ -9,7 +9,7 @@ select id, tenant, subject, name, action, before, after, reason, actor, on_behal
 where tenant = ?::text and id < ?::bigint and actor = coalesce(nullif(?::text, ''), actor) order by id desc limit ?::bigint
 
 -- name: page_of
--- One sort of thing, or one of them.
+-- Changes of one kind of thing, or of one thing.
 select id, tenant, subject, name, action, before, after, reason, actor, on_behalf_of, trace, at, mark from standfast.changes
 where tenant = ?::text and subject = ?::text and name = coalesce(nullif(?::text, ''), name) and id < ?::bigint
     and actor = coalesce(nullif(?::text, ''), actor)

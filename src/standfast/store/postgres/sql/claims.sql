@@ -2,9 +2,9 @@
 select clock_timestamp()
 
 -- name: claim_effects
--- From one word that waits for a handler to the next along the index, which gives the most urgent rows of each word first, and those of
--- equal rank in the order of instances and numbers; nothing is sorted but the few that were picked. The calendar of Postgres goes
--- further than that of Python, and one row that cannot be read would take the others of its claim with it.
+-- Steps from one waiting message type of a handler to the next along the index. The index returns the most urgent rows
+-- of each type first, and rows of equal rank in the order of instances and numbers. Only the few selected rows are
+-- sorted. Postgres supports later times than Python, and one unreadable row would fail the whole claim.
 with recursive present (handler, most, language, type, version) as (
     select w.handler, w.most, f.* from unnest(?::text[], ?::int4[]) as w (handler, most)
     cross join lateral (
@@ -92,7 +92,7 @@ returning t.instance, t.key, t.number, t.tenant, t.definition, t.language, t.typ
     greatest(t.due_at, '0001-01-01 00:00:00+00'), t.attempts, t.error, t.context
 
 -- name: next_timer
--- The calendar of Postgres goes further than that of Python.
+-- Postgres supports later times than Python.
 select least(m.at, '9999-12-31 00:00:00+00') from (
     select min(p.due_at) as at
     from unnest(?::text[], ?::text[], ?::int4[]) as w (language, type, version) cross join (select ?::timestamptz as at) as n
@@ -111,7 +111,7 @@ where instance = ?::uuid and key = ?::text and number = ?::int4
 delete from standfast.timers where instance = ?::uuid and key = ?::text and number = ?::int4
 
 -- name: claim_heads
--- Messages of one target are taken in order: only the first one of a target can be locked, and it stands for those behind it.
+-- Messages of one target are claimed in order: only the first one can be locked, and it stands for those behind it.
 select p.tenant, p.target
 from unnest(?::text[], ?::text[], ?::int4[]) as w (language, type, version)
 cross join (select coalesce(?::timestamptz, clock_timestamp()) as at, ?::int8 as most) as n
@@ -126,7 +126,7 @@ where not exists (select 1 from standfast.meta where name = 'maintenance')
 order by p.id limit ?::int8
 
 -- name: claim_behind
--- Up to the first one that this process cannot read: what comes after that waits with it.
+-- Up to the first message that this process cannot read. Later ones wait with it.
 with words as materialized (select * from unnest(?::text[], ?::text[], ?::int4[]) as w (language, type, version))
 update standfast.inbox i set claimed_until = coalesce(?::timestamptz, clock_timestamp()) + ?::interval
 where i.id = any (array(

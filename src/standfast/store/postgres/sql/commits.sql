@@ -1,9 +1,9 @@
--- The parts of a commit. Those that a commit needs are sent together, so that it is one round trip and one implicit transaction.
--- Every part takes its rows as columns; for a few rows, `unnest` of arrays is replaced by plain values.
+-- The parts of a commit. The parts that a commit needs are sent together, as one round trip and one implicit
+-- transaction. Every part takes its rows as columns. For a few rows, `unnest` of arrays is replaced by plain values.
 --
--- Rows are found by `= any (array[...])`, here and in the other files, where `=` would say the same: the planner could also go through
--- the whole table and look for every row among the given ones, which it likes to do with a queue that was empty when it last looked,
--- and keeps doing when there are thousands. It can do so only with `=`.
+-- Rows are found by `= any (array[...])`, here and in the other files, where `=` would be equivalent. With `=` the
+-- planner could scan the whole table and look up every row among the given ones. It prefers that for a queue that was
+-- empty at its last analysis, and keeps the plan for thousands of rows.
 
 -- name: born
 insert into standfast.instances (
@@ -21,7 +21,7 @@ from unnest(
 ), (select ?::timestamptz as at) as t
 
 -- name: moved
--- The gate: the row changes only if nobody has changed it since it was read.
+-- The version gate: the row changes only if it is unchanged since it was read.
 update standfast.instances i
 set status = u.status, reason = u.reason, begun = u.begun, version = u.version, issued = u.issued, commits = u.commits, ended_at = u.ended_at,
     updated_at = t.at
@@ -32,7 +32,7 @@ where i.id = any (array[u.id]) and i.tenant = u.tenant and i.version = u.expecte
 returning 1
 
 -- name: marked
--- What few changes touch is written beside the gate, which locks the row, so that no other pays for it.
+-- Rarely changed columns are written beside the gate, which locks the row, so that common commits do not pay for them.
 update standfast.instances i
 set paused_at = u.paused_at, deadline_at = u.deadline_at, attributes = u.attributes::jsonb, next_step = u.next_step
 from unnest(
@@ -75,13 +75,13 @@ delete from standfast.effects e using unnest(?::uuid[], ?::int4[]) as u (instanc
 where e.instance = any (array[u.instance]) and e.number = u.number
 
 -- name: withdrawn_letters
--- An effect that gave up is wanted no more than one that waits. One that gives up just now was waited for by `withdrawn`.
+-- A dead-lettered effect is withdrawn like a pending one. `withdrawn` has waited for one that is being dead-lettered.
 delete from standfast.dead_letters d using unnest(?::uuid[], ?::int4[]) as u (instance, number)
 where d.instance = any (array[u.instance]) and d.source = 'effect' and d.number = u.number
 
 -- name: recalled
--- Nobody has them in hand, so nobody has begun them. A claim that is under way is waited for: if it stands, the row has an owner when
--- it is looked at again, and stays. Those that were taken back are told to their instances.
+-- Effects without an owner have not begun. The statement waits for a concurrent claim: if that commits, the row has an
+-- owner and stays. The instances of recalled effects get a message.
 with taken as (
     delete from standfast.effects e using unnest(?::uuid[], ?::int4[]) with ordinality as u (instance, number, place)
     where e.instance = any (array[u.instance]) and e.number = u.number and e.owner is null
@@ -103,7 +103,7 @@ from unnest(
 order by u.place
 
 -- name: recalled_letters
--- The same for those that gave up.
+-- The same for dead letters.
 with taken as (
     delete from standfast.dead_letters d using unnest(?::uuid[], ?::int4[]) with ordinality as u (instance, number, place)
     where d.instance = any (array[u.instance]) and d.source = 'effect' and d.number = u.number
@@ -125,8 +125,8 @@ from unnest(
 order by u.place
 
 -- name: stopped
--- After those that nobody holds were taken back: what is left, somebody holds, or has just given back. To him who claims it next it is
--- told with the effect.
+-- Runs after the recall of effects without an owner. The remaining ones have an owner, or have just been released. The
+-- next owner gets the request with the effect.
 update standfast.effects e set stop_requested = true from unnest(?::uuid[], ?::int4[]) as u (instance, number)
 where e.instance = any (array[u.instance]) and e.number = u.number and e.owner is not null
 
@@ -136,8 +136,9 @@ where t.instance = any (array[u.instance]) and t.key = u.key
 returning 1
 
 -- name: events
--- The order of all events: the transaction's number and the event's place in it. Readers stop below the oldest running transaction.
--- A transaction that is older than the last commit of an instance it writes to goes behind that commit, up to a floor.
+-- The order of all events: the number of the transaction, and the place of the event within it. Readers stop below the
+-- oldest running transaction. A transaction that is older than the last commit of one of its instances is placed after
+-- that commit, up to a floor.
 with tx as materialized (select greatest((?::int8 + pg_current_xact_id()::text::int8) << 20, ?::int8) as base)
 insert into standfast.events (instance, sequence, position, tenant, type, version, data, at, actor, comment, cause, on_behalf_of, trace)
 select u.instance, u.sequence, tx.base + u.place, u.tenant, u.type, u.version, u.data, t.at, u.actor, u.comment, u.cause,
@@ -148,7 +149,7 @@ from unnest(
     tx, (select ?::timestamptz as at) as t
 
 -- name: effects
--- What is handed over to a worker was claimed by it at this very moment.
+-- An effect handed over to a worker is claimed by it at this moment.
 insert into standfast.effects (
     instance, number, tenant, definition, language, handler, type, version, data, options, priority, rank, parked_until, owner, fence,
     attempts, context, error, created_at, claimed_at
@@ -168,7 +169,7 @@ select u.*, 0, '' from unnest(
 ) as u
 
 -- name: held_effects
--- Beside the row, so that what no pause covers does not pay for it.
+-- A separate statement, so that work without a pause does not pay for it.
 update standfast.effects e set held_at = t.at from unnest(?::uuid[], ?::int4[]) as u (instance, number), (select ?::timestamptz as at) as t
 where e.instance = any (array[u.instance]) and e.number = u.number
 
@@ -189,7 +190,7 @@ select u.*, t.at from unnest(
 returning id
 
 -- name: message_here
--- Only into the database that is meant, with a connection that is not ours.
+-- Inserts only into the intended database, through a connection of the caller.
 insert into standfast.inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
     context, partition, created_at
@@ -229,7 +230,7 @@ select * from unnest(
 ) as u
 
 -- name: gates
--- The facts that decisions were based on must still be the newest. A version that is not there counts as 0.
+-- The facts of decisions must still be the newest. A missing version counts as 0.
 select standfast.require_facts(not exists (
     select 1 from unnest(
         ?::text[], ?::text[], ?::int8[], ?::text[], ?::text[], ?::text[]

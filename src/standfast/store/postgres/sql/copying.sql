@@ -2,11 +2,11 @@
 select format('%s %s', extract(epoch from pg_postmaster_start_time()), (select oid from pg_database where datname = current_database()))
 
 -- name: try_lock
--- The same that whoever migrates holds, until the transaction ends.
+-- The migration lock, held until the end of the transaction.
 select pg_try_advisory_xact_lock(4773520041)
 
 -- name: patient
--- Whole tables are read and written, however long it takes; a lock that somebody has is not waited for.
+-- Whole tables are read and written without a time limit. A held lock is not waited for.
 select set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true),
     set_config('lock_timeout', '3s', true), set_config('enable_seqscan', 'on', true)
 
@@ -35,7 +35,7 @@ insert into standfast.meta (name, value) values (?::text, ?::text) on conflict (
 delete from standfast.meta where name = ?::text
 
 -- name: counter
--- None if no number was ever given.
+-- None if no number was assigned.
 select pg_sequence_last_value(pg_get_serial_sequence(?::text, ?::text)::regclass)
 
 -- name: base
@@ -45,7 +45,7 @@ select value from standfast.meta where name = 'position_base'
 select pg_snapshot_xmax(pg_current_snapshot())::text::int8
 
 -- name: furthest
--- How far anybody has come in the feed.
+-- The end of the feed, and the furthest position of its readers.
 select greatest((select max(position) from standfast.events), (select max(position) from standfast.projections), 0)
 
 -- name: make_room

@@ -1,5 +1,5 @@
 -- name: publish
--- What was published shared is not published again for one tenant: instances may be pinned to it.
+-- A shared definition is not published again for one tenant, because instances may be pinned to it.
 insert into standfast.definitions (
     tenant, name, version, kind, source, compiled, hash, compiler, status, media_type, description, published_by, published_at
 )
@@ -11,11 +11,11 @@ where not exists (select 1 from standfast.definitions d where d.tenant = '*' and
 on conflict do nothing
 
 -- name: adopt
--- Messages that were accepted before the definition was published were taken for those of a decider.
+-- Messages accepted before the publication of the definition were taken for those of a decider.
 update standfast.inbox set language = '$graph' where language = ?::text and ?::text in ('*', tenant)
 
 -- name: get
--- A tenant's own one stands before the shared one.
+-- A definition of the tenant takes precedence over the shared one.
 select tenant, name, version, kind, source, compiled, hash, compiler, status, media_type, description, published_by, published_at
 from standfast.definitions where tenant in (?::text, '*') and name = ?::text and version = ?::text order by tenant = '*' limit 1
 
@@ -41,7 +41,8 @@ where tenant in (?::text, '*') and status = 'published' order by name, published
 insert into standfast.definition_triggers (event, tenant, definition) values (?::text, ?::text, ?::text) on conflict do nothing
 
 -- name: triggered
--- All versions of those that have one which the event starts, archived ones too: whether the newest does is seen in its graph.
+-- All versions of the definitions with a version that the event starts, including archived ones. The graph of the
+-- newest one decides.
 select tenant, name, version, kind, hash, description, published_by, published_at from standfast.definitions
 where tenant in (?::text, '*')
 and name in (select definition from standfast.definition_triggers where event = ?::text and tenant in (?::text, '*'))

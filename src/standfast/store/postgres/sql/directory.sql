@@ -1,5 +1,5 @@
 -- name: hold
--- Changes of a tenant's directory take turns, so that what a check has seen is still so when it is written.
+-- Serializes the changes of a directory, so that checked values are unchanged when the change is written.
 select pg_advisory_xact_lock(hashtextextended('standfast directory ' || ?::text, 0))
 
 -- name: is_empty
@@ -20,7 +20,7 @@ from standfast.principals where tenant = ?::text and id > ?::text order by id li
 select id from standfast.principals where tenant = ?::text and not is_active order by id
 
 -- name: grants_to
--- Person by person: a planner without statistics would rather read all rows of the tenant than look for several people.
+-- Looks up person by person, because a planner without statistics would read all rows of the tenant.
 select found.* from unnest(?::text[]) as u (name) cross join lateral (
     select id, begins_at, ends_at, principal, role from standfast.role_grants
     where tenant = ?::text and principal = u.name and (ends_at is null or ends_at > ?::timestamptz) order by id

@@ -1,5 +1,5 @@
 -- name: expired
--- Along the index of all deadlines: the earliest first.
+-- Along the index of all deadlines, the earliest first.
 select
     i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step

@@ -1,6 +1,6 @@
 -- name: read
--- No running transaction can still write below the horizon, so nothing is ever skipped. Two transactions may share a position, so a
--- page never ends between equal ones.
+-- No running transaction can still write below the horizon, so no event is skipped. Two transactions may share a
+-- position, so a page never ends between equal positions.
 select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause,
     i.definition, i.definition_version, i.key, e.on_behalf_of, e.trace
 from (
@@ -23,7 +23,7 @@ from (
 left join lateral (select definition from standfast.instances where id = e.instance offset 0) as i on true
 
 -- name: horizon
--- What no running transaction can still write below.
+-- The position below which no running transaction can still write.
 select (?::int8 + pg_snapshot_xmin(pg_current_snapshot())::text::int8) << 20
 
 -- name: newest
@@ -48,7 +48,7 @@ select position from standfast.projections where name = ?::text for update
 update standfast.projections set position = ?::int8, updated_at = ?::timestamptz, error = '', failed_at = null where name = ?::text
 
 -- name: fail
--- Since when it does not go on is not forgotten when it fails again.
+-- A repeated failure keeps the time of the first one.
 update standfast.projections set error = u.error, updated_at = u.at, failed_at = coalesce(failed_at, u.at)
 from (select ?::text as error, ?::timestamptz as at) as u where name = ?::text
 

@@ -3,7 +3,7 @@ select (array_agg(u.id order by u.id desc))[1], count(*)::int8
 from (select id from standfast.instances where id > ?::uuid order by id limit ?::int8) as u
 
 -- name: incidents
--- As `stuck` counts them, of all tenants, between two ids.
+-- The criteria of `stuck`, for all tenants, between two ids.
 select i.id, i.tenant, i.definition, i.updated_at from standfast.instances i
 where i.id > ?::uuid and i.id <= ?::uuid and i.status = 'running' and i.kind = any (?::text[]) and i.updated_at < ?::timestamptz
     and not exists (select 1 from standfast.effects e where e.instance = i.id)
@@ -23,7 +23,8 @@ where i.id > ?::uuid and i.id <= ?::uuid and i.status = 'running' and i.kind = a
 order by i.id
 
 -- name: long_calls
--- Also calls that a commit handed over (fence 0). No index holds those, so that no commit pays for this look, once a minute.
+-- Includes calls handed over by a commit (fence 0). They are in no index, so that no commit pays for this query, which
+-- runs once a minute.
 select instance, number, tenant, definition, handler, owner, claimed_at, options from standfast.effects
 where owner is not null and claimed_at < ?::timestamptz order by claimed_at limit ?::int8
 
@@ -32,7 +33,7 @@ select id, tenant, definition, paused_at from standfast.instances
 where reason = 'no_approver' and paused_at is not null and status = 'paused' order by paused_at limit ?::int8
 
 -- name: asked
--- From one name to the next along the index.
+-- Steps from one name to the next along the index.
 with recursive a (tenant, kind, name) as (
     (
         select tenant, kind, name from standfast.task_people

@@ -7,7 +7,7 @@ from standfast.dead_letters where id = ?::int8 and tenant = ?::text
 delete from standfast.dead_letters where id = ?::int8 and tenant = ?::text
 
 -- name: hold_instance
--- Whoever withdraws the effect moves the instance in the same commit: one waits for the other.
+-- A withdrawal of the effect updates the instance in the same commit, so that one waits for the other.
 select 1 from standfast.instances where id = ?::uuid for share
 
 -- name: revive_effect
@@ -25,7 +25,8 @@ select 1 from standfast.instances i where i.id = ?::uuid and i.tenant = ?::text 
 for update
 
 -- name: part_of
--- The saga or document that an instance is a part of, as long as that may have it undone: its parent, or what that is a part of if it has completed.
+-- The saga or document that the instance is a part of, while it may still compensate it: the parent, or the whole that
+-- a completed parent is a part of.
 with recursive wholes (id, parent, status, ended_at) as (
     select p.id, p.parent, p.status, p.ended_at from standfast.instances i join standfast.instances p on p.id = i.parent
     where i.id = ?::uuid and p.kind in ('saga', 'envelope')
@@ -37,7 +38,7 @@ select w.id from wholes w
 where w.ended_at is null or exists (select 1 from standfast.dead_letters d where d.instance = w.id and d.source = 'compensation') limit 1
 
 -- name: remains
--- What an instance that has ended is still needed for.
+-- What still needs an ended instance.
 select
     (select count(*) from standfast.effects where instance = i.id),
     (select count(*) from standfast.dead_letters where instance = i.id),
@@ -69,13 +70,13 @@ with a as (delete from standfast.events where instance = $1::uuid),
 delete from standfast.instances where id = $1::uuid
 
 -- name: delete_work
--- Only where that was asked for: a message that comes between the look at what remains and the deletion is not lost.
+-- Only on request: a message that arrives between the check and the deletion is not lost.
 with a as (delete from standfast.effects where instance = $1::uuid),
     b as (delete from standfast.inbox where instance = $1::uuid)
 delete from standfast.dead_letters where instance = $1::uuid
 
 -- name: prune_receipts
--- Those of a document stay for as long as it lives, however old they are: an old call that is repeated must not count again.
+-- Receipts of open documents are kept at any age, because a repeated call must not take effect again.
 delete from standfast.receipts where ctid = any (array(
     select r.ctid from standfast.receipts r where r.created_at < ?::timestamptz and not exists (
         select 1 from standfast.instances i where i.id = r.instance and i.kind = 'envelope' and i.ended_at is null
@@ -91,8 +92,8 @@ update standfast.steps set input = $3::bytea, output = $4::bytea
 where instance = $1::uuid and number = $2::integer and input is not distinct from $5::bytea and output is not distinct from $6::bytea
 
 -- name: expired
--- Those that nothing is left to do for, no letter, no message, no child that runs, no saga or document that may have it undone, and whose last event
--- every projection has read. What ended after the first event that one of them has not read is not even looked at.
+-- Ended instances without work, dead letters, messages, active children, or a saga or document that may compensate
+-- them, whose last event all projections have read. Instances that ended after the first unread event are not examined.
 select i.tenant, i.id from standfast.instances i
 where i.ended_at < least($1::timestamptz, (
         select e.at from standfast.events e
@@ -123,7 +124,7 @@ where i.ended_at < least($1::timestamptz, (
 order by i.ended_at limit $2::int8
 
 -- name: expired_events
--- The same of published events, along an index of their own.
+-- The same for published events, along their own index.
 select i.tenant, i.id from standfast.instances i
 where i.kind = 'event' and i.ended_at < least($1::timestamptz, (
         select e.at from standfast.events e
@@ -176,7 +177,7 @@ insert into standfast.meta (name, value) values ('counter:' || ?::text, '0')
 on conflict (name) do update set value = (meta.value::int8 + 1)::text returning value::int8
 
 -- name: backlog
--- Who has taken something and is not alive any more has abandoned it; since when the oldest waits that could be done now.
+-- Claims of workers that are not alive count as abandoned. The age is that of the oldest executable item.
 with n as (select coalesce(?::timestamptz, clock_timestamp()) as at)
 select 'effect', e.handler, count(*), count(e.owner),
     count(*) filter (where e.owner is not null and k.id is null),
@@ -194,7 +195,7 @@ order by 1, 2
 select tenant, count(*) from standfast.dead_letters group by tenant order by tenant
 
 -- name: unhandled
--- From one name to the next along the index: a step for each handler that somebody has, however much work waits for it.
+-- Steps from one name to the next along the index: one step per handler, however much work waits.
 with recursive h (handler) as (
     (select handler from standfast.effects where owner is null and parked_until is null and held_at is null order by handler limit 1)
     union all
@@ -217,7 +218,7 @@ where h.handler is not null and w.waiting > 0
 order by h.handler
 
 -- name: waiting_words
--- From one word to the next along the indexes that work is claimed by.
+-- Steps from one message type to the next along the indexes for claims.
 with recursive t (language, type, version, since) as (
     (select language, type, version, due_at from standfast.timers where held_at is null order by language, type, version, due_at limit 1)
     union all

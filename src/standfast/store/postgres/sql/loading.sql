@@ -1,9 +1,10 @@
--- Given rows are looked up one by one: a lateral query with an offset stays where it stands. The planner could also go through a whole
--- table and look for every row among the given ones, which it likes to do while it believes that the table is small.
+-- Given rows are looked up one by one: the planner does not move a lateral query with an offset. Otherwise it could
+-- scan a whole table and look up every row among the given ones, which it prefers while it believes that the table is
+-- small.
 
 -- name: headers
--- The wanted instances with their snapshots and their timers, which are null where there are none: some named by id, some by definition
--- and key.
+-- The instances with their snapshots and timers, which are null if there are none. Some are named by id, others by
+-- definition and key.
 select
     i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text, i.commits,
@@ -39,7 +40,7 @@ cross join lateral (
 order by e.instance, e.sequence
 
 -- name: lock
--- Rows are always locked in the order of their ids, so that two commits never wait for one another in a circle.
+-- Rows are always locked in the order of their ids, which avoids deadlocks between commits.
 select i.id from standfast.instances i where i.id = any (array(
     select n.id from unnest(?::text[], ?::uuid[], ?::text[]) as u (tenant, id, partition)
     cross join lateral (

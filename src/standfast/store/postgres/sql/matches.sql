@@ -1,11 +1,12 @@
--- Lists of processes, newest first. Each statement is the one for the filter that leaves the fewest; all of them take the same values: $1
--- tenant, $2 statuses, $3 partition (null means any), $4 definition, $5 key, $6 who started it, $7 the last of the page before, $8 limit.
+-- Lists of processes, newest first. Each statement serves the most selective filter. All take the same values: $1
+-- tenant, $2 statuses, $3 partition (null means any), $4 definition, $5 key, $6 starter, $7 last of the previous page,
+-- $8 limit.
 --
--- Ids are called the greatest of one, as the indexes of lists have them: so that a planner, who would rather go through all instances from the
--- newest one on until it has enough, and goes through all of them where there are none, has no other index for that order.
+-- Ids are written as the greatest of one, as in the indexes of lists. Otherwise the planner would scan all instances
+-- from the newest one until the page is full, and all of them if there are no matches.
 
 -- name: of_status
--- From the statuses of one partition, each newest first, and then the newest of all.
+-- Reads the statuses of one partition, each newest first, then the newest of all.
 select f.id from unnest($2::text[]) as s (status)
 cross join lateral (
     select i.id from standfast.instances i
@@ -18,7 +19,8 @@ cross join lateral (
 order by f.id desc limit $8::int8
 
 -- name: of_definition
--- From one version of a definition to the next, and from their statuses, those that have begun and those that have not.
+-- Steps from one version of a definition to the next, and reads their statuses, instances that have begun and those
+-- that have not.
 with recursive v (version) as (
     (
         select i.definition_version from standfast.instances i
@@ -43,7 +45,7 @@ cross join lateral (
 order by f.id desc limit $8::int8
 
 -- name: everywhere
--- The same in all partitions and of all definitions.
+-- The same in all partitions and for all definitions.
 select f.id from unnest($2::text[]) as s (status) cross join (values (true), (false)) as b (begun)
 cross join lateral (
     select i.id from standfast.instances i
@@ -62,7 +64,7 @@ where i.kind = 'process' and i.tenant = $1::text and i.started_by = $6::text and
 order by greatest(i.id) desc limit $8::int8
 
 -- name: of_key
--- There are few with one key: no more than there are definitions.
+-- One key has at most one instance per definition.
 select i.id from standfast.instances i
 where i.tenant = $1::text and i.key = $5::text and i.kind = 'process' and i.status = any ($2::text[])
     and ($3::text is null or coalesce(i.partition, '') = $3::text) and ($4::text = '' or i.definition = $4::text)
@@ -70,8 +72,8 @@ where i.tenant = $1::text and i.key = $5::text and i.kind = 'process' and i.stat
 order by i.id desc limit $8::int8
 
 -- name: of_people
--- At a step that asks one of these people and roles ($9 kind, $10 name, $11 the only definition that is meant), each newest first. The
--- offset keeps the planner from reading whole tables in order to join them.
+-- At a step with one of these users and roles as approver ($9 kind, $10 name, $11 an optional definition), each newest
+-- first. The offset keeps the planner from joining whole tables.
 select distinct f.id from unnest($9::text[], $10::text[], $11::text[]) as w (kind, name, definition)
 cross join lateral (
     select distinct p.name, p.instance as id from standfast.task_people p cross join lateral (

@@ -3,8 +3,8 @@ insert into standfast.notifications (tenant, key, kind, recipient, instance, ste
 values (?::text, ?::text, ?::text, ?::text, ?::uuid, ?::int4, ?::text, ?::text, ?::text, ?::text, ?::text, ?::timestamptz) on conflict do nothing
 
 -- name: page
--- What was told to a role has been read by those who have read it; what was told to a user, by that user. Whoever was told the same on one
--- occasion by name and by roles finds it once: where it came first.
+-- A notification to a role is read per reader, one to a user by that user. A reader who gets the same occasion by name
+-- and by roles sees only the first one.
 select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.kept_out, n.created_at, coalesce(n.read_at, r.read_at)
 from standfast.notifications n left join standfast.notification_reads r on r.notification = n.id and r.reader = ?::text
 where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id < ?::int8
@@ -43,7 +43,7 @@ update standfast.notifications set read_at = coalesce(read_at, ?::timestamptz)
 where tenant = ?::text and partition = coalesce(nullif(?::text, ''), partition) and kind = ?::text and recipient = ?::text and id = ?::int8
 
 -- name: mark_read_by
--- One of a role's, by one of those who have it. What was read stays read since the first time.
+-- Marks a notification of a role for one reader. The first read time is kept.
 insert into standfast.notification_reads (notification, reader, tenant, read_at)
 select n.id, ?::text, n.tenant, ?::timestamptz from standfast.notifications n where n.tenant = ?::text and n.partition = coalesce(nullif(?::text, ''), n.partition) and n.kind = ?::text and n.recipient = ?::text and n.id = ?::int8
     and not jsonb_exists_any(n.kept_out::jsonb, ?::text[])

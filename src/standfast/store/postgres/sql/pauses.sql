@@ -1,5 +1,5 @@
 -- name: begin
--- Of two who pause the same the second one finds what the first one did.
+-- Of two concurrent pauses with the same scope, the second one finds the first.
 insert into standfast.pauses (tenant, definition, version, step, clock, reason, paused_by, paused_at, until)
 values (?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::timestamptz, ?::timestamptz)
 on conflict do nothing
@@ -63,7 +63,7 @@ delete from standfast.pauses where id = any (array(
 ))
 
 -- name: lock_walk
--- One walks at a time; whoever comes second has nothing to do.
+-- One process propagates at a time. Others return without work.
 select pg_try_advisory_xact_lock(4773520042)
 
 -- name: read_walk
@@ -73,11 +73,11 @@ select value from standfast.meta where name = 'walk'
 insert into standfast.meta (name, value) values ('walk', ?::text) on conflict (name) do update set value = excluded.value
 
 -- name: walked
--- Unless it has ended since it was looked at: then all of it is still to be walked.
+-- Unless the pause has ended since it was read: then all rows must be examined again.
 update standfast.pauses set walks = ?::int2 where id = ?::int8 and ended_at is not distinct from ?::timestamptz
 
 -- name: next_effects
--- Row by row along the key, and instance by instance, whatever the planner believes of the size of the tables.
+-- Row by row along the key, and instance by instance, whatever the planner assumes about table sizes.
 select e.instance, e.number, e.tenant, e.definition, coalesce(i.definition_version, ''), e.language, e.type, e.version,
     case when $4::bool then e.data else ''::bytea end, e.rank, e.held_at
 from (

@@ -1,9 +1,9 @@
 -- name: as_tenant
--- Row-level security shows this transaction the rows of one tenant only.
+-- Row-level security limits this transaction to the rows of one tenant.
 select set_config('role', 'standfast_tenant', true), set_config('standfast.tenant', %s, true)
 
 -- name: instances_of_parent
--- From one status to the next along the index, each newest first, and then the newest of all.
+-- Steps from one status to the next along the index, each newest first, then the newest of all.
 with recursive s (status) as (
     select ''
     union all
@@ -52,7 +52,7 @@ where i.tenant = $1::text and i.key = $12::text and ($14::text is null or coales
 order by i.id desc limit $11::int8
 
 -- name: instances_by_reason
--- Those that have ended for each of these reasons, newest first.
+-- Instances that ended for one of these reasons, newest first.
 select n.* from unnest($12::text[]) as r (reason)
 cross join lateral (
     select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
@@ -75,7 +75,7 @@ cross join lateral (
 order by n.id desc limit $11::int8
 
 -- name: instances_by_attribute
--- Those that have the values are found by an index first, and then sorted: they are meant to be few.
+-- Matches are found by an index first and then sorted, because they are expected to be few.
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
 from standfast.instances_having($12::text::jsonb) as h (id)
@@ -92,9 +92,10 @@ where ($13::text is null or coalesce(i.partition, '') = $13::text) and ($2::text
 order by i.id desc limit $11::int8
 
 -- name: instances_of_definition
--- From one version and status to the next along the index; of each of them, those that have begun and those that have not, the newest one;
--- then a page of each of those that may be on it, and the newest of all. Only the indexes of lists know `greatest(id)`, which is the id:
--- otherwise statistics may lead along the ids, through everything.
+-- Steps from one version and status to the next along the index. For each it reads the newest begun and the newest
+-- other instance, then a page of those that may be on the page, then the newest of all. Only the indexes of lists
+-- contain `greatest(id)`, which is the id. Otherwise statistics may lead the planner along the ids, through all
+-- instances.
 with recursive s (definition_version, status) as (
     (
         select i.definition_version, i.status from standfast.instances i
@@ -145,7 +146,7 @@ cross join lateral (
 order by n.id desc limit $11::int8
 
 -- name: instances_of_status
--- The same from one kind and status to the next.
+-- The same, stepping from one kind and status to the next.
 with recursive s (kind, status) as (
     (
         select i.kind, i.status from standfast.instances i
@@ -195,7 +196,7 @@ cross join lateral (
 order by n.id desc limit $11::int8
 
 -- name: instances_of_partition
--- The same in one part of the tenant, from one kind, definition and status to the next.
+-- The same in one partition of the tenant, stepping from one kind, definition and status to the next.
 with recursive s (kind, definition, status) as (
     (
         select i.kind, i.definition, i.status from standfast.instances i
@@ -243,7 +244,8 @@ cross join lateral (
 order by n.id desc limit $11::int8
 
 -- name: instances_in_hand
--- Those that have not begun although a worker has an effect of theirs in hand: from what workers have claimed, which is little.
+-- Instances that have not begun although a worker has claimed one of their effects. Read from the claimed effects,
+-- which are few.
 select n.* from (
     select distinct e.instance from standfast.effects e where e.tenant = $1::text and e.owner is not null and e.fence > 0 offset 0
 ) as h
@@ -286,7 +288,8 @@ where tenant = $1::text and kind = 'event' and signal = $2::text and correlation
 order by instance, number, place limit $7::int8
 
 -- name: kept_for
--- The place names the event and the key once more: it is one of the index that has them, and not of the one by time, which would be read whole.
+-- The place repeats event and key, so that the planner uses their index and not the one by time, which it would read
+-- whole.
 select number, id, event, correlation, match_one, expires_at, data, instance, published_at
 from standfast.published_events
 where tenant = $1::text and event = $2::text and correlation = $3::text and expires_at > $4::timestamptz
@@ -315,7 +318,7 @@ from standfast.instances i join standfast.inbox m on m.tenant = $1::text
 where i.id = $2::uuid and i.tenant = $1::text and ($4::text = '' or i.partition = $4::text) order by m.id limit $3::int8
 
 -- name: stuck
--- An open step that waits for a person or a signal is reason enough to wait; one that waits for time or a child needs what will wake it.
+-- An open step for a person or a signal justifies waiting. One for a time or a child also needs what will wake it.
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes::text as attributes, i.commits, i.next_step
 from standfast.instances i
@@ -358,7 +361,7 @@ where tenant = $1::text and ($7::text = '' or partition = $7::text) and id > $2:
 order by id limit $6::int8
 
 -- name: dead_letters_of_instance
--- An instance has few; looked for first, so that the planner does not walk through those of all others in the order of their ids.
+-- An instance has few dead letters. They are found first, so that the planner does not scan those of all others by id.
 with mine as materialized (select * from standfast.dead_letters where instance = $7::uuid)
 select id, tenant, source, instance, definition, key, number, name, language, type, version, data, options, priority, attempts, fence,
     reason, error, actor, definition_version, parent, command_id, comment, created_at, context, partition

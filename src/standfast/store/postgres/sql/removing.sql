@@ -2,14 +2,14 @@
 select to_regclass('standfast.instances') is not null
 
 -- name: try_lock
--- The same that whoever migrates holds.
+-- The migration lock.
 select pg_try_advisory_xact_lock(4773520041)
 
 -- name: impatient
 select set_config('lock_timeout', '3s', true)
 
 -- name: hold
--- Nothing begins any more, and nobody comes to work, until it is decided.
+-- No work begins and no worker registers until the decision.
 lock table standfast.instances, standfast.workers in access exclusive mode
 
 -- name: standing

@@ -1,5 +1,5 @@
 -- name: record
--- Nothing is written for an instance that is not there, or is another tenant's.
+-- Writes nothing for an instance that does not exist or belongs to another tenant.
 insert into standfast.resume_requests (
     instance, id, tenant, triggered_by, triggered_by_id, trigger_data, reason, requested_by, outcome, requested_at, error_message,
     on_behalf_of, context, about
@@ -21,7 +21,7 @@ from standfast.resume_requests where outcome = 'open' order by requested_at, ins
 select tenant, id from standfast.instances where reason = 'approved' and paused_at is not null order by paused_at limit ?::int8
 
 -- name: late
--- A pause of their definition, their tenant or everything holds them, whatever time is over.
+-- A pause of their definition, their tenant or everything holds them, whatever has expired.
 select i.tenant, i.id from standfast.instances i
 where i.reason = 'requested' and i.paused_at is not null and i.paused_at < ?::timestamptz and i.kind = ?::text
     and not exists (

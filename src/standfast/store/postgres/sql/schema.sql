@@ -5,7 +5,7 @@ select to_regclass('standfast.migrations') is not null
 select coalesce(max(number), 0) from standfast.migrations
 
 -- name: try_lock
--- Held until the session ends; asked for again and again instead of waited for, so that a stuck migration blocks nobody's session.
+-- Held until the end of the session. It is polled and not waited for, so that a stuck migration blocks no session.
 select pg_try_advisory_lock(4773520041)
 
 -- name: unlock
@@ -37,7 +37,7 @@ insert into standfast.migrations (number, name) values (?::int4, ?::text)
 select 1 from pg_roles where rolname = ?::text
 
 -- name: is_member
--- Whoever has made a role without being a superuser is a member of it who has none of its rights.
+-- A role that was created without superuser rights has its creator as a member, but without the rights of the role.
 select pg_has_role(coalesce(?::name, current_user), ?::name, 'usage')
 
 -- name: meta

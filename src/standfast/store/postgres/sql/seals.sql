@@ -1,5 +1,5 @@
 -- name: hold
--- Whoever seals at the same time waits, and puts theirs behind.
+-- Serializes concurrent seals.
 select pg_advisory_xact_lock(hashtextextended('standfast seal ' || ?::text, 0))
 
 -- name: add

@@ -1,4 +1,4 @@
--- Many instances at once, each looked up by its id: a lateral query with an offset stays where it stands (see `loading.sql`).
+-- Many instances together, each looked up by its id with a lateral query and an offset (see `loading.sql`).
 
 -- name: histories
 select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause, e.on_behalf_of,

@@ -1,7 +1,7 @@
--- Questions to people: lists of the open ones, each kind of list with the index that it reads, and what somebody has decided.
+-- Human tasks: lists of the open ones, each with its index, and decisions of a person.
 
 -- name: open_tasks
--- All of a tenant.
+-- All open tasks of a tenant.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from standfast.human_tasks t
@@ -12,8 +12,8 @@ where t.tenant = $1::text and ($10::text = '' or t.partition = $10::text) and t.
 order by t.opened_at, t.instance, t.number limit $9::int8
 
 -- name: overdue_tasks
--- Those that should have been answered. They are few among many, so they are found by their time, and put in order then. The offset keeps
--- the planner from looking for them in that order, which would be to look at all.
+-- Overdue tasks. They are few among many, so they are found by time and then sorted. The offset keeps the planner from
+-- searching in list order, which would read all tasks.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from (
@@ -25,7 +25,7 @@ where (t.opened_at, t.instance, t.number) > ($6::timestamptz, $7::uuid, $8::int4
 order by t.opened_at, t.instance, t.number limit $9::int8
 
 -- name: open_tasks_of_definition
--- Those of one definition.
+-- Tasks of one definition.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from standfast.human_tasks t
@@ -36,7 +36,7 @@ where t.tenant = $1::text and ($10::text = '' or t.partition = $10::text) and t.
 order by t.opened_at, t.instance, t.number limit $9::int8
 
 -- name: open_tasks_by_key
--- Those of the runs with a business key.
+-- Tasks of the runs with a business key.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from standfast.human_tasks t
@@ -47,7 +47,7 @@ where t.tenant = $1::text and ($10::text = '' or t.partition = $10::text) and t.
 order by t.opened_at, t.instance, t.number limit $9::int8
 
 -- name: open_tasks_of_requester
--- Those of the runs that somebody wanted.
+-- Tasks of the runs of a requester.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from standfast.human_tasks t
@@ -58,8 +58,8 @@ where t.tenant = $1::text and ($10::text = '' or t.partition = $10::text) and t.
 order by t.opened_at, t.instance, t.number limit $9::int8
 
 -- name: open_tasks_of_people
--- Those in some inboxes, a page of each. Who is asked twice, himself and by a role, finds a question by the first of these only. The
--- offsets keep the planner from reading whole tables in order to join them: a page looks up few rows, one by one.
+-- Tasks in some inboxes, a page of each. An approver who is asked twice, by name and by role, gets a task by the first
+-- of these only. The offsets keep the planner from joining whole tables: a page looks up few rows, one by one.
 select f.number, f.node, f.subject, f.role, f.requester, f.kept_out, f.agreement, f.stage, f.status, f.claimed_by, f.due_at, f.data,
     f.guarded, f.resolution, f.document_version, f.outcome, f.actor, f.comment, f.instance, f.opened_at, f.closed_at, f.definition, f.key, f.asked_at, f.stands_for
 from unnest($11::text[], $12::text[], $14::bool[]) as w (kind, name, is_for_another)
@@ -82,7 +82,7 @@ cross join lateral (
 order by f.asked_at, f.instance, f.number limit $9::int8
 
 -- name: decisions_by
--- What somebody has decided, newest first.
+-- Decisions of a person, newest first.
 select d.number, d.sequence, d.actor, d.on_behalf_of, d.outcome, d.comment, d.data, d.document_version, d.is_withdrawn,
     d.is_applied, d.applied, d.instance, d.decided_at,
     t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
@@ -103,7 +103,7 @@ cross join lateral (
 ) as f where f.count > 0 order by 1, 2
 
 -- name: count_overdue
--- How many in these inboxes, each once, should have been answered: however many of others should be.
+-- Number of distinct overdue tasks in these inboxes, independent of other inboxes.
 select count(*) from unnest($3::text[], $4::text[]) as w (kind, name)
 cross join lateral (
     select 1 from standfast.task_people p cross join lateral (

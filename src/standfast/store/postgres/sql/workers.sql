@@ -13,13 +13,13 @@ delete from standfast.workers where alive_until < ?::timestamptz returning id
 update standfast.effects set owner = null, claimed_at = null, fence = fence + 1 where owner = any (?::uuid[]) returning handler
 
 -- name: free_orphans
--- Whoever is not among the living owns nothing.
+-- Only live workers own effects.
 update standfast.effects e set owner = null, claimed_at = null, fence = fence + 1
 where e.owner is not null and not exists (select 1 from standfast.workers w where w.id = e.owner)
 
 -- name: still_held
 select u.instance, u.number, u.fence, e.stop_requested,
-    -- Not as a condition: the index of what has ended would be read whole.
+    -- Not written as a condition, because the index of ended instances would be read whole.
     e.stop_requested and coalesce((select i.ended_at is not null from standfast.instances i where i.id = u.instance), false)
 from unnest(?::uuid[], ?::int4[], ?::uuid[], ?::int4[]) as u (instance, number, owner, fence)
 cross join lateral (
@@ -41,7 +41,7 @@ select id, name, handlers, started_at, alive_until from standfast.workers
 where alive_until >= coalesce(?::timestamptz, clock_timestamp()) order by started_at, id
 
 -- name: announce
--- Whoever moves the instant forward speaks; the others have to wait until it is old enough again.
+-- The process that advances the time makes the report. Others wait until it is old enough again.
 insert into standfast.meta (name, value) values ('unhandled:' || ?::text, (?::timestamptz)::text)
 on conflict (name) do update set value = excluded.value
 where meta.value::timestamptz <= excluded.value::timestamptz - ?::interval returning 1

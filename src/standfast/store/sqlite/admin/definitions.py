@@ -1,4 +1,4 @@
-"""Definitions in the file: stored once, read for ever."""
+"""Definitions, stored in the file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class SQLiteDefinitions:
     def publish(
         self, definition: StoredDefinition, now: datetime, *, triggers: Collection[str] = ()
     ) -> StoredDefinition:
-        """Store a definition unless its version exists; what is stored. What is there already is found without the writer."""
+        """Store a definition unless its version exists, and return the stored one.
+
+        An existing version is found without the writer.
+        """
         found = self.get(definition.tenant, definition.name, definition.version)
         if found is not None:
             return found
@@ -61,45 +64,45 @@ class SQLiteDefinitions:
         return found
 
     def get(self, tenant: str, name: str, version: str) -> StoredDefinition | None:
-        """One version."""
+        """Return one version."""
         with self._database.reading() as connection:
             return _get(connection, tenant, name, version)
 
     def versions(self, tenant: str, name: str) -> list[str]:
-        """The versions of a definition, oldest first."""
+        """Return the versions of a definition, oldest first."""
         with self._database.reading() as connection:
             return [version for (version,) in connection.execute(_sql.versions, (tenant, name))]
 
     def archive(self, tenant: str, name: str, version: str, told: Archiving | None) -> bool:
-        """Take a version out of use, or back."""
+        """Archive or restore a version."""
         said = ("published", "", None, "") if told is None else ("retired", told.by, text(told.at), told.why)
         with self._database.writing() as connection:
             return connection.execute(_sql.archive, (*said, tenant, name, version)).rowcount > 0
 
     def archived(self) -> list[ArchivedVersion]:
-        """All versions that are out of use."""
+        """Return all archived versions."""
         with self._database.reading() as connection:
             return [rows.archived(row) for row in connection.execute(_sql.archived)]
 
     def names(self) -> set[str]:
-        """The names of all definitions."""
+        """Return the names of all definitions."""
         with self._database.reading() as connection:
             return {name for (name,) in connection.execute(_sql.names)}
 
     def listed(self, tenant: str) -> list[PublishedDefinition]:
-        """All published versions."""
+        """Return all published versions."""
         with self._database.reading() as connection:
             return [rows.published(row) for row in connection.execute(_sql.listed, (tenant,))]
 
     def triggered(self, tenant: str, event: str) -> list[PublishedDefinition]:
-        """Those that an event starts, in all versions."""
+        """Return the definitions that an event starts, in all versions."""
         with self._database.reading() as connection:
             found = connection.execute(_sql.triggered, {"tenant": tenant, "event": event})
             return [rows.published(row) for row in found]
 
 
 def publish_within(connection: sqlite3.Connection, definition: StoredDefinition, now: datetime) -> bool:
-    """Store a definition in an open transaction; False if its version exists."""
+    """Store a definition in an open transaction. Return False if its version exists."""
     values = msgspec.structs.astuple(definition)[:-1]
     is_new = bool(connection.execute(_sql.publish, (*values, text(now))).rowcount)
     if is_new:
@@ -108,7 +111,7 @@ def publish_within(connection: sqlite3.Connection, definition: StoredDefinition,
 
 
 def _published(connection: sqlite3.Connection, publication: Publication, now: datetime) -> StoredDefinition:
-    """Store a definition with its triggers, unless its version exists; what is stored."""
+    """Store a definition with its triggers unless its version exists, and return the stored one."""
     definition = publication.definition
     if publish_within(connection, definition, now):
         connection.executemany(

@@ -1,4 +1,4 @@
-"""Blueprints of documents in the file."""
+"""Document definitions, stored in the file."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ _INSTANTS = ("created_at", "updated_at", "published_at", "archived_at")
 
 
 class SQLiteBlueprintChange:
-    """A transaction on the blueprints of one type of one tenant."""
+    """A transaction on the definitions of one document type of one tenant."""
 
     def __init__(self, connection: sqlite3.Connection, tenant: str, type_: str) -> None:
         self._connection = connection
         self._key = (tenant, type_)
 
     def listed(self, kind: BlueprintKind) -> list[StoredBlueprint]:
-        """All of a kind."""
+        """Return all definitions of a kind."""
         return [_blueprint(row) for row in self._connection.execute(_sql.own, (*self._key, kind))]
 
     def add(self, blueprint: StoredBlueprint) -> None:
-        """Store a new one."""
+        """Store a new definition."""
         self._connection.execute(_sql.add, _values(blueprint))
 
     def save(self, draft: StoredBlueprint) -> bool:
@@ -59,71 +59,71 @@ class SQLiteBlueprintChange:
         return self._connection.execute(_sql.save, _values(draft)).rowcount == 1
 
     def publish(self, draft: StoredBlueprint) -> bool:
-        """Make a draft a version."""
+        """Turn a draft into a version."""
         return self._connection.execute(_sql.publish, _values(draft)).rowcount == 1
 
     def archive(self, identity: str, *, by: str, at: datetime, why: str) -> bool:
-        """Archive what is published."""
+        """Archive a published version."""
         values = (by, text(at), why, identity, self._key[0])
         return self._connection.execute(_sql.archive, values).rowcount == 1
 
     def discard(self, identity: str) -> bool:
-        """Forget a draft."""
+        """Delete a draft."""
         return self._connection.execute(_sql.discard, (identity, self._key[0])).rowcount == 1
 
     def publish_workflow(self, definition: StoredDefinition, now: datetime) -> bool:
-        """Store the graph of what was compiled."""
+        """Store the graph of an artifact."""
         return publish_within(self._connection, definition, now)
 
     def retire_workflow(self, version: str) -> None:
-        """No new instance begins with a graph any more."""
+        """Exclude a graph from starting new instances."""
         self._connection.execute(_sql.retire_workflow, (*self._key, version))
 
 
 class SQLiteBlueprints:
-    """The blueprints of all tenants."""
+    """The document definitions of all tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     @contextmanager
     def changing(self, tenant: str, type_: str) -> Iterator[SQLiteBlueprintChange]:
-        """A transaction; there is one writer at a time."""
+        """Open a transaction. There is one writer at a time."""
         with self._database.writing() as connection:
             yield SQLiteBlueprintChange(connection, tenant, type_)
 
     def get(self, tenant: str, identity: str) -> StoredBlueprint | None:
-        """One of a tenant's, or a shared one."""
+        """Return a definition of the tenant, or a shared one."""
         return self._one(_sql.get, (identity, tenant))
 
     def version(self, tenant: str, type_: str, kind: BlueprintKind, version: int) -> StoredBlueprint | None:
-        """One version."""
+        """Return one version."""
         return self._one(_sql.version, (tenant, type_, kind, version))
 
     def listed(self, tenant: str, *, kind: BlueprintKind, type_: str = "") -> list[StoredBlueprint]:
-        """All of a kind."""
+        """Return all definitions of a kind."""
         with self._database.reading() as connection:
             return [_blueprint(row) for row in connection.execute(_sql.listed, (tenant, kind, type_))]
 
     def in_force_everywhere(self, type_: str) -> list[StoredBlueprint]:
-        """The published bodies of all tenants."""
+        """Return the published bodies of all tenants."""
         with self._database.reading() as connection:
             return [_blueprint(row) for row in connection.execute(_sql.in_force_everywhere, (type_,))]
 
     def suspensions(self, tenant: str, type_: str) -> list[Suspension]:
-        """What a tenant has taken out of use and put back."""
+        """Return a tenant's suspensions and reactivations."""
         with self._database.reading() as connection:
             rows = connection.execute(_sql.suspensions, (tenant, type_)).fetchall()
         return [_suspension(row) for row in rows]
 
     def suspend(self, suspension: Suspension) -> bool:
-        """Take a workflow out of use, or put it back."""
+        """Suspend or reactivate a workflow."""
         values = msgspec.structs.asdict(suspension) | {"set_at": text(suspension.set_at)}
         with self._database.writing() as connection:
             return connection.execute(_sql.suspend, values).rowcount == 1
 
     def rule(self, tenant: str) -> PublishingRule | None:
-        """What an organisation wants of those who publish."""
+        """An organisation's rule for publishing."""
         with self._database.reading() as connection:
             row = connection.execute(_sql.rule, (tenant,)).fetchone()
         if row is None:
@@ -131,7 +131,7 @@ class SQLiteBlueprints:
         return PublishingRule(tenant=row[0], two_person=bool(row[1]), set_by=row[2], set_at=instant(row[3]))
 
     def set_rule(self, rule: PublishingRule) -> None:
-        """From now on an organisation wants this."""
+        """Set an organisation's rule for publishing."""
         with self._database.writing() as connection:
             connection.execute(_sql.set_rule, (rule.tenant, rule.two_person, rule.set_by, text(rule.set_at)))
 

@@ -1,4 +1,4 @@
-"""What operators and housekeeping do: dead letters, retention, maintenance mode."""
+"""Maintenance of the file: dead letters, retention and maintenance mode."""
 
 from __future__ import annotations
 
@@ -84,19 +84,19 @@ _WORK = (_sql.delete_effects, _sql.delete_messages, _sql.delete_letters)
 
 
 class SQLiteKeeper:
-    """Housekeeping on the file."""
+    """Maintenance of the file."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def dead_letter(self, letter: int, *, tenant: str) -> DeadLetterRecord | None:
-        """One dead letter."""
+        """Return a dead letter."""
         with self._database.reading() as connection:
             row = connection.execute(_sql.dead_letter, (letter, tenant)).fetchone()
         return rows.dead_letter(row) if row else None
 
     def requeue(self, letter: DeadLetterRecord, *, now: datetime, ageing: float = DEFAULT_AGEING) -> bool:
-        """Put a dead effect or message back to work."""
+        """Requeue a dead effect or message."""
         with self._database.writing() as connection:
             if connection.execute(_sql.discard, (letter.id, letter.tenant)).rowcount != 1:
                 return False
@@ -104,7 +104,7 @@ class SQLiteKeeper:
             return True
 
     def discard(self, letter: int, *, tenant: str) -> bool:
-        """Forget a dead letter."""
+        """Delete a dead letter."""
         with self._database.writing() as connection:
             return connection.execute(_sql.discard, (letter, tenant)).rowcount == 1
 
@@ -129,12 +129,12 @@ class SQLiteKeeper:
             return True
 
     def prune(self, *, receipts_before: datetime, limit: int) -> int:
-        """Delete what is too old to matter."""
+        """Delete expired receipts."""
         with self._database.writing() as connection:
             return connection.execute(_sql.prune_receipts, (text(receipts_before), limit)).rowcount
 
     def fade(self, *, before: datetime, after: tuple[InstanceId, int] | None, limit: int) -> CompressionResult:
-        """Pack what old steps were given and gave; what has changed since it was read is left as it is."""
+        """Compress inputs and outputs of old steps. Values that changed since they were read are left unchanged."""
         name, number = ("", 0) if after is None else (str(after[0]), after[1])
         bound = str(make_uuid7(before, 0))
         with self._database.reading() as connection:
@@ -148,23 +148,23 @@ class SQLiteKeeper:
         return CompressionResult(len(changed), last)
 
     def expired(self, *, ended_before: datetime, limit: int, kind: Literal["event", ""] = "") -> list[Address]:
-        """Finished instances that nobody needs any more."""
+        """Return finished instances that are no longer needed."""
         with self._database.reading() as connection:
             statement = _sql.expired_events if kind else _sql.expired
             found = connection.execute(statement, {"before": text(ended_before), "limit": limit}).fetchall()
         return [Address(tenant=tenant, instance=rows.instance_id(name)) for tenant, name in found]
 
     def late_readers(self, *, before: datetime) -> list[str]:
-        """The projections that have not read what happened before an instant."""
+        """Return the projections that have not read events before a time."""
         with self._database.reading() as connection:
             return [name for (name,) in connection.execute(_sql.late_readers, {"before": text(before)})]
 
-    def tidy(self, now: datetime) -> None:  # noqa: ARG002 - the other driver needs the instant
-        """Keep the log short."""
+    def tidy(self, now: datetime) -> None:  # noqa: ARG002 - the other driver needs the time
+        """Checkpoint the log."""
         self._database.checkpoint()
 
     def maintain(self, mode: Maintenance) -> None:
-        """Switch maintenance mode."""
+        """Set the maintenance mode."""
         with self._database.writing() as connection:
             if mode:
                 connection.execute(_sql.set_maintenance, (mode,))
@@ -172,30 +172,30 @@ class SQLiteKeeper:
                 connection.execute(_sql.end_maintenance)
 
     def note(self, name: str, value: str) -> None:
-        """Keep a word under a name."""
+        """Store a note."""
         with self._database.writing() as connection:
             connection.execute(*((_sql.note, (name, value)) if value else (_sql.forget, (name,))))
 
     def noted(self, name: str) -> str:
-        """The word that is kept under a name."""
+        """Return a note."""
         with self._database.reading() as connection:
             row = connection.execute(_sql.noted, (name,)).fetchone()
         return str(row[0]) if row else ""
 
     def receipted(self, tenant: str, scopes: Sequence[str]) -> list[Receipt]:
-        """The receipts of these scopes."""
+        """Return the receipts of these scopes."""
         with self._database.reading() as connection:
             found = connection.execute(_sql.receipted, {"tenant": tenant, "scopes": json.dumps(scopes)}).fetchall()
         return [Receipt(ReceiptKey(*row[:3]), rows.instance_or_none(row[3]), row[4], row[5]) for row in found]
 
     def next_number(self, counter: str) -> int:
-        """The next number of a counter."""
+        """Return the next number of a counter."""
         with self._database.writing() as connection:
             (number,) = connection.execute(_sql.next_number, (counter,)).fetchone()
         return int(number)
 
     def backlog(self, now: datetime | None = None) -> list[BacklogRecord]:
-        """How much work waits."""
+        """Return the pending work."""
         with self._database.reading() as connection:
             found: list[rows.Row] = connection.execute(
                 _sql.backlog, {"now": text(read_clock(connection, now))}
@@ -206,12 +206,12 @@ class SQLiteKeeper:
         ]
 
     def given_up(self) -> list[GivenUpRecord]:
-        """How many dead letters there are, by tenant."""
+        """Return the number of dead letters by tenant."""
         with self._database.reading() as connection:
             return [GivenUpRecord(*row) for row in connection.execute(_sql.given_up)]
 
     def unhandled(self, *, waited: timedelta, now: datetime | None, most: int = 1000) -> list[Unhandled]:
-        """Handlers that work waits for and no live worker has."""
+        """Return the handlers without a live worker that work waits for."""
         with self._database.reading() as connection:
             moment = read_clock(connection, now)
             known = {name for worker in live_workers(connection, moment) for name in worker.handlers}
@@ -221,7 +221,7 @@ class SQLiteKeeper:
             return [Unhandled(name, count, instant(since)) for name, count, since in found if count]
 
     def waiting_words(self, handlers: Sequence[str], *, waited: timedelta, now: datetime | None) -> list[WaitingWord]:
-        """The words that work has waited with for this long."""
+        """Return the message types of work that has waited this long."""
         with self._database.reading() as connection:
             until = read_clock(connection, now) - waited
             found: list[rows.Row] = [

@@ -1,4 +1,4 @@
-"""What people are told in the application, in the file."""
+"""In-app notifications, stored in the file."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _sql = read_statements(_Sql, "standfast.store.sqlite", "notifications.sql")
 
 
 class SQLiteNotifications:
-    """The lists of all tenants."""
+    """The notification lists of all tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, notification: NewNotification, now: datetime) -> bool:
-        """Tell somebody something, once."""
+        """Store a notification once."""
         told = msgspec.structs.replace(notification, instance=str(notification.instance))
         *values, kept_out = msgspec.structs.astuple(told)
         with self._database.writing() as connection:
@@ -44,7 +44,7 @@ class SQLiteNotifications:
     def page(
         self, tenant: str, of: Recipient, *, who: Reader, unread: bool, before: int, limit: int, partition: str = ""
     ) -> list[StoredNotification]:
-        """A page of a list, newest first."""
+        """Return a page of a list, newest first."""
         statement = _sql.unread_page if unread else _sql.page
         with self._database.reading() as connection:
             values = (who.name, tenant, partition, *of, before, *_hidden(who), limit)
@@ -52,7 +52,7 @@ class SQLiteNotifications:
         return [_notification(row) for row in found]
 
     def count_unread(self, tenant: str, of: Recipient, *, who: Reader, partition: str = "") -> int:
-        """How many were not read."""
+        """Return the number of unread items."""
         with self._database.reading() as connection:
             values = (who.name, tenant, partition, *of, *_hidden(who))
             return int(connection.execute(_sql.count_unread, values).fetchone()[0])
@@ -60,7 +60,7 @@ class SQLiteNotifications:
     def mark_read(
         self, tenant: str, of: Recipient, number: int, now: datetime, *, who: Reader, partition: str = ""
     ) -> bool:
-        """One was read."""
+        """Mark an item as read."""
         with self._database.writing() as connection:
             if of.kind == "user":
                 done = connection.execute(_sql.mark_read, (text(now), tenant, partition, *of, number))
@@ -70,7 +70,7 @@ class SQLiteNotifications:
             return done.rowcount == 1
 
     def mark_all_read(self, tenant: str, of: Recipient, now: datetime, *, who: Reader, partition: str = "") -> int:
-        """All were read."""
+        """Mark all items as read."""
         with self._database.writing() as connection:
             if of.kind == "user":
                 return connection.execute(_sql.mark_all_read, (text(now), tenant, partition, *of)).rowcount
@@ -79,7 +79,7 @@ class SQLiteNotifications:
 
 
 def _hidden(who: Reader) -> tuple[str, ...]:
-    """By what the reader does not find something: kept out, or told by another of their lists."""
+    """Return the values that hide items from the reader: exclusions, and the reader's other lists."""
     return json.dumps(who.names), who.name, json.dumps(who.roles)
 
 

@@ -1,4 +1,4 @@
-"""Pauses in the file, and the ground that the walk over effects and timers needs. Writers exclude one another, so only one walks."""
+"""Pauses in the file, and the port for their propagation. The single writer excludes concurrent passes."""
 
 from __future__ import annotations
 
@@ -62,75 +62,75 @@ _sql = read_statements(_Sql, "standfast.store.sqlite", "pauses.sql")
 
 
 class SQLitePauses:
-    """Pauses and what they hold."""
+    """Pauses and the work that they hold."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def begin(self, pause: PauseRecord) -> PauseRecord:
-        """Have a pause stand, unless one of the very same scope does."""
+        """Begin a pause, unless one with the same scope is active."""
         with self._database.writing() as connection:
             said = (pause.clock, pause.reason, pause.paused_by, text(pause.paused_at), text_or_none(pause.until))
             connection.execute(_sql.begin, (*pause.scope, *said))
             return _pause(connection.execute(_sql.standing_for, pause.scope).fetchone())
 
     def end(self, number: int, *, by: str, why: str, at: datetime) -> bool:
-        """Let a pause stand no longer."""
+        """End a pause."""
         with self._database.writing() as connection:
             return connection.execute(_sql.end, (text(at), by, why, number)).rowcount == 1
 
     def standing(self) -> list[PauseRecord]:
-        """Those that stand, and those that have ended and are not settled."""
+        """Return the active pauses, and ended ones that are not settled."""
         with self._database.reading() as connection:
             return _standing(connection)
 
     def get(self, number: int) -> PauseRecord | None:
-        """One pause."""
+        """Return a pause."""
         with self._database.reading() as connection:
             row = connection.execute(_sql.get, (number,)).fetchone()
         return None if row is None else _pause(row)
 
     def listed(self, tenant: str, *, before: int | None, limit: int) -> list[PauseRecord]:
-        """All pauses that concern a tenant, newest first."""
+        """Return all pauses that concern a tenant, newest first."""
         with self._database.reading() as connection:
             found = connection.execute(_sql.listed, {"tenant": tenant, "before": before, "limit": limit})
             return [_pause(row) for row in found]
 
     def counts(self) -> list[HeldCount]:
-        """How much is held."""
+        """Return the amount of held work."""
         with self._database.reading() as connection:
             return [HeldCount(*row) for row in connection.execute(_sql.counts)]
 
     def held_effects(self, tenant: str, definition: str) -> list[PausedEffect]:
-        """The held effects of a definition."""
+        """Return the held effects of a definition."""
         with self._database.reading() as connection:
             found = connection.execute(_sql.held_effects, {"tenant": tenant, "definition": definition})
             return [_effect(row) for row in found]
 
     def stride(self, step_of: StepOf, *, now: datetime, limit: int) -> Stride:
-        """Go on with the walk."""
+        """Update the next batch."""
         with self._database.writing() as connection:
             return propagate_batch(_Ground(connection), step_of, now=now, limit=limit)
 
     def is_astray(self) -> bool:
-        """Whether something is held although there is no pause to walk for."""
+        """Return whether work is held without a pause to propagate."""
         with self._database.reading() as connection:
             return not _standing(connection) and _Ground(connection).is_astray()
 
     def versions(self, instances: Sequence[InstanceId]) -> dict[InstanceId, str]:
-        """Which versions of their definitions instances run."""
+        """Return the definition versions of instances."""
         with self._database.reading() as connection:
             found = ((each, connection.execute(_sql.versions, (str(each),)).fetchone()) for each in instances)
             return {each: row[0] for each, row in found if row is not None}
 
     def hold_back(self, claims: Sequence[EffectClaim], *, at: datetime) -> None:
-        """Give claimed effects back as held."""
+        """Put claimed effects back as held."""
         with self._database.writing() as connection:
             keys = ((text(at), str(each.instance), each.number, str(each.worker), each.fence) for each in claims)
             connection.executemany(_sql.hold_back, keys)
 
     def hold_timers(self, timers: Sequence[HeldTimer], *, at: datetime) -> None:
-        """Give claimed timers back as held."""
+        """Put claimed timers back as held."""
         with self._database.writing() as connection:
             values = (
                 (text(at), text_or_none(frozen_at), str(claim.instance), claim.key, claim.number)
@@ -139,13 +139,13 @@ class SQLitePauses:
             connection.executemany(_sql.hold_timer, values)
 
     def prune(self, *, before: datetime, limit: int) -> int:
-        """Forget pauses that ended long ago."""
+        """Delete pauses that ended long ago."""
         with self._database.writing() as connection:
             return connection.execute(_sql.prune, (text(before), limit)).rowcount
 
 
 class _Ground:
-    """One transaction of the walk."""
+    """One transaction of the propagation."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -1,4 +1,4 @@
-"""Taking the tables of Standfast out of an SQLite file."""
+"""Removes the tables of Standfast from an SQLite file."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _sql = read_statements(_Sql, "standfast.store.sqlite", "removing.sql")
 
 
 class SQLiteRemoval:
-    """A file that Standfast may have made tables in."""
+    """A file that may contain tables of Standfast."""
 
     def __init__(self, database: Database) -> None:
         self.url = database.url
         self._database = database
 
     def remove(self, made: Made, *, with_unfinished: bool, with_workers: bool) -> Removal:
-        """Drop every view and table by its name; its indexes and triggers go with it. The mark of the schema in the file's header goes too."""
+        """Drop every view and table by name, with indexes and triggers, and reset the schema version in the file's header."""
         with self._database.writing() as connection:
             if connection.execute(_sql.exists).fetchone() is None:
                 return Removal(self.url)
@@ -54,19 +54,22 @@ class SQLiteRemoval:
 
     def _check_unused(self, others: str) -> None:
         if others:
-            told = f"things of somebody else build on those of Standfast in {self.url}, and have to go first: {others}"
+            told = f"foreign objects in {self.url} depend on those of Standfast; drop them first: {others}"
             raise refusal(RemovalRefusal.DEPENDED_ON, told)
 
 
 def _referring(connection: sqlite3.Connection, made: Made) -> list[str]:
-    """Tables whose keys refer to ours, which SQLite would let stand."""
+    """Return foreign tables whose keys refer to the engine's. SQLite would not prevent their loss."""
     ours = set(made.tables)
     found = connection.execute(_sql.references).fetchall()
     return [f"table {name}" for name, of in found if of.lower() in ours and name not in ours]
 
 
 def _unsound(connection: sqlite3.Connection) -> str:
-    """What SQLite says of the first view or trigger that names what is not there, which it looks for when a table is renamed; empty if none does."""
+    """Return SQLite's error about the first view or trigger with a missing reference.
+
+    Renaming a table checks all of them. Empty if none is broken.
+    """
     connection.execute(_sql.probe)
     try:
         connection.execute(_sql.rename)

@@ -1,4 +1,4 @@
-"""Seals of histories, in the file."""
+"""Seals of histories, stored in the file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SQLiteSeals:
         self._database = database
 
     def add(self, tenant: str, sealed: Sequence[Sealed], *, by: str, at: datetime) -> list[StoredSeal]:
-        """Put seals behind the last one."""
+        """Append seals to the chain."""
         with self._database.writing() as connection:
             row = connection.execute(_sql.last, (tenant,)).fetchone()
             made = chained(tenant, None if row is None else _seal(row), sealed, by=by, at=at)
@@ -40,18 +40,18 @@ class SQLiteSeals:
         return made
 
     def of(self, tenant: str, instances: Sequence[InstanceId]) -> list[StoredSeal]:
-        """The seals of these instances."""
+        """Return the seals of these instances."""
         with self._database.reading() as connection:
             look = connection.execute
             return [_seal(row) for each in instances for row in look(_sql.of, (tenant, id_text(each)))]
 
     def listed(self, tenant: str, *, after: int = 0, limit: int = 1000) -> list[StoredSeal]:
-        """Those behind a number."""
+        """Return the seals after a number."""
         with self._database.reading() as connection:
             return [_seal(row) for row in connection.execute(_sql.listed, (tenant, after, limit))]
 
     def last(self, tenant: str) -> StoredSeal | None:
-        """The last one."""
+        """Return the last seal."""
         with self._database.reading() as connection:
             row = connection.execute(_sql.last, (tenant,)).fetchone()
         return None if row is None else _seal(row)

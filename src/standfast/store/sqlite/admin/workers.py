@@ -1,4 +1,7 @@
-"""Who is alive. A worker's row is its lease on everything it holds: when the row is late, all of it is free again."""
+"""Live workers in Postgres.
+
+A worker's row is the lease on all its claims: when it expires, all of them are released.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ class SQLiteWorkers:
         lease: timedelta,
         now: datetime | None,
     ) -> Beat:
-        """Live on, free what the dead held, and learn what is no longer one's own."""
+        """Renew the lease, release the work of dead workers, and return this worker's void claims."""
         with self._database.writing() as connection:
             run = connection.execute
             moment = read_clock(connection, now)
@@ -74,29 +77,29 @@ class SQLiteWorkers:
             )
 
     def retire(self, worker: WorkerId) -> None:
-        """Leave, and free whatever is still held."""
+        """Deregister, and release the remaining claims."""
         with self._database.writing() as connection:
             connection.execute(_sql.retire, (str(worker),))
             connection.execute(_sql.free_held, (str(worker),))
 
     def live(self, now: datetime | None) -> list[WorkerRecord]:
-        """The workers whose time has not run out."""
+        """Return the workers with a valid lease."""
         with self._database.reading() as connection:
             return live_workers(connection, read_clock(connection, now))
 
     def schemas(self) -> tuple[int, int]:
-        """Returns the schema that the database is at, and the newest that this code knows."""
+        """Returns the schema version of the database, and the newest one that this code knows."""
         with self._database.reading() as connection:
             at: int = connection.execute("pragma user_version").fetchone()[0]
         return at, read_migrations("standfast.store.sqlite")[-1].number
 
     def maintenance(self) -> Maintenance:
-        """Maintenance mode as it is now."""
+        """Return the current maintenance mode."""
         with self._database.reading() as connection:
             return _maintenance(connection)
 
     def announce(self, handler: str, *, every: timedelta, now: datetime | None) -> bool:
-        """Whether it is the caller's turn to say that nobody has this handler."""
+        """Return whether the caller should report this missing handler."""
         with self._database.writing() as connection:
             moment = read_clock(connection, now)
             values = (handler, text(moment), text(moment - every))
@@ -109,7 +112,7 @@ def _maintenance(connection: sqlite3.Connection) -> Maintenance:
 
 
 def live_workers(connection: sqlite3.Connection, now: datetime) -> list[WorkerRecord]:
-    """The workers whose time has not run out."""
+    """Return the workers with a valid lease."""
     return [
         WorkerRecord(
             id=WorkerId(UUID(row[0])),

@@ -1,1 +1,1 @@
-"""SQLite: write a commit, claim work."""
+"""SQLite: writes commits and claims work."""

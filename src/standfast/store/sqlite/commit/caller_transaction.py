@@ -1,4 +1,4 @@
-"""Working in a transaction of the caller's: his connection, our statements, his commit."""
+"""Statements of the engine within a caller's transaction, which the caller commits."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _sql = read_statements(_Sql, "standfast.store.sqlite", "borrowing.sql")
 
 @contextmanager
 def borrowed(given: sqlite3.Connection, database: Database, *, identity: str) -> Iterator[SQLiteUnit]:
-    """The caller's transaction. What is done in the block is undone when it raises, and his transaction goes on."""
+    """Join the caller's transaction. Writes of the block are undone when it raises, and the transaction goes on."""
     url = database.url
     with translated(url), _plainly(given):
         if not given.in_transaction:
             if given.isolation_level is None:
                 raise ConfigurationError("the connection has no open transaction: begin one, with `begin immediate`")
-            given.execute(_sql.begin)  # As the module does it itself before the first statement that writes.
+            given.execute(_sql.begin)  # As the sqlite3 module does before the first writing statement.
         given.execute(_sql.mark)
         try:
             _check_place(given, identity, url)
@@ -49,7 +49,7 @@ def borrowed(given: sqlite3.Connection, database: Database, *, identity: str) ->
 
 @contextmanager
 def _plainly(given: sqlite3.Connection) -> Iterator[None]:
-    """Rows as the module gives them, whatever the caller has set."""
+    """Return rows as plain tuples, whatever the caller has set."""
     rows, texts = given.row_factory, given.text_factory
     given.row_factory, given.text_factory = None, str
     try:

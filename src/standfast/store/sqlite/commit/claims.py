@@ -1,4 +1,4 @@
-"""Taking work from the tables that hold it. Claims are exact because only one connection writes at a time."""
+"""Claims of work. They are exact, because only one connection writes at a time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _NO_WORD = Word("", "", 0)
 
 
 def words_of(connection: sqlite3.Connection, following: str, handler: str = "") -> Iterator[tuple[Word, str]]:
-    """One word that work waits with after the other, each with the instant of its first row as it is stored.
+    """Yield the message types of waiting work, each with the stored time of its first row.
 
     `following` finds the next one.
     """
@@ -80,17 +80,17 @@ def words_of(connection: sqlite3.Connection, following: str, handler: str = "") 
 
 
 def effect_words(connection: sqlite3.Connection, handler: str) -> Iterator[tuple[Word, str]]:
-    """The words of effects that wait for a handler."""
+    """Yield the message types of effects that wait for a handler."""
     return words_of(connection, _sql.next_effect_word, handler)
 
 
 def waiting_handlers(connection: sqlite3.Connection) -> list[str]:
-    """The handlers that effects wait for."""
+    """Return the handlers that effects wait for."""
     return [handler for (handler,) in connection.execute(_sql.waiting_handlers)]
 
 
 def read_clock(connection: sqlite3.Connection, now: datetime | None) -> datetime:
-    """The instant that was given, or else SQLite's own."""
+    """Return the given time, or SQLite's own."""
     return now if now is not None else instant(connection.execute(_sql.clock).fetchone()[0])
 
 
@@ -109,10 +109,10 @@ class SQLiteEffects:
         *,
         words: Sequence[Word],
     ) -> list[StoredEffect]:
-        """The most urgent effects for these handlers."""
+        """Claim the most urgent effects for these handlers."""
         known = frozenset(words)
         with self._database.writing() as connection:
-            # One question tells for whom anything waits, because a process may have a thousand handlers.
+            # One query finds all waiting handlers, because a process may have a thousand.
             waiting = frozenset(waiting_handlers(connection))
             found = [
                 row for each in wanted if each.handler in waiting for row in _ready(connection, each, known, limit)
@@ -126,18 +126,18 @@ class SQLiteEffects:
             return readable(rows.effect, owned, lambda row: connection.execute(_sql.leave_effect, (later, *row[:2])))
 
     def retry(self, claim: EffectClaim, *, error: str, until: datetime | None, counts: bool = True) -> bool:
-        """Give the effect back after an attempt."""
+        """Release the effect after an attempt."""
         with self._database.writing() as connection:
             values = (text_or_none(until), error, not counts, *_key(claim))
             return connection.execute(_sql.retry_effect, values).rowcount == 1
 
     def release(self, claims: Sequence[EffectClaim]) -> int:
-        """Give effects back untried."""
+        """Release effects without counting an attempt."""
         with self._database.writing() as connection:
             return connection.executemany(_sql.release_effect, map(_key, claims)).rowcount if claims else 0
 
     def bury(self, claim: EffectClaim, letter: DeadLetterRecord, told: StoredMessage | None = None) -> bool:
-        """Move the effect to the dead letters, and put what its instance is told into the inbox."""
+        """Move the effect to the dead letters, with a message for its instance in the inbox."""
         with self._database.writing() as connection:
             is_moved = _move(connection, _sql.take_effect, _key(claim), letter)
             if is_moved and told is not None:
@@ -152,7 +152,7 @@ class SQLiteEffects:
             return handlers, instant_or_none(connection.execute(_sql.next_parked).fetchone()[0])
 
     def waiting(self, handler: str, *, waited: timedelta, now: datetime | None, limit: int) -> list[StoredEffect]:
-        """Claimable effects that have waited this long, as they are."""
+        """Return claimable effects that have waited this long, unchanged."""
         with self._database.reading() as connection:
             until = text(read_clock(connection, now) - waited)
             return [rows.effect(row) for row in connection.execute(_sql.waiting_effects, (handler, until, limit))]
@@ -165,7 +165,7 @@ class SQLiteTimers:
         self._database = database
 
     def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> DueWorkRecord:
-        """The timers that are due."""
+        """Claim the due timers."""
         with self._database.writing() as connection:
             run = connection.execute
             moment = read_clock(connection, now)
@@ -182,7 +182,7 @@ class SQLiteTimers:
             return DueWorkRecord(readable(rows.timer, taken), following[0] if following else None)
 
     def retry(self, claim: TimerClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
-        """Let the timer fire again later."""
+        """Reschedule the timer."""
         with self._database.writing() as connection:
             values = (text(until), counts, error, *_timer_key(claim))
             return connection.execute(_sql.retry_timer, values).rowcount == 1
@@ -194,13 +194,13 @@ class SQLiteTimers:
 
 
 class SQLiteInbox:
-    """Commands that wait for their turn."""
+    """Commands that wait for delivery."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def claim(self, now: datetime | None, *, words: Sequence[Word], hold: timedelta, limit: int) -> list[StoredMessage]:
-        """The messages whose turn has come, in order."""
+        """Claim the next messages, in order."""
         with self._database.writing() as connection:
             run = connection.execute
             moment = read_clock(connection, now)
@@ -217,7 +217,7 @@ class SQLiteInbox:
             return readable(rows.message, taken)
 
     def retry(self, claim: InboxClaim, *, error: str, until: datetime, counts: bool = True) -> bool:
-        """Deliver the message again later."""
+        """Reschedule the message."""
         with self._database.writing() as connection:
             connection.execute(_sql.free_target, (claim.id,))
             return connection.execute(_sql.retry_message, (text(until), counts, error, claim.id)).rowcount == 1
@@ -237,27 +237,27 @@ class SQLiteInbox:
         after: int = 0,
         limit: int = 100,
     ) -> list[StoredMessage]:
-        """The messages of a tenant, as they are."""
+        """Return the messages of a tenant, unchanged."""
         values = {"tenant": tenant, "definition": definition, "type": type_, "after": after, "limit": limit}
         values["partition"] = partition
         with self._database.reading() as connection:
             return [rows.message(row) for row in connection.execute(_sql.waiting_messages, values)]
 
     def depth(self) -> int:
-        """How many messages wait."""
+        """Return the number of messages."""
         with self._database.reading() as connection:
             count: int = connection.execute(_sql.inbox_depth).fetchone()[0]
             return count
 
     def next_at(self, now: datetime | None) -> datetime | None:
-        """When the next message that failed is due again."""
+        """Return when the next failed message is due."""
         with self._database.reading() as connection:
             moment = text(read_clock(connection, now))
             return instant_or_none(connection.execute(_sql.next_message, (moment,)).fetchone()[0])
 
 
 def _ready(connection: sqlite3.Connection, wanted: Wanted, known: Collection[Word], limit: int) -> list[rows.Row]:
-    """The most urgent effects of one handler."""
+    """Return the most urgent effects of one handler."""
     most = min(wanted.limit, limit)
     found = [
         row
@@ -273,13 +273,13 @@ def _urgency(row: rows.Row) -> tuple[object, ...]:
 
 
 def _line(connection: sqlite3.Connection, target: rows.Row, known: Collection[Word], limit: int) -> list[int]:
-    """The messages of a target up to the first one that this process cannot read: what comes after that waits with it."""
+    """Return a target's messages up to the first one that this process cannot read. Later ones wait with it."""
     waiting = connection.execute(_sql.line, (*target, limit))
     return [row[0] for row in takewhile(lambda row: Word(*row[1:]) in known, waiting)]
 
 
 def _move(connection: sqlite3.Connection, take: str, key: tuple[object, ...], letter: DeadLetterRecord) -> bool:
-    """One row goes and a dead letter comes, or neither."""
+    """Replace a row by a dead letter, in one transaction."""
     if connection.execute(take, key).rowcount != 1:
         return False
     bury(connection, letter)

@@ -1,4 +1,4 @@
-"""Writing commits. One writer at a time makes every check exact: what was read inside is still true."""
+"""Writes commits. With one writer at a time every check is exact."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _sql = read_statements(_Sql, "standfast.store.sqlite", "commits.sql")
 
 
 class SQLiteUnit:
-    """One open transaction. The file's write lock is held, so nothing needs to be locked row by row."""
+    """An open transaction. It holds the file's write lock, so no row locks are needed."""
 
     def __init__(self, connection: sqlite3.Connection, database: Database) -> None:
         self.connection = connection
@@ -99,14 +99,14 @@ class SQLiteUnit:
         borrower: Borrower | None = None,  # noqa: ARG002 - a file has no roles
         claim: Claim | None = None,
     ) -> AbstractContextManager[SQLiteLentConnection]:
-        """The connection, for a handler: for a while, because nobody else can write meanwhile."""
+        """Lend the connection to a handler for a limited time, because no other code can write meanwhile."""
         if claim is not None and not self._holds(claim):
             raise VoidClaimError
         self._loan = SQLiteHandlerConnection(self.connection)
         return self._database.lending(self._loan, limit)
 
     def take_back(self) -> None:
-        """Take the connection from the handler, and give the file a new writer."""
+        """Revoke the handler's connection, and give the file a new writer."""
         if self._loan is not None:
             self._database.call_back(self._loan)
 
@@ -115,18 +115,18 @@ class SQLiteUnit:
         addresses: Sequence[Address],
         *,
         whole: bool = False,
-        waits: bool = True,  # noqa: ARG002 - nobody else writes meanwhile
+        waits: bool = True,  # noqa: ARG002 - no other connection writes meanwhile
         known: int = 0,
     ) -> list[Loaded | None]:
-        """The instances, as they are and stay until the transaction ends."""
+        """Return the instances. They stay unchanged until the transaction ends."""
         return [load(self.connection, address, whole=whole, known=known) for address in addresses]
 
     def void(self, claims: Sequence[Claim]) -> set[Claim]:
-        """Which of the claims are no longer good."""
+        """Return the void claims among these."""
         return {claim for claim in claims if not self._holds(claim)}
 
     def receipts(self, keys: Sequence[ReceiptKey]) -> dict[ReceiptKey, Receipt]:
-        """The receipts that exist."""
+        """Return the existing receipts."""
         found = {key: self.connection.execute(_sql.receipt, key).fetchone() for key in keys}
         return {
             key: Receipt(key, rows.instance_or_none(row[0]), row[1], row[2])
@@ -135,7 +135,7 @@ class SQLiteUnit:
         }
 
     def causes(self, instances: Sequence[InstanceId], causes: Sequence[str]) -> set[str]:
-        """Which of the causes the histories already name."""
+        """Return those causes that the histories contain."""
         look = self.connection.execute
         return {
             cause
@@ -144,7 +144,7 @@ class SQLiteUnit:
         }
 
     def looking(self) -> SQLiteFacts:
-        """Facts as they are and stay until the transaction ends."""
+        """Open the facts. They stay unchanged until the transaction ends."""
         return SQLiteFacts(self.connection)
 
     def write(self, changes: Sequence[InstanceChange], now: datetime, *, gates: Sequence[Gate] = ()) -> None:
@@ -155,7 +155,7 @@ class SQLiteUnit:
     def rewrite(
         self, change: InstanceChange, kinds: Sequence[RowKind[Record]], told: Sequence[CommittedRows], now: datetime
     ) -> None:
-        """Put the rows that a history tells in the place of all that there are of these kinds."""
+        """Replace the rows of these kinds by those of the history."""
         with emptied(self.connection, change.header, kinds) as name:
             for at, records in told:
                 part = InstanceChange(header=change.header, expected=change.expected, records=records)
@@ -163,20 +163,20 @@ class SQLiteUnit:
             self.write([change], now)
 
     def redact(self, instance: InstanceId, events: Sequence[Rewritten], retold: Callable[[str], str]) -> None:
-        """Put other content into events, and other words into what people were told."""
+        """Replace the content of events, and the texts of notifications."""
         redact(self.connection, instance, events, retold)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
-        """Put messages into the inbox."""
+        """Store messages in the inbox."""
         return accept(self.connection, messages, now)
 
     def consume(self, claims: Sequence[Claim]) -> None:
-        """Use up claims without a change."""
+        """Consume claims without a change."""
         if _consume(self.connection, claims) != len(claims):
             raise LostRaceError("a claim is void")
 
     def remember(self, receipts: Sequence[Receipt], now: datetime) -> None:
-        """Keep the receipts of commands that changed nothing."""
+        """Store the receipts of commands that changed nothing."""
         self.connection.executemany(_sql.insert_receipt, [_receipt(each, text(now)) for each in receipts])
 
     def _holds(self, claim: Claim) -> bool:
@@ -197,13 +197,13 @@ def _proof(claim: Claim) -> tuple[str, tuple[object, ...]]:
 
 
 class SQLiteWriter:
-    """The committer's side of the file."""
+    """The file as a committer uses it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def load(self, addresses: Sequence[Address], *, whole: bool = False) -> list[Loaded | None]:
-        """The instances as of the last commit."""
+        """Return the instances as of the last commit."""
         with self._database.reading() as connection:
             return [load(connection, address, whole=whole) for address in addresses]
 
@@ -216,7 +216,7 @@ class SQLiteWriter:
         gates: Sequence[Gate] = (),
         now: datetime,
     ) -> None:
-        """One transaction for everything."""
+        """Write everything in one transaction."""
         with self._database.writing() as connection:
             if gates:
                 check_gates(connection, gates)
@@ -228,23 +228,23 @@ class SQLiteWriter:
 
     @contextmanager
     def looking(self) -> Iterator[SQLiteFacts]:
-        """Facts as of the last commit."""
+        """Open the facts as of the last commit."""
         with self._database.reading() as connection:
             yield SQLiteFacts(connection)
 
     @contextmanager
     def unit(self) -> Iterator[SQLiteUnit]:
-        """A transaction that holds the write lock."""
+        """Open a transaction that holds the write lock."""
         with self._database.writing() as connection:
             yield SQLiteUnit(connection, self._database)
 
     def accept(self, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
-        """Put messages into the inbox."""
+        """Store messages in the inbox."""
         with self._database.writing() as connection:
             return accept(connection, messages, now)
 
     def disown(self, worker: WorkerId, held: Sequence[EffectClaim]) -> int:
-        """Free the effects that a worker owns without knowing it."""
+        """Release the effects that a worker owns without knowing it."""
         known = {(id_text(claim.instance), claim.number, claim.fence) for claim in held}
         with self._database.writing() as connection:
             owned = connection.execute(_sql.owned_effects, (id_text(worker),)).fetchall()
@@ -254,7 +254,7 @@ class SQLiteWriter:
 
 
 def accept(connection: sqlite3.Connection, messages: Sequence[StoredMessage], now: datetime) -> list[int]:
-    """Put messages into the inbox of a transaction that the caller has open; their ids."""
+    """Store messages in the inbox within the caller's open transaction, and return their ids."""
     cursor = connection.cursor()
     ids = []
     for each in messages:
@@ -266,7 +266,10 @@ def accept(connection: sqlite3.Connection, messages: Sequence[StoredMessage], no
 def accept_within(
     connection: sqlite3.Connection, message: StoredMessage, now: datetime, *, identity: str
 ) -> int | None:
-    """Put a message into the inbox with a connection that is not ours; its id, or None if that is to another database."""
+    """Store a message in the inbox through a caller's connection.
+
+    Return its id, or None if the connection is to another database.
+    """
     cursor = connection.cursor()
     cursor.execute(_sql.insert_message_here, (*_message(message, text(now)), identity))
     return cursor.lastrowid if cursor.rowcount == 1 else None
@@ -292,7 +295,7 @@ def _write(connection: sqlite3.Connection, changes: Sequence[InstanceChange], no
 
 
 def _has_more(change: InstanceChange) -> bool:
-    """Whether a change asks for what few do: a lone commit does not pay for statements without rows."""
+    """Return whether a change uses rare features. A simple commit skips their statements."""
     return bool(
         change.withdrawn
         or change.recalls
@@ -306,7 +309,7 @@ def _has_more(change: InstanceChange) -> bool:
 
 
 def _remove(connection: sqlite3.Connection, named: Sequence[tuple[str, InstanceChange]], now: str) -> None:
-    """What is not wanted any more goes before anything new comes, because a timer may take the place of another."""
+    """Delete before inserting, because a timer may replace another."""
     many = connection.executemany
     withdrawn = [(name, number) for name, each in named for number in each.withdrawn]
     if withdrawn:
@@ -332,7 +335,7 @@ def _add(connection: sqlite3.Connection, named: Sequence[tuple[str, InstanceChan
 
 
 def _hold(connection: sqlite3.Connection, name: str, change: InstanceChange, now: str) -> None:
-    """What a pause covers is held from the beginning."""
+    """Yield the parts that mark new work under a pause as held."""
     connection.executemany(_sql.hold_effect, [(now, name, number) for number in change.held_effects])
     frozen = [(now, now if is_frozen else None, name, key) for key, is_frozen in change.held_timers]
     connection.executemany(_sql.hold_timer, frozen)
@@ -356,20 +359,20 @@ def _write_instances(connection: sqlite3.Connection, named: Sequence[tuple[str, 
         connection.executemany(_sql.insert_instance, born)
     for statement, values in ((_sql.update_instance, moved), (_sql.touch_instance, touched)):
         if values and connection.executemany(statement, values).rowcount != len(values):
-            raise LostRaceError("an instance has moved on")
+            raise LostRaceError("an instance has a newer version")
     marked = [_mark(name, each) for name, each in named if each.moves_marks]
     if marked:
         connection.executemany(_sql.mark_instance, marked)
 
 
 def _consume(connection: sqlite3.Connection, claims: Sequence[Claim]) -> int:
-    """Remove what was claimed; how many of the claims were still good."""
+    """Delete the claimed rows, and return the number of valid claims."""
     if not claims:
         return 0
     effects = [_effect_key(claim) for claim in claims if isinstance(claim, EffectClaim)]
     done = connection.executemany(_sql.consume_effect, effects).rowcount if effects else 0
     if len(effects) == len(claims):
-        return done  # Nearly always.
+        return done  # The usual case.
     timers = [(id_text(claim.instance), claim.key, claim.number) for claim in claims if isinstance(claim, TimerClaim)]
     messages = [(claim.id,) for claim in claims if isinstance(claim, InboxClaim)]
     letters = [(claim.id,) for claim in claims if isinstance(claim, LetterClaim)]

@@ -1,4 +1,4 @@
-"""Emptying rows that are then written again from the history, and taking values out of a history."""
+"""Rewrites rows from a history, and redacts histories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _sql = read_statements(_Sql, "standfast.store.sqlite", "rewriting.sql")
 
 @contextmanager
 def emptied(connection: sqlite3.Connection, header: InstanceHeader, kinds: Sequence[RowKind[Record]]) -> Iterator[str]:
-    """Empty the rows of an instance, of these kinds, and its snapshot; in the block the guards let it. The instance's name."""
+    """Delete an instance's rows of these kinds and its snapshot.
+
+    Triggers allow it inside the block. Yields the instance's name.
+    """
     name = str(header.id)
     connection.execute(_sql.allow, (name,))
     for kind in kinds:
@@ -45,7 +48,7 @@ def emptied(connection: sqlite3.Connection, header: InstanceHeader, kinds: Seque
 def redact(
     connection: sqlite3.Connection, instance: InstanceId, events: Sequence[Rewritten], retold: Callable[[str], str]
 ) -> None:
-    """Put other content into events, and other words into what people were told."""
+    """Replace the content of events, and the texts of notifications."""
     name = id_text(instance)
     connection.execute(_sql.begin_redaction, (name,))
     connection.executemany(_sql.rewrite_event, [(each.data, each.comment, name, each.sequence) for each in events])

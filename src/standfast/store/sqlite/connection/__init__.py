@@ -1,1 +1,1 @@
-"""SQLite: connections, sessions and records."""
+"""SQLite: connections and the conversion of rows."""

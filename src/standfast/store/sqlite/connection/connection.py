@@ -1,9 +1,10 @@
-"""The file and its connections: one that writes, and readers apart, as many as read at the same time.
+"""The file and its connections: one writer, and as many readers as there are concurrent reads.
 
-One connection in the process does all writing and checkpointing, under a lock that is granted in the order of asking; so threads
-never meet "database is locked", and the lock can be waited for fairly. A second process may attach: every writing transaction
-begins IMMEDIATE and waits for its turn. While user code has the writing connection, nobody else can write, not even the heartbeat:
-so it is called back when it was away for too long.
+One connection of the process does all writing and checkpointing, under a fair lock, so that threads never get "database
+is locked". Other processes may open the file: every writing transaction begins IMMEDIATE and waits for its turn.
+
+While user code borrows the writing connection, no other code can write, not even the heartbeat. The connection is
+therefore revoked after a time limit.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ _WAL_LIMIT = 64 * 1024 * 1024
 _BUSY_ROUND_MS = 1_000
 _LOOK_SECONDS = 0.01
 _MOST_IDLE = 8
-"""Readers that are kept for the next who reads; there are more of them only while more threads read at the same time."""
+"""Idle readers kept for reuse. There are more only while more threads read at the same time."""
 _NOBODY = -1
 _CLOSING_SECONDS = 2.0
-"""How long those who write may go on when the file is closed; a wait for another process ends within a second."""
+"""How long writers may continue when the file is closed. A wait for another process ends within a second."""
 _HAS_WRITER = (
     "you have a transaction of your own open on the file, which is its only writer, and this call would wait for it: "
     "tell it with the unit of `engine.within`, or after your commit"
@@ -51,7 +52,7 @@ _WOULD_WAIT_FOR_EVER = (
 
 
 class FairLock:
-    """A lock that is granted in the order of asking, and may be taken again by the thread that holds it."""
+    """A fair, reentrant lock."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -60,7 +61,7 @@ class FairLock:
         self._depth = 0
 
     def acquire(self, timeout: float = -1) -> bool:
-        """Wait for the lock, for so many seconds if that is not negative; whether it was granted."""
+        """Wait for the lock, up to the timeout if it is not negative. Return whether it was acquired."""
         me = threading.get_ident()
         with self._guard:
             if self._owner in {None, me}:
@@ -72,7 +73,7 @@ class FairLock:
             self._waiting.append(turn)
         is_granted = False
         try:
-            is_granted = turn.acquire(timeout=timeout)  # Released by the thread that hands the lock over.
+            is_granted = turn.acquire(timeout=timeout)  # The thread that passes the lock on releases it.
         finally:
             if not is_granted:
                 self._give_up(turn)
@@ -85,18 +86,18 @@ class FairLock:
     def __exit__(self, *_: object) -> None:
         with self._guard:
             if self._owner != threading.get_ident():
-                return  # It was taken away.
+                return  # The lock was taken away.
             self._depth -= 1
             if not self._depth:
                 self._pass_on()
 
     @property
     def is_mine(self) -> bool:
-        """Whether the thread that asks holds the lock."""
+        """Whether the current thread holds the lock."""
         return self._owner == threading.get_ident()
 
     def take_away(self, thread: int) -> None:
-        """Have a thread lose the lock, if it holds it."""
+        """Take the lock away from a thread that holds it."""
         with self._guard:
             if self._owner == thread:
                 self._depth = 0
@@ -105,11 +106,11 @@ class FairLock:
     def _pass_on(self) -> None:
         self._owner = None
         if self._waiting:
-            self._owner, self._depth = _NOBODY, 1  # Nobody can slip in between.
+            self._owner, self._depth = _NOBODY, 1  # No other thread can acquire it in between.
             self._waiting.popleft().release()
 
     def _give_up(self, turn: threading.Lock) -> None:
-        """An interrupt came while waiting, or it took too long: leave the queue, or pass on what was just handed over."""
+        """Leave the queue after an interrupt or a timeout, or pass on a lock that was just acquired."""
         with self._guard:
             if turn in self._waiting:
                 self._waiting.remove(turn)
@@ -125,16 +126,16 @@ _IN_MEMORY = (
 
 
 class _Here(threading.local):
-    """What the present thread does."""
+    """The connections of the current thread."""
 
     reader: sqlite3.Connection | None = None
-    """With which it reads."""
+    """The connection of its open read transaction."""
     writer: sqlite3.Connection | None = None
-    """With which it does several things in one transaction."""
+    """The connection of its open write transaction."""
 
 
 _entered: ContextVar[tuple[str, ...]] = ContextVar("entered", default=())
-"""The files on which the present code has a transaction of its own open."""
+"""The files on which the current code has its own open transaction."""
 
 
 class Database:
@@ -148,36 +149,36 @@ class Database:
         self._path = path
         self._place = self._path or f"memory {id(self)}"
         self.patience = patience
-        """Seconds to wait for another process to let go of the file."""
+        """Seconds to wait for another process to release the file."""
         self._round_ms = max(1, min(_BUSY_ROUND_MS, round(patience * 1000)))
         self._rounds = max(1, round(patience * 1000 / self._round_ms))
         self._lock = FairLock()
         self._locked_since: float | None = None
-        """Since when another process is known to hold the write lock (monotonic time)."""
+        """Monotonic time since which another process holds the write lock."""
         self._here = _Here()
         self._readers: set[sqlite3.Connection] = set()
         self._idle: deque[sqlite3.Connection] = deque()
-        """Readers that nobody uses. They do not belong to threads, which come and go."""
+        """Idle readers. They are not bound to threads."""
         self._loan: SQLiteHandlerConnection | None = None
-        """The writing connection in the hands of user code."""
+        """The loan of the writing connection to user code."""
         self._is_marked = False
-        """Whether something that user code did sticks to the writer, which is replaced then."""
+        """Whether user code has left traces on the writer, which is then replaced."""
         self._is_closed = False
         if path and not Path(path).exists():
             _create_private(path, self.url)
         self._writer = self._connect_writer()
         self._file = _identity(path)
-        """Which file this is, whatever becomes of its name."""
+        """Identity of the file, even if it is renamed."""
         if path:
             try:
                 self._prepare_file()
-            except BaseException:  # It is no database, for example.
+            except BaseException:  # For example if the file is no database.
                 self._writer.close()
                 raise
 
     @property
     def path(self) -> str:
-        """Where the file is; empty for one in memory."""
+        """Path of the file. Empty for one in memory."""
         return self._path
 
     @property
@@ -187,7 +188,10 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that may write: committed at the end of the block, rolled back when it raises. Inside `together` it is a part of that."""
+        """Open a write transaction, committed at the end of the block and rolled back when it raises.
+
+        Inside `together` it joins the outer one.
+        """
         if self._here.writer is not None:
             with translated(self.url):
                 yield self._here.writer
@@ -211,7 +215,10 @@ class Database:
 
     @contextmanager
     def together(self) -> Iterator[sqlite3.Connection]:
-        """One transaction for all that the present thread reads and writes in the block. What raises in it undoes all of it."""
+        """Open one transaction for all reads and writes of the current thread in the block.
+
+        An exception rolls all of it back.
+        """
         with self.writing() as connection:
             self._here.writer = connection
             try:
@@ -221,10 +228,10 @@ class Database:
 
     @contextmanager
     def lending(self, loan: SQLiteHandlerConnection, limit: float | None) -> Iterator[SQLiteLentConnection]:
-        """The writing connection of an open transaction for user code, which has so many seconds.
+        """Lend the writing connection of an open transaction to user code, for `limit` seconds.
 
-        None means the patience with which others wait for the file. What it does is undone when it takes longer: in a file, where the
-        connection can be taken from it. A database in memory has no other connection.
+        None means the time for which others wait for the file. After the limit the writes are rolled back and the
+        connection is revoked. A database in memory has no other connection, so it cannot be revoked there.
         """
         limit = self.patience if limit is None else limit
         clock = threading.Timer(limit, self.call_back, [loan]) if self._path else None
@@ -257,11 +264,11 @@ class Database:
 
     @property
     def is_lent(self) -> bool:
-        """Whether the code that asks runs inside a call that has the writing connection."""
+        """Whether the calling code runs inside a call that borrows the writing connection."""
         return any(loan.writer is self._writer and not loan.is_over for loan in loans.get())
 
     def refuse_inside(self) -> None:
-        """Raise where waiting for the writer is waiting for oneself."""
+        """Raise if a wait for the writer would be a deadlock."""
         if self._place in _entered.get():
             raise ConfigurationError(_HAS_WRITER)
         if loans.get() and self.is_lent:
@@ -269,7 +276,7 @@ class Database:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Inside it the caller has a transaction of his own open on the file, as far as his thread and its tasks go."""
+        """Note that the caller has its own open transaction on the file, in its thread and tasks."""
         if not self._path:
             raise ConfigurationError(_IN_MEMORY)
         token = _entered.set((*_entered.get(), self._place))
@@ -280,9 +287,9 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A consistent view of the last commit; inside another one of the same thread, the same view.
+        """Open a consistent snapshot of the last commit. Nested calls of a thread share it.
 
-        In memory there is one connection, so readers take turns with the writer.
+        In memory there is one connection, so readers and the writer take turns.
         """
         check_nonblocking()
         if self._here.writer is not None:
@@ -313,7 +320,7 @@ class Database:
                 self._leave_reader(connection)
 
     def checkpoint(self) -> None:
-        """Bring the log into the file and cut it, when nobody reads an old state."""
+        """Write the log into the file and truncate it, unless a reader uses an old snapshot."""
         if self._path:
             with self._lock, translated(self.url):
                 self._writer.execute("pragma wal_checkpoint(truncate)")
@@ -324,27 +331,27 @@ class Database:
         return 0.0 if since is None else time.monotonic() - since
 
     def changed(self) -> int:
-        """A number that changes when another process commits."""
+        """Return a number that changes when another process commits."""
         with self._lock, translated(self.url):
             version: int = self._writer.execute("pragma data_version").fetchone()[0]
         return version
 
     def take_back(self, owner: object = None) -> None:
-        """Take the writing connection from user code, if it has it, and if it has it on behalf of this owner; None means of any."""
+        """Revoke the writing connection from user code of this owner, or of any if None."""
         loan = self._loan
         if loan is not None and (owner is None or loan.owner is owner):
             self.call_back(loan)
 
     def close(self) -> None:
-        """Close all connections that nobody uses. Whoever hangs with the writer loses it, or, where there is no other, keeps it.
+        """Close all unused connections. A hanging borrower of the writer loses it, except in memory.
 
-        Whoever reads closes what he reads with when he leaves it: SQLite does not survive it if that is done under his hands.
+        A reader closes its own connection at its end, because closing it from another thread would crash SQLite.
         """
         self._is_closed = True
         self.take_back()
         self._close_idle()
         if not self._lock.acquire(timeout=_CLOSING_SECONDS):
-            _log.warning("%s is left open: a call that does not come back holds its only connection", self.url)
+            _log.warning("connection_left_open url=%s: a hanging call holds its only connection", self.url)
             return
         try:
             self._writer.close()
@@ -380,7 +387,7 @@ class Database:
     def _connect_writer(self) -> sqlite3.Connection:
         connection = self._connect()
         with translated(self.url):
-            connection.execute("pragma synchronous = full")  # NORMAL loses acknowledged commits in a power cut.
+            connection.execute("pragma synchronous = full")  # NORMAL loses acknowledged commits in a power failure.
             connection.execute(f"pragma journal_size_limit = {_WAL_LIMIT}")
         return connection
 
@@ -389,23 +396,23 @@ class Database:
             self._switch_to_wal()
 
     def _replace_writer(self) -> None:
-        """Leave what sticks to the writer behind; a database in memory has no other."""
+        """Replace the writer with its leftover state. A database in memory has no other."""
         if not self._path or self._is_closed:
             self._is_marked = False
             return
         try:
             writer = self._connect_writer()
-        except Exception:  # noqa: BLE001 - what was written stands; it is tried again behind the next transaction
-            _log.exception("the writer of %s could not be replaced", self.url)
+        except Exception:  # noqa: BLE001 - the commit stands; the next transaction tries again
+            _log.exception("writer_not_replaced url=%s", self.url)
             return
         self._is_marked = False
         before, self._writer = self._writer, writer
         before.close()
 
     def call_back(self, loan: SQLiteHandlerConnection) -> None:
-        """Give the file a new writer, and those who wait for it their turn; what user code did with the old one is undone.
+        """Give the file a new writer and its lock to the waiting threads. Writes of the borrower are rolled back.
 
-        In memory there is no other one, but a statement that takes long ends.
+        A database in memory keeps its connection, but a long statement is interrupted.
         """
         with loan.guard:
             if loan.is_over:
@@ -415,17 +422,20 @@ class Database:
                 return
             try:
                 self._writer = self._connect_writer()
-            except Exception:  # noqa: BLE001 - then the call keeps the old one until it comes back
-                _log.exception("a handler holds the writer of %s for too long, and there is no other", self.url)
+            except Exception:  # noqa: BLE001 - the call then keeps the old one until it returns
+                _log.exception("writer_not_revoked url=%s: a handler holds it for too long", self.url)
                 return
             try:
                 loan.call_back()
-            except Exception:  # noqa: BLE001 - it is closed, and whoever writes next finds out what is wrong with the file
-                _log.exception("the writer of %s could not be rolled back", self.url)
+            except Exception:  # noqa: BLE001 - it is closed, and the next write reports what is wrong with the file
+                _log.exception("writer_not_rolled_back url=%s", self.url)
             self._lock.take_away(loan.thread)
 
     def _switch_to_wal(self) -> None:
-        """Several processes may find a new file at once. SQLite does not wait for the lock that this needs, so it is done here."""
+        """Switch to WAL mode, with retries.
+
+        Several processes may open a new file together, and SQLite does not wait for the lock that this needs.
+        """
         deadline = time.monotonic() + self.patience
         while True:
             try:
@@ -438,7 +448,10 @@ class Database:
                 return
 
     def _check_place(self) -> None:
-        """StoreUnavailableError if the file was moved, removed or replaced: what is written into one that has no name is lost, however well it is kept."""
+        """Raise StoreUnavailableError if the file was moved, deleted or replaced.
+
+        Writes to an unlinked file would be lost.
+        """
         if self._path and _identity(self._path) != self._file:
             told = "its file was moved or removed, or another one is in its place; put it back, or end this process and begin anew"
             raise StoreUnavailableError(f"{self.url} cannot be used now: {told}")
@@ -450,7 +463,7 @@ class Database:
     def _take_reader(self) -> sqlite3.Connection:
         self._check_open()
         try:
-            return self._idle.pop()  # The last one that was used has the statements at hand.
+            return self._idle.pop()  # The last one used has its statements cached.
         except IndexError:
             connection = self._connect()
         connection.execute("pragma query_only = on")
@@ -480,21 +493,21 @@ class Database:
 
 def _too_long(limit: float) -> TimeoutError:
     return TimeoutError(
-        f"the call held the file's only writer for more than {limit} s, so that nobody else could write: what it wrote is undone"
+        f"the call held the file's only writer for more than {limit} s, so that no other code could write: its writes are rolled back"
     )
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from every other one on this machine; None if there is none of this name."""
+    """Return the identity of a file on this machine, or None if there is none with this name."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - twice as quick, and asked with every transaction
+        found = os.stat(path)  # noqa: PTH116 - twice as fast, and called in every transaction
     except OSError:
         return None
     return found.st_dev, found.st_ino
 
 
 def _create_private(path: str, url: str) -> None:
-    """Make the file readable by its owner alone: it holds everybody's data."""
+    """Create the file, readable by its owner alone, because it holds the data of all users."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:

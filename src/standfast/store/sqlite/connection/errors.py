@@ -1,4 +1,4 @@
-"""What the sqlite3 module raises, in the engine's own words. The only place that knows SQLite's error names."""
+"""Translates errors of the sqlite3 module into the engine's. The only module that knows SQLite's error names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CORRUPT = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 @contextmanager
 def translated(url: str) -> Iterator[None]:
-    """Errors of the driver inside the block leave it as errors of the engine."""
+    """Translate errors of the driver inside the block."""
     try:
         yield
     except sqlite3.Error as error:
@@ -32,17 +32,17 @@ def translated(url: str) -> Iterator[None]:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether somebody else is writing just now."""
+    """Return whether another connection is writing."""
     return _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def is_missing(error: BaseException | None) -> bool:
-    """Whether a table of ours is not there."""
+    """Return whether a table of the engine is missing."""
     return isinstance(error, sqlite3.OperationalError) and str(error).startswith("no such table")
 
 
 def translate(error: sqlite3.Error, url: str) -> Exception:
-    """The engine's error for a driver's error."""
+    """Translate a driver's error."""
     name = _name(error)
     if name.startswith("SQLITE_CONSTRAINT"):
         if name in {"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"}:

@@ -1,9 +1,8 @@
-"""The writing connection in the hands of user code: it may write, and cannot end the transaction, which is the engine's.
+"""The writing connection lent to user code. The code may write, but cannot end the transaction, which belongs to the engine.
 
-User code gets an object of its own, which leads to the writer for as long as the loan lasts, and then to nothing: neither does a cursor
-that the call has kept. SQLite itself refuses what would harm others: while the writer is lent, an authorizer denies statements that begin
-or end a transaction, and settings. Savepoints are allowed. Whatever sticks to a connection, such as a temporary table, is noted: that
-writer is replaced behind the transaction.
+User code gets a proxy that forwards to the writer during the loan only; the same holds for cursors. An authorizer
+denies statements that begin or end transactions, and settings. Savepoints are allowed. Anything that stays on a
+connection, such as a temporary table, is noted, and the writer is replaced after the transaction.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _NOT_THIS_PRAGMA = (
     "on those of the file; use a connection of your own outside of the call"
 )
 _LOOK_EVERY = 100_000
-"""Instructions of SQLite's machine between two looks whether the loan is over."""
+"""Instructions of SQLite's virtual machine between two checks of the time limit."""
 
 _TELLING = {
     "collation_list", "compile_options", "data_version", "database_list", "foreign_key_check", "foreign_key_list", "freelist_count",
@@ -35,12 +34,12 @@ _TELLING = {
     "quick_check", "table_info", "table_list", "table_xinfo",
     "defer_foreign_keys",
 }  # fmt: skip
-"""Pragmas that change nothing, or nothing beyond the transaction."""
+"""Pragmas without effects beyond the transaction."""
 _SETTINGS = {
     "application_id", "auto_vacuum", "busy_timeout", "cache_size", "encoding", "foreign_keys", "journal_mode", "locking_mode",
     "page_size", "query_only", "recursive_triggers", "synchronous", "temp_store", "user_version",
 }  # fmt: skip
-"""Pragmas that tell something when they are given no value."""
+"""Pragmas that only read if they have no value."""
 _STICKING = {
     sqlite3.SQLITE_ATTACH,
     sqlite3.SQLITE_CREATE_TEMP_INDEX,
@@ -48,40 +47,40 @@ _STICKING = {
     sqlite3.SQLITE_CREATE_TEMP_TRIGGER,
     sqlite3.SQLITE_CREATE_TEMP_VIEW,
 }
-"""What a statement leaves on its connection."""
+"""Statements whose effects stay on their connection."""
 
 
 class SQLiteHandlerConnection:
-    """One call of user code with the writing connection."""
+    """One loan of the writing connection to user code."""
 
     def __init__(self, writer: sqlite3.Connection, owner: object = None) -> None:
         self.writer = writer
         self.owner = owner
-        """On whose behalf it is: only with its owner's end does it end before its time."""
+        """The owner of the loan. Only the end of its owner ends it early."""
         self.thread = threading.get_ident()
-        """Holds the lock of the writer for as long as the loan lasts."""
+        """The thread that holds the writer's lock during the loan."""
         self.guard = threading.Lock()
-        """Held by whoever ends the loan, so that it ends once and nothing is opened behind it."""
+        """Held by the thread that ends the loan, so that it ends once and nothing is opened afterwards."""
         self.is_over = False
         self.is_called_back = False
-        """Whether the engine took the connection back, because the call took too long."""
+        """Whether the engine revoked the connection because the call took too long."""
         self.refusal = ""
-        """Why a statement was denied; empty if none was."""
+        """Why a statement was denied. Empty if none was."""
         self.has_left_traces = False
-        """Whether something of the call may stick to the writer."""
+        """Whether the call may have left traces on the writer."""
         self._caller: int | None = None
         self._opened: WeakSet[sqlite3.Cursor | sqlite3.Blob] = WeakSet()
-        """What would go on working behind the call."""
+        """Cursors and blobs that would keep working after the call."""
         self._text_factory = writer.text_factory
 
     def begin(self) -> SQLiteLentConnection:
-        """Hand the connection over."""
+        """Lend the connection."""
         self.writer.set_authorizer(self._authorize)
         self.writer.set_progress_handler(lambda: self.is_over, _LOOK_EVERY)
         return SQLiteLentConnection(self)
 
     def end(self) -> None:
-        """Take the connection back as it was given, unless it was called back before."""
+        """End the loan and restore the connection, unless it was revoked."""
         with self.guard:
             if self.is_over:
                 return
@@ -92,19 +91,19 @@ class SQLiteHandlerConnection:
             self.writer.text_factory = self._text_factory
 
     def call_back(self) -> None:
-        """Undo what was written and close the connection under the hands of whoever has it; for the holder of the guard."""
+        """Roll back and close the connection during its use. The caller holds the guard."""
         self._caller = threading.get_ident()
         self.is_over = self.is_called_back = True
         writer = self.writer
         try:
-            writer.execute("pragma query_only = on")  # A write behind the rollback would be a transaction of its own.
+            writer.execute("pragma query_only = on")  # A write after the rollback would start its own transaction.
             writer.execute("rollback")
         finally:
             self._close_opened()
             writer.close()
 
     def cursor(self, lent: SQLiteLentConnection, factory: type[sqlite3.Cursor]) -> sqlite3.Cursor:
-        """A cursor of the writer that ends with the loan."""
+        """Open a cursor of the writer that ends with the loan."""
         with self.guard:
             cursor = _leading_back(factory)(self.reached())
             cursor.__dict__["lent"] = lent
@@ -114,14 +113,14 @@ class SQLiteHandlerConnection:
         return cursor
 
     def blob(self, *given: Any, **named: Any) -> sqlite3.Blob:
-        """A blob of the writer that ends with the loan."""
+        """Open a blob of the writer that ends with the loan."""
         with self.guard:
             blob = self.reached().blobopen(*given, **named)
             self._opened.add(blob)
         return blob
 
     def reached(self) -> sqlite3.Connection:
-        """The writer, for as long as the loan lasts."""
+        """Return the writer. Raises after the end of the loan."""
         if self.is_called_back:
             raise sqlite3.ProgrammingError("the call took too long: its connection was taken from it")
         if self.is_over:
@@ -132,7 +131,7 @@ class SQLiteHandlerConnection:
         for each in list(self._opened):
             try:
                 each.close()
-            except sqlite3.Error:  # A thread that the call has left behind is just using it.
+            except sqlite3.Error:  # A leftover thread of the call is using it.
                 self.has_left_traces = True
 
     def _authorize(self, action: int, name: str | None, value: str | None, *_: str | None) -> int:
@@ -155,12 +154,12 @@ def _is_harmless(pragma: str, value: str | None) -> bool:
 
 @lru_cache(maxsize=64)
 def _leading_back(factory: type[sqlite3.Cursor]) -> type[sqlite3.Cursor]:
-    """A kind of cursor that names as its connection what was lent, and not the writer."""
+    """Return a cursor class whose `connection` is the proxy and not the writer."""
     return type(factory.__name__, (factory,), {"connection": property(lambda cursor: cursor.__dict__.get("lent"))})
 
 
 def _passed_on(name: str, *, sticks: bool = False) -> Any:
-    """A method that the writer answers while it is lent."""
+    """Return a method that forwards to the writer during the loan."""
 
     def call(lent: SQLiteLentConnection, *given: Any, **named: Any) -> Any:
         writer = lent.loan.reached()
@@ -171,27 +170,27 @@ def _passed_on(name: str, *, sticks: bool = False) -> Any:
 
 
 class SQLiteLentConnection(sqlite3.Connection):
-    """The writer as user code has it. Of itself it is connected to nothing, so that what is not passed on does not work."""
+    """The proxy of the writer for user code. It has no connection of its own, so that only forwarded methods work."""
 
-    def __init__(self, loan: SQLiteHandlerConnection) -> None:  # It is not opened: see above.
+    def __init__(self, loan: SQLiteHandlerConnection) -> None:  # The base class is not initialized: see above.
         self.loan = loan
 
     def cursor(self, factory: Any = sqlite3.Cursor) -> Any:
-        """A cursor, for as long as the call lasts."""
+        """Open a cursor for the time of the call."""
         if not isinstance(factory, type):
             raise ConfigurationError("the cursors of a lent connection are made of a class: give one as the factory")
         return self.loan.cursor(self, factory)
 
     def execute(self, *given: Any) -> sqlite3.Cursor:
-        """Carry out a statement."""
+        """Execute a statement."""
         return self.loan.cursor(self, sqlite3.Cursor).execute(*given)
 
     def executemany(self, *given: Any) -> sqlite3.Cursor:
-        """Carry out a statement for each of many rows."""
+        """Execute a statement for each of many rows."""
         return self.loan.cursor(self, sqlite3.Cursor).executemany(*given)
 
     def blobopen(self, *given: Any, **named: Any) -> sqlite3.Blob:
-        """A value of a table as a file, for as long as the call lasts."""
+        """Open a value of a table as a file, for the time of the call."""
         return self.loan.blob(*given, **named)
 
     interrupt = _passed_on("interrupt")
@@ -210,12 +209,12 @@ class SQLiteLentConnection(sqlite3.Connection):
 
     @property
     def total_changes(self) -> int:
-        """Rows that the writer has changed."""
+        """Number of rows that the writer has changed."""
         return self.loan.reached().total_changes
 
     @property
     def text_factory(self) -> Any:
-        """What texts are read as, until the call ends."""
+        """The type of texts that are read, until the call ends."""
         return self.loan.reached().text_factory
 
     @text_factory.setter
@@ -224,7 +223,7 @@ class SQLiteLentConnection(sqlite3.Connection):
 
     @property
     def isolation_level(self) -> None:
-        """None: no transaction begins by itself."""
+        """None: no transaction begins implicitly."""
 
     @isolation_level.setter
     def isolation_level(self, _level: object) -> None:
@@ -245,4 +244,4 @@ class SQLiteLentConnection(sqlite3.Connection):
 
 
 loans: ContextVar[tuple[SQLiteHandlerConnection, ...]] = ContextVar("loans", default=())
-"""The loans in whose calls the present code runs: the threads and tasks that a call makes with its context inherit them."""
+"""The loans of the current code. Threads and tasks that a call starts with its context inherit them."""

@@ -1,4 +1,4 @@
-"""Reads an instance with all that a decision needs."""
+"""Reads an instance with all data that a decision needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _sql = read_statements(_Sql, "standfast.store.sqlite", "loading.sql")
 
 
 def load(connection: sqlite3.Connection, address: Address, *, whole: bool, known: int = 0) -> Loaded | None:
-    """One instance with its snapshot, the events after it and its timers; one that has so many events without them."""
+    """Return an instance with its snapshot, later events and timers. Events are omitted if `known` of them exist."""
     run = connection.execute
     if address.instance is not None:
         row = run(

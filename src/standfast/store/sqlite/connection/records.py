@@ -1,7 +1,7 @@
-"""Rows of declared kinds: how they are written with a commit, read and deleted follows from their declarations.
+"""Statements for rows of declared kinds, derived from their declarations: write with a commit, read, delete.
 
-What a driver does to a kind is made from the declaration once, when it is first asked for: a statement, and a function that makes the
-values of many rows. It is compiled like one written by hand, because every step of a saga comes here.
+Statement and value function of a kind are generated once on first use. The function is compiled, because it runs for
+every step of a saga.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _sql = read_statements(_Sql, "standfast.store.sqlite", "records.sql")
 S = TypeVar("S", bound=Record)
 Values = tuple[object, ...]
 Maker = Callable[[str, InstanceHeader, Record, str], Values]
-"""Makes the values of a row: from the name and the row of its instance, a record and the instant of the commit."""
+"""Returns the values of a row from the instance's name and row, a record and the time of the commit."""
 
 
 class _Way(NamedTuple):
-    """How the records of one class are written."""
+    """How records of one class are written."""
 
     place: int
-    """Comes first: ways are sorted by it."""
+    """The first field, because parts are sorted by it."""
     statement: str
     values: Maker
 
 
 class _Ways(dict[type[Record], _Way]):
-    """The way of each class, made when it is first asked for."""
+    """The writer of each class, generated on first use."""
 
     def __missing__(self, cls: type[Record]) -> _Way:
         kind, act, place = writing_of(cls)
@@ -61,7 +61,7 @@ class _Ways(dict[type[Record], _Way]):
 
 
 def write_records(connection: sqlite3.Connection, named: Sequence[tuple[str, InstanceChange]], now: str) -> None:
-    """Write the records of changes, each with the name of its instance; one class after the other."""
+    """Write the records of changes, each with its instance's name, class by class."""
     rows: defaultdict[type[Record], list[Values]] = defaultdict(list)
     for name, change in named:
         for record in change.records:
@@ -72,7 +72,7 @@ def write_records(connection: sqlite3.Connection, named: Sequence[tuple[str, Ins
 
 
 def bury(connection: sqlite3.Connection, letter: DeadLetterRecord) -> None:
-    """Write a dead letter."""
+    """Insert a dead letter."""
     connection.execute(_sql.raise_letter, _letter(letter))
 
 
@@ -86,39 +86,39 @@ def _letter(each: DeadLetterRecord) -> Values:
 
 
 _SEEN = "(:partition = '' or exists (select 1 from instances p where p.id = :instance and p.partition = :partition))"
-"""Whether the instance is in the partition of whoever asks."""
+"""Condition that the instance is in the reader's partition."""
 
 
 @cache
 def selecting(kind: RowKind[Record]) -> str:
-    """The statement that finds the rows of an instance."""
+    """Return the statement that reads the rows of an instance."""
     words = ", ".join(f"'{word}'" for word in kind.own_words)
     only = f" and {kind.shared_by} in ({words})" if words else ""
     names = ", ".join(column.name for column in kind.columns)
-    return f"select {names} from {kind.table} where instance = :instance and tenant = :tenant{only} and {_SEEN} order by {', '.join(kind.key)}"  # noqa: S608 - our own
+    return f"select {names} from {kind.table} where instance = :instance and tenant = :tenant{only} and {_SEEN} order by {', '.join(kind.key)}"  # noqa: S608 - all text is the engine's
 
 
 @cache
 def selecting_page(kind: RowKind[Record]) -> str:
-    """The same of those behind a number, with which their key begins, up to a limit."""
+    """Return the same statement for a page after a number, with which the key begins."""
     behind = f" and {kind.key[0]} > :after order by "
     return f"{selecting(kind).replace(' order by ', behind)} limit :limit"
 
 
 @cache
 def selecting_many(kind: RowKind[Record]) -> str:
-    """The statement that finds the rows of several instances, each looked up by its id: see `surveying.sql`."""
+    """Return the statement that reads the rows of several instances, each looked up by its id. See `surveying.sql`."""
     words = ", ".join(f"'{word}'" for word in kind.own_words)
     only = f" and +s.{kind.shared_by} in ({words})" if words else ""
     names = ", ".join(f"s.{column.name}" for column in kind.columns)
     order = ", ".join(f"s.{each}" for each in ("instance", *kind.key))
     found = f"json_each(:instances) as i cross join {kind.table} s on s.instance = i.value"
-    return f"select {names} from {found} where +s.tenant = :tenant{only} order by {order}"  # noqa: S608 - our own
+    return f"select {names} from {found} where +s.tenant = :tenant{only} order by {order}"  # noqa: S608 - all text is the engine's
 
 
 @cache
 def reading(kind: RowKind[S]) -> Callable[[Row], S]:
-    """The function that makes a row what it was declared as; its values are in the order of the declaration."""
+    """Return the function that converts a row to its record. The values are in declaration order."""
     make: Callable[..., S] = kind.stored
     values = ", ".join(
         f"{column.name}={f'unpacked(row[{place}])' if column.name in kind.fading else _read(column, place)}"
@@ -129,8 +129,8 @@ def reading(kind: RowKind[S]) -> Callable[[Row], S]:
 
 
 def deleting(kind: RowKind[Record]) -> str:
-    """The statement that deletes the rows of an instance."""
-    return f"delete from {kind.table} where instance = ?"  # noqa: S608 - our own
+    """Return the statement that deletes the rows of an instance."""
+    return f"delete from {kind.table} where instance = ?"  # noqa: S608 - all text is the engine's
 
 
 def _opening(kind: RowKind[Record]) -> tuple[str, Maker]:
@@ -140,7 +140,7 @@ def _opening(kind: RowKind[Record]) -> tuple[str, Maker]:
         values[kind.moved_at] = "now"
     if kind.closed_at:
         values[kind.closed_at] = f"None if each.{kind.closed_by} is None else now"
-    statement = f"insert into {kind.table} ({', '.join(values)}) values ({', '.join('?' * len(values))})"  # noqa: S608 - our own
+    statement = f"insert into {kind.table} ({', '.join(values)}) values ({', '.join('?' * len(values))})"  # noqa: S608 - all text is the engine's
     if kind.replaces:
         place = ("instance", *kind.key)
         kept = {*place, "tenant", kind.opened_at}
@@ -167,14 +167,14 @@ def _changing(kind: RowKind[Record]) -> tuple[str, Maker]:
         told[kind.closed_at] = f"coalesce(?, {kind.closed_at})"
         values.append(f"None if each.{kind.closed_by} is None else now")
     changes = ", ".join(f"{name} = {value}" for name, value in told.items())
-    statement = f"update {kind.table} set {changes} where {_found(kind)}"  # noqa: S608 - our own
+    statement = f"update {kind.table} set {changes} where {_found(kind)}"  # noqa: S608 - all text is the engine's
     return statement, _values([*values, "name", *(_written(columns[name]) for name in kind.key)])
 
 
 def _ending(kind: RowKind[Record]) -> tuple[str, Maker]:
     assert kind.end is not None
     columns = {column.name: column for column in columns_of(kind.end)}
-    statement = f"delete from {kind.table} where {_found(kind)}"  # noqa: S608 - our own
+    statement = f"delete from {kind.table} where {_found(kind)}"  # noqa: S608 - all text is the engine's
     return statement, _values(["name", *(_written(columns[name]) for name in kind.key)])
 
 
@@ -183,14 +183,14 @@ def _found(kind: RowKind[Record]) -> str:
 
 
 def _written(column: Column) -> str:
-    """The value of a record for a column, as it is stored."""
+    """Return the expression that stores a record's value in a column."""
     value = f"each.{column.name}"
     writer = {datetime: "text", UUID: "str"}.get(column.type, "")
     return f"None if {value} is None else {writer}({value})" if writer else value
 
 
 def _read(column: Column, place: int) -> str:
-    """The value of a column, as it was told."""
+    """Return the expression that restores a column's value."""
     if column.type is bool:
         return f"None if row[{place}] is None else bool(row[{place}])"
     reader = {datetime: "instant", UUID: "id"}.get(column.type, "")
@@ -202,7 +202,7 @@ def _values(expressions: Iterable[str]) -> Maker:
 
 
 def _compiled(source: str, known: dict[str, Any]) -> Callable[..., Any]:
-    made: Callable[..., Any] = eval(source, known)  # noqa: S307 - made of names that a declaration has checked
+    made: Callable[..., Any] = eval(source, known)  # noqa: S307 - built from names that the declaration has checked
     return made
 
 

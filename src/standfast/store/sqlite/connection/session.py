@@ -1,4 +1,4 @@
-"""Rows to records and back: ids as text, instants as UTC text of fixed width."""
+"""Converts rows to records and back. Ids are stored as text, times as UTC text of fixed width."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from standfast.store.records.queries import (
 Row = Sequence[Any]
 
 
-@lru_cache(64)  # All rows of a commit are written at the same instant.
+@lru_cache(64)  # All rows of a commit have the same time.
 def text(at: datetime) -> str:
-    """An instant as it is stored."""
+    """Format a time for storage."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def text_or_none(at: datetime | None) -> str | None:
-    """An instant, or none, as it is stored."""
+    """Format an optional time for storage."""
     return None if at is None else text(at)
 
 
 def instant(stored: str) -> datetime:
-    """A stored instant."""
+    """Parse a stored time."""
     return datetime.fromisoformat(stored)
 
 
 def instant_or_far(stored: str) -> datetime:
-    """A stored instant; what nobody can read, because something other than the engine wrote it, is as far away as the calendar goes."""
+    """Parse a stored time. An invalid one, which other software wrote, becomes the last time of the calendar."""
     try:
         return datetime.fromisoformat(stored)
     except ValueError:
@@ -57,22 +57,22 @@ def instant_or_far(stored: str) -> datetime:
 
 
 def instant_or_none(stored: str | None) -> datetime | None:
-    """A stored instant, or none."""
+    """Parse an optional stored time."""
     return None if stored is None else datetime.fromisoformat(stored)
 
 
 def instance_id(stored: str) -> InstanceId:
-    """A stored instance id."""
+    """Parse a stored instance id."""
     return uuid_of(int(stored.replace("-", ""), 16))  # type: ignore[return-value]
 
 
 def instance_or_none(stored: str | None) -> InstanceId | None:
-    """A stored instance id, or none."""
+    """Parse an optional stored instance id."""
     return None if stored is None else instance_id(stored)
 
 
 def header(row: Row) -> InstanceHeader:
-    """A row of `instances`."""
+    """Convert a row of `instances`."""
     return InstanceHeader(
         id=instance_id(row[0]),
         tenant=row[1],
@@ -100,7 +100,7 @@ def header(row: Row) -> InstanceHeader:
 
 
 def event(row: Row) -> StoredEvent:
-    """A row of `events`."""
+    """Convert a row of `events`."""
     return StoredEvent(
         position=row[0],
         instance=instance_id(row[1]),
@@ -119,12 +119,12 @@ def event(row: Row) -> StoredEvent:
 
 
 def headline(row: Row) -> Headline:
-    """That there is an event."""
+    """Convert a row to an event without its content."""
     return Headline(row[0], row[1], instance_id(row[2]), row[3], row[4], row[5])
 
 
 def fed_event(row: Row) -> FedEvent:
-    """A row of `events` with what its instance's row says; nothing if that has just gone."""
+    """Convert a row of `events` joined with its instance, whose columns are empty if it was just deleted."""
     return FedEvent(
         position=row[0],
         instance=instance_id(row[1]),
@@ -146,7 +146,7 @@ def fed_event(row: Row) -> FedEvent:
 
 
 def effect(row: Row) -> StoredEffect:
-    """A row of `effects`."""
+    """Convert a row of `effects`."""
     return StoredEffect(
         instance=instance_id(row[0]),
         number=row[1],
@@ -173,7 +173,7 @@ def effect(row: Row) -> StoredEffect:
 
 
 def timer(row: Row) -> StoredTimer:
-    """A row of `timers`."""
+    """Convert a row of `timers`."""
     return StoredTimer(
         instance=instance_id(row[0]),
         key=row[1],
@@ -192,7 +192,7 @@ def timer(row: Row) -> StoredTimer:
 
 
 def message(row: Row) -> StoredMessage:
-    """A row of `inbox`."""
+    """Convert a row of `inbox`."""
     return StoredMessage(
         id=row[0],
         address=Address(
@@ -214,7 +214,7 @@ def message(row: Row) -> StoredMessage:
 
 
 def dead_letter(row: Row) -> DeadLetterRecord:
-    """A row of `dead_letters`."""
+    """Convert a row of `dead_letters`."""
     return DeadLetterRecord(
         id=row[0],
         tenant=row[1],
@@ -246,13 +246,13 @@ def dead_letter(row: Row) -> DeadLetterRecord:
 
 
 def definition(row: Row) -> StoredDefinition:
-    """A row of `definitions`."""
+    """Convert a row of `definitions`."""
     values = dict(zip(StoredDefinition.__struct_fields__, row, strict=True))
     return StoredDefinition(**(values | {"published_at": instant(row[-1])}))
 
 
 def projection(row: Row) -> ProjectionState:
-    """A row of `projections`, with the number of events that it has not read."""
+    """Convert a row of `projections` with the number of unread events."""
     return ProjectionState(
         name=row[0],
         position=row[1],
@@ -264,19 +264,19 @@ def projection(row: Row) -> ProjectionState:
 
 
 def published(row: Row) -> PublishedDefinition:
-    """A row of `definitions`, for lists."""
+    """Convert a row of `definitions` for lists."""
     values = dict(zip(PublishedDefinition.__struct_fields__, row, strict=True))
     return PublishedDefinition(**(values | {"published_at": instant(row[-1])}))
 
 
 def archived(row: Row) -> ArchivedVersion:
-    """A row of `definitions` that is out of use."""
+    """Convert a row of an archived definition."""
     values = dict(zip(ArchivedVersion.__struct_fields__, row, strict=True))
     return ArchivedVersion(**(values | {"archived_at": instant_or_none(values["archived_at"])}))
 
 
 def observation(row: Row) -> ObservationRecord:
-    """A row of `observations`."""
+    """Convert a row of `observations`."""
     return ObservationRecord(
         tenant=row[0],
         instance=instance_id(row[1]),

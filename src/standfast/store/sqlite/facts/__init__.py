@@ -1,1 +1,1 @@
-"""SQLite: what decisions read and a commit checks: access, people, settings."""
+"""SQLite: facts that decisions read and commits check (access, people, settings)."""

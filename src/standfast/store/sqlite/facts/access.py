@@ -1,4 +1,4 @@
-"""API keys, sessions and refused requests in the file."""
+"""API keys, sessions and refused requests, stored in the file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _INSTANTS = ("created_at", "expires_at", "last_used_at", "revoked_at")
 
 
 class SQLiteAccess:
-    """The keys of all tenants, and what was refused to them."""
+    """The API keys, sessions and requests of all tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -57,32 +57,32 @@ class SQLiteAccess:
             connection.execute(_sql.add_key, tuple(values.values()))
 
     def key(self, identity: str) -> StoredKey | None:
-        """A key by its id."""
+        """Return a key by its id."""
         with self._database.reading() as connection:
             return key_in(connection, identity)
 
     def keys(self, tenant: str, *, after: str, limit: int) -> list[StoredKey]:
-        """A page of a tenant's keys."""
+        """Return a page of a tenant's keys."""
         with self._database.reading() as connection:
             return [_key(row) for row in connection.execute(_sql.keys, (tenant, after, limit))]
 
     def has_key(self, *, at: datetime) -> bool:
-        """Whether anybody could come in."""
+        """Return whether any key is valid."""
         with self._database.reading() as connection:
             return bool(connection.execute(_sql.has_key, (text(at),)).fetchone()[0])
 
     def revoke(self, tenant: str, identity: str, *, by: str, at: datetime) -> bool:
-        """End a key."""
+        """Revoke a key."""
         with self._database.writing() as connection:
             return connection.execute(_sql.revoke, (text(at), by, tenant, identity)).rowcount == 1
 
     def note_use(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
-        """A key was used."""
+        """Record the use of a key."""
         with self._database.writing() as connection:
             connection.execute(_sql.note_use, (text(at), identity, text(unless_since)))
 
     def add_session(self, session: StoredSession, *, keep_since: datetime, most: int, kept: int) -> None:
-        """Store a new session, end those that are too many, and forget old ones."""
+        """Store a new session, end surplus ones, and delete old ones."""
         values = msgspec.structs.asdict(session)
         values.update({name: text_or_none(values[name]) for name in _SESSION_INSTANTS})
         with self._database.writing() as connection:
@@ -93,12 +93,12 @@ class SQLiteAccess:
             connection.execute(_sql.forget_surplus_sessions, (*own, kept - 1))
 
     def session(self, identity: str) -> StoredSession | None:
-        """A session by its id."""
+        """Return a session by its id."""
         with self._database.reading() as connection:
             return session_in(connection, identity)
 
     def sessions(self, tenant: str, *, actor: str, after: str, limit: int) -> list[StoredSession]:
-        """A page of a tenant's sessions."""
+        """Return a page of a tenant's sessions."""
         with self._database.reading() as connection:
             return [_session(row) for row in connection.execute(_sql.sessions, (tenant, after, actor, actor, limit))]
 
@@ -108,24 +108,24 @@ class SQLiteAccess:
             return connection.execute(_sql.end_session, (text(at), tenant, identity)).rowcount == 1
 
     def note_session(self, identity: str, *, at: datetime, unless_since: datetime) -> None:
-        """A session was used."""
+        """Record the use of a session."""
         with self._database.writing() as connection:
             connection.execute(_sql.note_session, (text(at), identity, text(unless_since)))
 
     def note_refusal(self, refusal: StoredRefusal, *, keep_since: datetime) -> None:
-        """Store a refusal, and forget old ones."""
+        """Store a refusal, and delete old ones."""
         values = msgspec.structs.astuple(msgspec.structs.replace(refusal, at=text(refusal.at)))
         with self._database.writing() as connection:
             connection.execute(_sql.note_refusal, values[1:])
             connection.execute(_sql.forget_refusals, (refusal.tenant, text(keep_since)))
 
     def refusals(self, tenant: str, *, before: int, limit: int) -> list[StoredRefusal]:
-        """A page of what was refused."""
+        """Return a page of refused requests."""
         with self._database.reading() as connection:
             return [_refusal(row) for row in connection.execute(_sql.refusals, (tenant, before, limit))]
 
     def begin_request(self, request: StoredRequest, *, keep_since: datetime) -> StoredRequest | None:
-        """Store a request that begins, or tell of the one that stands."""
+        """Store a request that begins, or return the existing one."""
         values = msgspec.structs.astuple(msgspec.structs.replace(request, began_at=text(request.began_at)))
         with self._database.writing() as connection:
             connection.execute(_sql.forget_requests, (request.tenant, text(keep_since)))
@@ -136,24 +136,24 @@ class SQLiteAccess:
     def answer_request(
         self, tenant: str, actor: str, key: str, *, status: int, headers: str, body: bytes | None
     ) -> None:
-        """Keep what was answered."""
+        """Store a response."""
         with self._database.writing() as connection:
             connection.execute(_sql.answer_request, (status, headers, body, tenant, actor, key))
 
     def forget_request(self, tenant: str, actor: str, key: str) -> None:
-        """Forget a request to which nothing was answered."""
+        """Delete a request without a response."""
         with self._database.writing() as connection:
             connection.execute(_sql.forget_request, (tenant, actor, key))
 
 
 def key_in(connection: sqlite3.Connection, identity: str) -> StoredKey | None:
-    """A key by its id."""
+    """Return a key by its id."""
     row = connection.execute(_sql.key, (identity,)).fetchone()
     return None if row is None else _key(row)
 
 
 def session_in(connection: sqlite3.Connection, identity: str) -> StoredSession | None:
-    """A session by its id."""
+    """Return a session by its id."""
     row = connection.execute(_sql.session, (identity,)).fetchone()
     return None if row is None else _session(row)
 

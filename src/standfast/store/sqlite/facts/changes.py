@@ -1,4 +1,4 @@
-"""What was changed that is no instance, in the file."""
+"""Audit of changes, stored in the file."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _LAST = 2**63 - 1
 
 
 class SQLiteChanges:
-    """The changes of all tenants."""
+    """The audited changes of all tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, change: Change) -> None:
-        """Write a change down."""
+        """Store a change."""
         with self._database.writing() as connection:
             connection.execute(_sql.add, values_of(change))
 
     def page(self, query: ChangeQuery) -> list[Change]:
-        """A page of them."""
+        """Return a page of changes."""
         given = {**msgspec.structs.asdict(query), "before": query.before or _LAST}
         if not query.subject:
             given = {name: value for name, value in given.items() if name not in {"subject", "name"}}
@@ -45,7 +45,7 @@ class SQLiteChanges:
 
 
 def values_of(change: Change) -> tuple[object, ...]:
-    """A change as its row has it."""
+    """Return the row of a change."""
     told = (json.dumps(dict(change.before)), json.dumps(dict(change.after)), change.reason)
     who = (change.actor, change.on_behalf_of, change.trace, text(change.at), change.mark)
     return (change.tenant, change.subject, change.name, change.action, *told, *who)
@@ -70,4 +70,4 @@ def _change(row: Row) -> Change:
 
 
 ADD = _sql.add
-"""For whoever writes a change with something else, on a connection of theirs."""
+"""For code that writes a change within its own transaction."""

@@ -1,4 +1,4 @@
-"""People in the file."""
+"""People, stored in the file."""
 
 from __future__ import annotations
 
@@ -56,46 +56,46 @@ class SQLitePeople:
 
     @contextmanager
     def looking(self, tenant: str) -> Iterator[SQLiteDirectory]:
-        """A look at those of one tenant."""
+        """Open a view of one tenant's people."""
         with self._database.reading() as connection:
             yield SQLiteDirectory(connection, tenant)
 
     @contextmanager
     def changing(self, tenant: str) -> Iterator[SQLiteDirectory]:
-        """A transaction on them; the file has one writer."""
+        """Open a transaction on a tenant's people. The file has one writer."""
         with self._database.writing() as connection:
             yield SQLiteDirectory(connection, tenant)
 
 
 class SQLiteDirectory:
-    """The people of one tenant, on a connection that looks, or that writes."""
+    """The people of one tenant, on a reading or writing connection."""
 
     def __init__(self, connection: sqlite3.Connection, tenant: str) -> None:
         self._run = connection.execute
         self._tenant = tenant
 
     def is_empty(self) -> bool:
-        """Whether nobody is known."""
+        """Return whether no principal is known."""
         return bool(self._run(_sql.is_empty, (self._tenant,)).fetchone()[0])
 
     def has_grants(self) -> bool:
-        """Whether a role was ever granted."""
+        """Return whether a role was ever granted."""
         return bool(self._run(_sql.has_grants, (self._tenant,)).fetchone()[0])
 
     def principals(self, ids: Sequence[str]) -> list[Principal]:
-        """Those who are known."""
+        """Return the known principals."""
         return [people_rows.principal(row) for row in self._run(_sql.principals, (self._tenant, json.dumps(list(ids))))]
 
     def page(self, *, after: str, limit: int) -> list[Principal]:
-        """Everybody, by id."""
+        """Return a page of all principals by id."""
         return [people_rows.principal(row) for row in self._run(_sql.page, (self._tenant, after, limit))]
 
     def inactive(self) -> list[str]:
-        """Those who are deactivated."""
+        """Return the deactivated principals."""
         return [row[0] for row in self._run(_sql.inactive, (self._tenant,))]
 
     def grants(self, *, principals: Sequence[str] = (), role: str = "", at: datetime) -> list[Grant]:
-        """Grants that are not over."""
+        """Return the grants that have not ended."""
         if role:
             return [
                 people_rows.grant(_period(row)) for row in self._run(_sql.grants_of, (self._tenant, role, text(at)))
@@ -103,7 +103,7 @@ class SQLiteDirectory:
         return [people_rows.grant(_period(row)) for row in self._run(_sql.grants_to, self._of(principals, at))]
 
     def delegations(self, *, givers: Sequence[str] = (), receiver: str = "", at: datetime) -> list[Delegation]:
-        """Delegations that are not over."""
+        """Return the delegations that have not ended."""
         if receiver:
             return [
                 people_rows.delegation(_period(row))
@@ -112,44 +112,44 @@ class SQLiteDirectory:
         return [people_rows.delegation(_period(row)) for row in self._run(_sql.delegations_by, self._of(givers, at))]
 
     def absences(self, principals: Sequence[str], *, at: datetime) -> list[Absence]:
-        """Absences that are not over."""
+        """Return the absences that have not ended."""
         return [people_rows.absence(_period(row)) for row in self._run(_sql.absences, self._of(principals, at))]
 
     def put(self, principal: Principal) -> None:
-        """Write somebody."""
+        """Insert or replace a principal."""
         kept = (principal.kind, principal.name, principal.email, principal.is_active, principal.manager)
         self._run(_sql.put, (self._tenant, principal.id, *kept, json.dumps(principal.attributes)))
 
     def grant(self, grant: Grant) -> int:
-        """Write a grant."""
+        """Insert a grant."""
         return self._written(_sql.grant, grant, grant.principal, grant.role)
 
     def delegate(self, delegation: Delegation) -> int:
-        """Write a delegation."""
+        """Insert a delegation."""
         given = delegation
         kept = (given.giver, given.receiver, given.role, given.definition, given.reason)
         return self._written(_sql.delegate, delegation, *kept)
 
     def absent(self, absence: Absence) -> int:
-        """Write an absence."""
+        """Insert an absence."""
         return self._written(_sql.absent, absence, absence.principal, absence.reason)
 
     def delegation(self, number: int) -> Delegation | None:
-        """One delegation."""
+        """Return a delegation."""
         row = self._run(_sql.delegation, (self._tenant, number)).fetchone()
         return None if row is None else people_rows.delegation(_period(row))
 
     def absence(self, number: int) -> Absence | None:
-        """One absence."""
+        """Return an absence."""
         row = self._run(_sql.absence, (self._tenant, number)).fetchone()
         return None if row is None else people_rows.absence(_period(row))
 
     def end(self, kind: Literal["grant", "delegation", "absence"], number: int, at: datetime) -> None:
-        """Have a period end."""
+        """Set the end of a period."""
         self._run(_ENDS[kind], (text(at), self._tenant, number))
 
     def note(self, change: Change) -> None:
-        """Write down what was changed."""
+        """Store an audit entry."""
         self._run(ADD, values_of(change))
 
     def _of(self, ids: Sequence[str], at: datetime) -> tuple[str, str, str]:
@@ -163,5 +163,5 @@ class SQLiteDirectory:
 
 
 def _period(row: Row) -> Row:
-    """What has a beginning and perhaps an end, with its instants."""
+    """Parse the times of a period."""
     return (row[0], instant(row[1]), instant_or_none(row[2]), *row[3:])

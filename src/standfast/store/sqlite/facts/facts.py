@@ -1,4 +1,4 @@
-"""Facts that decisions are based on, read and checked on a connection that is in use."""
+"""Facts for decisions, read and checked on an existing connection."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SQLiteFacts:
         return FactVersions(*self._connection.execute(_sql.versions, {"tenant": tenant}).fetchone())
 
     def people(self, tenant: str) -> AbstractContextManager[SQLiteDirectory]:
-        """Returns a look at the people of a tenant."""
+        """Opens a view of a tenant's people."""
         return nullcontext(SQLiteDirectory(self._connection, tenant))
 
     def key(self, identity: str) -> StoredKey | None:
@@ -56,7 +56,7 @@ class SQLiteFacts:
         return session_in(self._connection, identity)
 
     def charter(self, tenant: str, name: str) -> Edition | None:
-        """Returns the newest version of a charter."""
+        """Returns the newest version of an organisation setting."""
         return newest_in(self._connection, CHARTERS, tenant, name)
 
     def document(self, tenant: str, partition: str, type_: str, id_: str) -> DocumentFactRecord | None:
@@ -70,7 +70,7 @@ class SQLiteFacts:
 
 
 def check_gates(connection: sqlite3.Connection, gates: Sequence[Gate]) -> None:
-    """Raises StaleFactError if a fact has another version by now. Nobody else writes until the transaction ends."""
+    """Raises StaleFactError if a fact has another version. No other connection writes until the transaction ends."""
     for each in gates:
         if each.kind == "instance":
             place = (each.tenant, each.definition, each.key, each.partition)

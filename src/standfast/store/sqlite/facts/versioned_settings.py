@@ -1,4 +1,4 @@
-"""Approval chains and charters in the file: tables of one shape."""
+"""Approval chains and organisation settings, stored in tables of the same shape."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from standfast.store.sqlite.connection.session import Row, instant, text
 
 
 class SQLiteSettingStatements(msgspec.Struct, frozen=True):
-    """What is asked of one of the tables."""
+    """The statements for one of the tables."""
 
     publish: str
     newest: str
@@ -27,14 +27,14 @@ CHARTERS: Final = read_statements(SQLiteSettingStatements, "standfast.store.sqli
 
 
 class SQLiteEditions:
-    """What all tenants have published in one of the tables."""
+    """The published versions in one of the tables, of all tenants."""
 
     def __init__(self, database: Database, statements: SQLiteSettingStatements) -> None:
         self._database = database
         self._sql = statements
 
     def publish(self, edition: Edition, *, replaces: int | None = None) -> Edition | None:
-        """Store a version, unless the newest one says the same, or is another than it replaces."""
+        """Store a version, unless the newest one is equal or is not the one to replace."""
         key = (edition.tenant, edition.name)
         with self._database.writing() as connection:
             row = connection.execute(self._sql.newest, key).fetchone()
@@ -47,7 +47,7 @@ class SQLiteEditions:
             return _edition(row)
 
     def get(self, tenant: str, name: str, version: int = 0) -> Edition | None:
-        """One version, or the newest."""
+        """Return one version, or the newest."""
         with self._database.reading() as connection:
             if not version:
                 return newest_in(connection, self._sql, tenant, name)
@@ -55,7 +55,7 @@ class SQLiteEditions:
         return None if row is None else _edition(row)
 
     def listed(self, tenant: str, *, name: str = "") -> list[Edition]:
-        """All versions."""
+        """Return all versions."""
         with self._database.reading() as connection:
             return [_edition(row) for row in connection.execute(self._sql.listed, (tenant, name))]
 
@@ -63,7 +63,7 @@ class SQLiteEditions:
 def newest_in(
     connection: sqlite3.Connection, statements: SQLiteSettingStatements, tenant: str, name: str
 ) -> Edition | None:
-    """The newest version."""
+    """Return the newest version."""
     row = connection.execute(statements.newest, (tenant, name)).fetchone()
     return None if row is None else _edition(row)
 

@@ -1,17 +1,19 @@
--- The first schema. Takes the file's write lock; the file is empty.
+-- The first schema. Takes the write lock of the file, which is empty.
 --
--- `instances` is one row per run, `events` the truth about it. `effects`, `timers` and `inbox` hold only live work: a row goes when
--- its work is done. `steps`, `human_tasks`, `task_people`, `task_decisions`, `task_comments`, `subscriptions`, `published_events`,
--- `processes`, `schedules`, `schedule_fires`, `dead_letters` and `resume_requests` are projections that a commit writes together with its events; of requests to go on, only those
--- that were carried out. `receipts` make commands idempotent. Instants are UTC text of fixed width, so that they compare
--- as text.
+-- `instances` has one row per run, and `events` is the source of truth about it. `effects`, `timers` and `inbox` hold
+-- only pending work: a row is deleted when its work is done. `steps`, `human_tasks`, `task_people`, `task_decisions`,
+-- `task_comments`, `subscriptions`, `published_events`, `processes`, `schedules`, `schedule_fires`, `dead_letters` and
+-- `resume_requests` are projections that a commit writes together with its events. Of resume requests this holds only
+-- for executed ones. `receipts` make commands idempotent. Times are UTC text of fixed width, so that they compare as
+-- text.
 --
--- `language`, `type` and `version` of an effect, a timer or a message are the word that a process must know to take it in hand. They
--- stand first in the indexes that work is claimed by, so that a process passes over what it cannot read without looking at it.
+-- `language`, `type` and `version` of an effect, a timer or a message are the message type that a process must be able
+-- to read before it claims the row. They come first in the indexes for claims, so that a process skips unreadable rows
+-- without examining them.
 --
--- `context` of an effect, a timer or a message is for whom it is done: the actor, the trace and the part of the tenant, as JSON; null
--- means that the engine acts of its own accord. `trace` and `on_behalf_of` of an event are null where there is none, so that an engine
--- that is used without them writes nothing for them.
+-- `context` of an effect, a timer or a message holds the actor, the trace and the partition of the tenant, as JSON.
+-- Null means that the engine itself acts. `trace` and `on_behalf_of` of an event are null without a value, so that an
+-- engine without them writes nothing for them.
 
 create table meta (
     name  text not null primary key,
@@ -38,7 +40,8 @@ create table definitions (
     primary key (tenant, name, version)
 ) strict, without rowid;
 
--- Which definitions have a version that an event starts; written with them, so that an event need not look at all of them.
+-- Definitions with a version that an event starts. They are written with the definition, so that an event need not read
+-- all definitions.
 
 create table definition_triggers (
     event      text not null,
@@ -79,37 +82,37 @@ create table instances (
     attributes         text,
     next_step          text
 ) strict, without rowid;
--- For look-ups, and for lists that name a key alone.
+-- For lookups, and for lists by key alone.
 create unique index instances_by_key on instances (tenant, key, definition, coalesce(partition, '')) where key is not null;
--- Lists are read status by status, each newest first, those that have begun and those that have not.
+-- Lists read each status newest first, instances that have begun and those that have not.
 create index instances_by_definition on instances (tenant, definition, definition_version, status, begun, id);
 create index instances_by_status on instances (tenant, kind, status, begun, id);
 create index instances_of_partition on instances (tenant, partition, kind, definition, status, begun, id) where partition is not null;
--- For lists of those that have ended for a reason, which most have not.
+-- For lists by end reason, which most instances do not have.
 create index instances_by_reason on instances (tenant, reason, id) where ended_at is not null and reason <> '';
--- For lists by search attribute: the few that have any, newest first.
+-- For lists by search attribute: the few instances that have any, newest first.
 create index instances_by_attribute on instances (tenant, id) where attributes is not null;
--- For lists of processes: by status within a part of the tenant, and by who started them.
+-- For lists of processes: by status within a partition of the tenant, and by their starter.
 create index instances_processes on instances (tenant, coalesce(partition, ''), status, id) where kind = 'process';
 create index instances_by_starter on instances (tenant, started_by, id) where kind = 'process';
--- For lists of active processes by when their time is over, of all tenants and of one.
+-- For lists of active processes by deadline, of all tenants and of one.
 create index instances_expiring on instances (deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_expiring_of_tenant on instances (tenant, deadline_at, id)
     where kind = 'process' and status = 'running' and deadline_at is not null;
 create index instances_by_parent on instances (parent, status, id) where parent is not null;
--- For retention: what ended long ago is found without a look at what runs.
+-- For retention: instances that ended long ago are found without reading active ones.
 create index instances_by_end on instances (ended_at) where ended_at is not null;
--- For lists of what is paused, all of it or for one reason: those that were paused last first.
+-- For lists of paused instances, all of them or for one reason: the most recently paused first.
 create index instances_by_pause on instances (tenant, paused_at desc, id desc) where paused_at is not null;
 create index instances_by_pause_reason on instances (tenant, reason, paused_at desc, id desc) where paused_at is not null;
--- For lists of what goes on with one step, those that were paused last first.
+-- For lists of paused instances by next step, the most recently paused first.
 create index instances_by_next_step on instances (tenant, next_step, paused_at desc, id desc) where next_step is not null;
--- For whoever lets paused instances of all tenants go on.
+-- For the loop that resumes paused instances of all tenants.
 create index instances_late on instances (reason, paused_at) where paused_at is not null;
 create index instances_events_by_end on instances (ended_at) where kind = 'event' and ended_at is not null;
 
--- A trigger on named columns costs nothing where they are not written.
+-- A trigger on named columns costs nothing for statements that do not write them.
 create trigger instances_identity before update of id, tenant, definition, kind, key, created_at, partition on instances
 when new.id <> old.id or new.tenant <> old.tenant or new.definition <> old.definition or new.kind <> old.kind
     or new.key is not old.key or new.created_at <> old.created_at or new.partition is not old.partition
@@ -139,7 +142,7 @@ create table events (
 ) strict;
 
 create table retention (instance text not null primary key) strict, without rowid;
--- Whose values are being redacted: a row is there within such a transaction, and at no other time.
+-- The instance whose values are being redacted. A row exists only during such a transaction.
 create table redaction (instance text not null primary key) strict, without rowid;
 
 create trigger events_never_change before update on events
@@ -352,7 +355,7 @@ create trigger human_tasks_final before update on human_tasks
 when old.closed_at is not null
 begin select raise(abort, 'HF106 a decision that was made never changes'); end;
 
--- Whose inbox a question is in: a row for each who is asked. It stays when the question is closed, and says who was asked and why.
+-- Inboxes: a row for each approver of a task, with the reason. It is kept after the task is closed.
 create table task_people (
     instance   text not null,
     number     integer not null,
@@ -371,7 +374,7 @@ create table task_people (
     primary key (instance, number, place)
 ) strict, without rowid;
 create index task_people_open on task_people (tenant, kind, name, opened_at, instance, number) where is_open;
--- For lists of processes by whom they ask, newest first.
+-- For lists of processes by their approvers, newest first.
 create index task_people_instances on task_people (tenant, kind, name, instance) where is_open;
 create index task_people_deputed on task_people (tenant, instance, number, place) where is_open and stands_for <> '';
 
@@ -395,8 +398,9 @@ create table task_decisions (
 ) strict, without rowid;
 create index task_decisions_by_actor on task_decisions (tenant, actor, decided_at, instance, number, sequence);
 
--- Documents, each the run of its workflow: `documents` says how each stands, `document_versions` what it was, `mutations` what was done to it,
--- and `audit` who did what, whose (the tenant), when (`at`) and why. All but the first are never written again.
+-- Documents. Each is the run of its workflow. `documents` holds the current state, `document_versions` the earlier
+-- contents, `mutations` the changes, and `audit` the actor, tenant, time (`at`) and reason of each action. All but the
+-- first are never updated.
 create table documents (
     instance      text not null,
     type          text not null check (type <> ''),
@@ -551,7 +555,7 @@ create table published_events (
 create index published_events_by_key on published_events (tenant, event, correlation, published_at, instance);
 create index published_events_by_time on published_events (tenant, published_at, instance);
 
--- Where a process is, and its state as its callers see it; both follow from its events.
+-- The current step of a process, and its state as callers see it. Both follow from its events.
 create table processes (
     instance     text not null,
     number       integer not null,
@@ -591,9 +595,10 @@ create table schedule_fires (
     primary key (instance, place)
 ) strict, without rowid;
 
--- Whose work is held back, and since when: `*` is all tenants, an empty definition, version or step is all of them. Effects and timers
--- follow these rows: `held_at` of one is set while a pause covers it, and `frozen_at` of a timer while one does under which clocks stand
--- still. `walks` is how far they have followed since the pause began or ended: not, once, or for good. Ended pauses are kept.
+-- Pauses and their scope. `*` means all tenants. An empty definition, version or step means all of them. Effects and
+-- timers follow these rows: `held_at` is set while a pause covers the row, and `frozen_at` of a timer while a pause
+-- stops its clock. `walks` counts the completed passes since the pause began or ended: 2 means that all rows are
+-- updated. Ended pauses are kept.
 create table pauses (
     id         integer primary key autoincrement,
     tenant     text not null check (tenant <> ''),
@@ -661,7 +666,7 @@ create table observations (
 ) strict;
 create index observations_by_instance on observations (instance, id);
 
--- What people are told in the application, written when it is delivered; the key sees to it that everything is told once.
+-- In-app notifications, written at delivery. The key prevents a second delivery.
 create table notifications (
     id         integer primary key autoincrement,
     tenant     text not null check (tenant <> ''),
@@ -683,7 +688,7 @@ create index notifications_by_recipient on notifications (tenant, kind, recipien
 create index notifications_unread on notifications (tenant, kind, recipient, id) where read_at is null;
 create index notifications_by_instance on notifications (instance, occasion);
 
--- Who has read what a role was told; what a user was told says so itself.
+-- Readers of notifications to a role. A notification to a user has its own read mark.
 create table notification_reads (
     notification integer not null,
     reader       text not null,
@@ -692,9 +697,8 @@ create table notification_reads (
     primary key (notification, reader)
 ) strict, without rowid;
 
--- People. `principals` are never deleted, they are deactivated; a grant, a delegation or an absence is never deleted either, its period
--- ends. `chains` are templates of approvals:
--- a version never changes.
+-- People. `principals` are never deleted but deactivated. A grant, a delegation or an absence is never deleted either:
+-- its period ends. `chains` are templates of approvals, whose versions never change.
 
 create table principals (
     tenant     text not null check (tenant <> '' and tenant <> '*'),
@@ -744,8 +748,9 @@ create table absences (
 ) strict;
 create index absences_by_principal on absences (tenant, principal, id);
 
--- Who changed what that is no instance: people, definitions, keys, rules, pauses. Written in the transaction of the change; `mark` names the
--- call, so that one that is repeated is one change. The tenant `*` stands for what all tenants share. Instances tell by their events.
+-- Audit of changes to people, definitions, keys, rules and pauses. It is written in the transaction of the change.
+-- `mark` identifies the call, so that a repeated call is one change. The tenant `*` stands for shared data. Changes of
+-- instances are events.
 
 create table changes (
     id           integer primary key autoincrement,
@@ -785,8 +790,8 @@ begin select raise(abort, 'HF102 a published definition never changes'); end;
 create trigger chains_never_go before delete on chains
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
--- What organisations say of their documents: rules for a type (`rules:<type>`), and settings (`settings`). A version never changes; the
--- newest one counts.
+-- Settings of organisations for their documents: rules for a type (`rules:<type>`), and `settings`. A version never
+-- changes, and the newest one is active.
 
 create table charters (
     tenant       text not null check (tenant <> '' and tenant <> '*'),
@@ -803,8 +808,8 @@ begin select raise(abort, 'HF102 a published definition never changes'); end;
 create trigger charters_never_go before delete on charters
 begin select raise(abort, 'HF102 a published definition never changes'); end;
 
--- Seals: how far the history of an instance went when somebody sealed it, and the end of the chain of its events there. Those of a tenant are
--- a chain themselves. They are only ever added to, and outlive what they are about.
+-- Seals. Each records the length of an instance's history and the end of its hash chain. The seals of a tenant form a
+-- chain of their own. The table is append-only, and seals outlive their instances.
 
 create table seals (
     tenant    text not null check (tenant <> '' and tenant <> '*'),
@@ -823,9 +828,10 @@ begin select raise(abort, 'HF108 a seal is never broken'); end;
 create trigger seals_never_go before delete on seals
 begin select raise(abort, 'HF108 a seal is never broken'); end;
 
--- Blueprints of documents: contracts with the envelope that follows from them, bodies that organisations put into the slots, and what was compiled of both.
--- The graph of an effective one is in `definitions`, under the version `workflow`. A draft has the version 0. Envelopes are the defaults: nothing of them
--- ever changes. What is published is only ever archived. `publishing_rules` are added to, and the last one of a tenant holds.
+-- Document definitions: contracts with their envelopes, bodies of organisations for the slots, and the artifacts
+-- compiled from both. The graph of an effective one is in `definitions`, under the version `workflow`. A draft has the
+-- version 0. Envelopes are the defaults and never change. A published version can only be archived. `publishing_rules`
+-- is append-only, and the last row of a tenant applies.
 
 create table blueprints (
     id               text not null primary key,
@@ -910,8 +916,8 @@ begin select raise(abort, 'HF102 a rule of publishing is replaced by another one
 create trigger publishing_rules_never_go before delete on publishing_rules
 begin select raise(abort, 'HF102 a rule of publishing is replaced by another one, and never rewritten'); end;
 
--- Workflows of documents that a tenant has taken out of use, and put back: the last line of a workflow counts. The names of the
--- batches that have paused its documents begin with `batch`.
+-- Suspensions of document workflows by a tenant, and reactivations: the last row of a workflow applies. The names of
+-- the batches that paused its documents begin with `batch`.
 create table suspensions (
     tenant       text not null check (tenant <> '' and tenant <> '*'),
     type         text not null check (type <> ''),
@@ -929,9 +935,9 @@ begin select raise(abort, 'HF102 a suspension is lifted by another line, and nev
 create trigger suspensions_never_go before delete on suspensions
 begin select raise(abort, 'HF102 a suspension is lifted by another line, and never rewritten'); end;
 
--- Access. `api_keys` keep the hash of a secret that was shown once; they are never deleted, they are revoked. `api_sessions` are those of
--- browsers: who came in, with which rights, until when. `api_refusals` are requests that were refused because of who asked.
--- `api_requests` are those that may be sent again, with what was answered to them, for a day.
+-- Access. `api_keys` hold the hash of a secret that was shown once. They are never deleted but revoked. `api_sessions`
+-- are browser sessions with their actor, rights and expiry. `api_refusals` are requests that were refused because of
+-- their caller. `api_requests` are repeatable requests with their responses, kept for a day.
 
 create table api_keys (
     id           text not null primary key,
@@ -999,10 +1005,10 @@ create table api_requests (
 ) strict, without rowid;
 create index api_requests_by_age on api_requests (tenant, began_at);
 
--- Fact versions. A decision is based on facts that lie outside of its instance: who may do what (`access`), and what an organisation says
--- of its documents (`charters`). Each change of such a fact counts its version up, in the same transaction, whoever makes the change. A
--- commit names the versions that its decisions were based on, and stands only if they are still the newest. A tenant without a row has
--- version 0. Rows are never deleted: a version that came twice would prove nothing.
+-- Fact versions. A decision depends on facts outside its instance: rights (`access`), and organisation settings
+-- (`charters`). Each change of such a fact increments its version in the same transaction. A commit names the versions
+-- that its decisions used, and fails unless they are still the newest. A tenant without a row has version 0. Rows are
+-- never deleted, because a repeated version would prove nothing.
 
 create table fact_versions (
     tenant  text not null check (tenant <> '' and tenant <> '*'),
@@ -1071,7 +1077,7 @@ begin
     insert into fact_versions (tenant, kind, version) values (old.tenant, 'access', 1)
     on conflict (tenant, kind) do update set version = version + 1;
 end;
--- A key or a session that is new takes nothing from what was read before; that one was used is no change of what it may do.
+-- A new key or session invalidates no earlier read, and recording its use changes no rights.
 create trigger api_keys_fact_changed after update of tenant, partition, actor, kind, roles, capabilities, expires_at, revoked_at on api_keys
 begin
     insert into fact_versions (tenant, kind, version) values (new.tenant, 'access', 1)
@@ -1098,8 +1104,8 @@ begin
     on conflict (tenant, kind) do update set version = version + 1;
 end;
 
--- Processes for reports, in the names and columns of their specification. Whoever has the file sees all tenants. Events are told where they are JSON,
--- as the engine writes them unless it is given another codec.
+-- Processes for reports, with the names and columns of their specification. A reader of the file sees all tenants.
+-- Events are included if they are JSON, which is the default codec.
 create index receipts_of_processes on receipts (instance) where scope = '%processes';
 
 create view workflow_instances as
@@ -1128,7 +1134,7 @@ where i.kind = 'process';
 
 create view workflow_events as
 with kinds (type, place, event, by) as (
-    -- The entries that an event is told by; whoever gave the command did it, or whom the event names, or the engine.
+    -- The entries for an event. The actor is the one named in the event, or the one of the command, or the engine.
     values
         ('step_started', 0, 'step_entered', 'first'),
         ('step_completed', 0, 'step_entered', 'first'),
@@ -1172,7 +1178,7 @@ noded as (
     where t.data is not null
 ),
 placed as (
-    -- A call between an answer and the next step belongs to the step that was answered.
+    -- A call between an answer and the next step belongs to the answered step.
     select
         t.*,
         case when coalesce(instr(t.node, '/'), 0) = 0 then t.node else coalesce(
@@ -1196,7 +1202,7 @@ entries as (
             when json_extract(p.data, '$.overridden') = 1 then 'overridden'
             else json_extract(p.data, '$.outcome')
         end as name,
-        -- What several come to is nobody's answer where the last one has said something else.
+        -- The combined result of several approvers is not the answer of one of them if the last one decided otherwise.
         coalesce(p.type = 'step_answered' and p.place = 1 and json_extract(p.data, '$.decisions[#-1].status') <> json_extract(p.data, '$.outcome'), 0) as is_result,
         case p.by
             when 'system' then 'system'
@@ -1232,7 +1238,7 @@ select
     coalesce(
         n.step,
         (
-            -- What happened to the whole of it happened at the step that it was at.
+            -- A change of the whole process belongs to its current step.
             select case when instr(json_extract(cast(l.data as text), '$.node'), '/') = 0 then json_extract(cast(l.data as text), '$.node') else coalesce(
                 (
                 select json_extract(j.value, '$.metadata.step') from definitions d, json_each(cast(d.compiled as text), '$.nodes') j

@@ -1,1 +1,1 @@
-"""SQLite: read instances, tasks and documents."""
+"""SQLite: reads instances, tasks and documents."""

@@ -1,4 +1,4 @@
-"""The deadlines of active processes, in the file."""
+"""Deadlines of active processes, in the file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SQLiteExpiries:
         self._database = database
 
     def expired(self, query: ExpiredQuery) -> list[InstanceHeader]:
-        """A page of active processes whose deadline is before an instant."""
+        """Return a page of active processes whose deadline is before a time."""
         values = {
             "before": text(query.before),
             "tenant": query.tenant,

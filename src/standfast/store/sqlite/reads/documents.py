@@ -33,19 +33,19 @@ _read = reading(DOCUMENTS)
 
 
 class SQLiteDocumentReads:
-    """Documents of one tenant; whoever inherits it can ask the database."""
+    """Reads documents of one tenant. Subclasses provide the connection."""
 
     _tenant: str
     _partition: str
 
     def document(self, type_: str, id_: str, partition: str = "") -> StoredDocument | None:
-        """One document."""
+        """Return a document."""
         place = {"tenant": self._tenant, "partition": self._partition or partition}
         found = self._all(_sql.document, {**place, "type": type_, "id": id_})
         return _read(found[0]) if found else None
 
     def documents(self, query: DocumentQuery) -> list[StoredDocument]:
-        """A page of documents, newest first."""
+        """Return a page of documents, newest first."""
         values = {
             "tenant": self._tenant,
             "partition": self._partition,
@@ -64,7 +64,7 @@ class SQLiteDocumentReads:
         return [_read(row) for row in self._all(statement, values)]
 
     def in_force(self, type_: str) -> InForce | None:
-        """The workflow that a new document begins with."""
+        """Return the active workflow for new documents."""
         found = self._all(_sql.in_force, {"tenant": self._tenant, "type": type_})
         if not found:
             return None
@@ -72,7 +72,7 @@ class SQLiteDocumentReads:
         return InForce(workflow, status, bool(is_shared), version, bool(is_suspended))
 
     def touched_by(self, names: Sequence[str], instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Those that somebody has done something to, or that amend another one."""
+        """Return the instances whose document one of these people has changed, or that amend another one."""
         values = {
             "tenant": self._tenant,
             "partition": self._partition,
@@ -82,7 +82,7 @@ class SQLiteDocumentReads:
         return {instance_id(row[0]) for row in self._all(_sql.touched_by, values)}
 
     def stand_in(self, type_: str, found: InForce) -> str:
-        """The version before one that is taken out of use."""
+        """Return the version before a suspended one."""
         owner = SHARED_TENANT if found.is_shared else self._tenant
         values = {"tenant": self._tenant, "owner": owner, "type": type_, "version": found.version}
         rows = self._all(_sql.stand_in, values)

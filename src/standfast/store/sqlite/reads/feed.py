@@ -1,4 +1,4 @@
-"""All events in one order. There is one writer, so the order of positions is the order of commits."""
+"""All events in one order. With one writer, positions are in the order of commits."""
 
 from __future__ import annotations
 
@@ -38,35 +38,35 @@ class SQLiteFeed:
     def __init__(self, database: Database, owner: object = None) -> None:
         self._database = database
         self._owner = owner
-        """The share of the store whose projections these are."""
+        """The share of the store that owns these projections."""
 
     def read(self, *, after: int, limit: int) -> list[FedEvent]:
-        """The events that follow a position."""
+        """Return the events after a position."""
         with self._database.reading() as connection:
             return _read(connection, after, limit)
 
     def headlines(self, *, after: int, limit: int) -> list[Headline]:
-        """The same without what they say."""
+        """Return the same events without their content."""
         with self._database.reading() as connection:
             return [rows.headline(row) for row in connection.execute(_sql.headlines, (after, limit))]
 
     def newest(self) -> int:
-        """The position that the feed has come to."""
+        """Return the current end of the feed."""
         with self._database.reading() as connection:
             return int(connection.execute(_sql.newest).fetchone()[0])
 
     def checkpoint(self, name: str) -> int:
-        """How far a projection has read."""
+        """Return how far a projection has read."""
         with self._database.reading() as connection:
             return _checkpoint(connection, name)
 
     def enter(self, name: str) -> None:
-        """Make a projection known before it reads."""
+        """Register a projection before it reads."""
         with self._database.writing() as connection:
             connection.execute(_sql.enter, (name,))
 
     def drop(self, name: str) -> bool:
-        """Forget a projection."""
+        """Delete a projection."""
         with self._database.writing() as connection:
             return connection.execute(_sql.drop, (name,)).rowcount == 1
 
@@ -83,19 +83,19 @@ class SQLiteFeed:
             return len(events)
 
     def rewind(self, name: str, *, clear: Callable[[object], None], now: datetime) -> None:
-        """Begin anew."""
+        """Reset a projection to the beginning."""
         with self._database.writing() as connection:
             with self._database.lending(SQLiteHandlerConnection(connection, self._owner), None) as theirs:
                 clear(theirs)
             connection.execute(_sql.move, (name, 0, text(now)))
 
     def fail(self, name: str, *, error: str, now: datetime) -> None:
-        """Note why a projection does not go on."""
+        """Store why a projection does not progress."""
         with self._database.writing() as connection:
             connection.execute(_sql.fail, {"name": name, "now": text(now), "error": error})
 
     def projections(self, names: Sequence[str], *, most: int) -> list[ProjectionState]:
-        """How far each projection has read."""
+        """Return how far each projection has read."""
         asked = {"names": json.dumps(list(names)), "most": most}
         with self._database.reading() as connection:
             return [rows.projection(row) for row in connection.execute(_sql.projections, asked)]

@@ -1,4 +1,4 @@
-"""Lists of processes, and counts."""
+"""Search for processes, and counts."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ class _Sql(msgspec.Struct, frozen=True):
 
 _sql = read_statements(_Sql, "standfast.store.sqlite", "matches.sql")
 _counts = {
-    each: f"select count(*) from ({each})"  # noqa: S608 - both halves are ours
+    each: f"select count(*) from ({each})"  # noqa: S608 - both parts are the engine's
     for each in msgspec.structs.asdict(_sql).values()
 }
-"""How many each of them finds, up to its limit."""
+"""Statements that count the results, up to a limit."""
 _LAST = "~"
-"""Behind every id."""
+"""Greater than every id."""
 
 
 class SQLiteProcessSearch:
-    """Processes of one tenant; whoever inherits it can ask the database."""
+    """Searches processes of one tenant. Subclasses provide the connection."""
 
     _tenant: str
 
     def matching(self, match: Match) -> list[InstanceId]:
-        """A page of those that match, newest first."""
+        """Return a page of matches, newest first."""
         return [instance_id(each) for each in sorted(self._found(match), reverse=True)[: match.limit]]
 
     def count_matching(self, match: Match) -> int:
-        """How many match, up to a limit."""
+        """Return the number of matches, up to a limit."""
         every = counting(match)
-        if match.people is not None and len(match.people) > 1:  # Some ask several of them.
+        if match.people is not None and len(match.people) > 1:  # A process may ask several of them.
             return min(len(self._found(every)), every.limit)
         counts = (self._all(_counts[each], values)[0][0] for each, values in self._asked(every))
         return min(int(sum(counts)), every.limit)
@@ -56,7 +56,7 @@ class SQLiteProcessSearch:
         return {row[0] for statement, values in self._asked(match) for row in self._all(statement, values)}
 
     def _asked(self, match: Match) -> Iterator[tuple[str, dict[str, object]]]:
-        """The statements whose index leaves the fewest, and their values."""
+        """Yield the statements with the most selective index, and their values."""
         values: dict[str, object] = {
             "tenant": self._tenant,
             "statuses": json.dumps(match.statuses),

@@ -1,4 +1,4 @@
-"""What callers of one tenant may see. The tenant is part of every question, so another one's rows do not exist here."""
+"""Queries of callers on one tenant. Every statement names the tenant, so that rows of others are invisible."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ _NO_LIMIT = -1
 
 
 class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, SQLiteDocumentReads, SQLiteBulkReads):
-    """Questions about the instances of one tenant, of one partition of it if one is named."""
+    """Queries on the instances of one tenant, limited to a partition if one is given."""
 
     def __init__(self, database: Database, tenant: str, partition: str = "") -> None:
         self._database = database
@@ -90,7 +90,7 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
         self._partition = partition
 
     def load(self, address: Address, *, whole: bool = False) -> Loaded | None:
-        """An instance with its snapshot and the events after it."""
+        """Return an instance with its snapshot and the later events."""
         with self._database.reading() as connection:
             where = msgspec.structs.replace(
                 address, tenant=self._tenant, partition=self._partition or address.partition
@@ -98,7 +98,7 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
             return load(connection, where, whole=whole)
 
     def instances(self, query: InstanceQuery) -> list[InstanceHeader]:
-        """A page of instances, in the order that is asked for."""
+        """Return a page of instances in the requested order."""
         first, before = id_range(query)
         values = {
             "tenant": self._tenant,
@@ -128,24 +128,24 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
         return self._by_status(query, values)
 
     def events(self, instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[StoredEvent]:
-        """The history of an instance, in order."""
+        """Return the history of an instance, in order."""
         values = {**self._named(instance), "after": after, "limit": _NO_LIMIT if limit is None else limit}
         return [rows.event(row) for row in self._all(_sql.events, values)]
 
     def work(self, instance: InstanceId) -> tuple[list[StoredEffect], list[StoredTimer]]:
-        """Live effects and timers."""
+        """Return pending effects and timers."""
         effects = [rows.effect(row) for row in self._of(instance, _sql.effects)]
         return effects, [rows.timer(row) for row in self._of(instance, _sql.timers)]
 
     def rows(self, kind: RowKind[S], instance: InstanceId, *, after: int = 0, limit: int | None = None) -> list[S]:
-        """The rows of a kind."""
+        """Return the rows of a kind."""
         if not after and limit is None:
             return [*map(reading(kind), self._of(instance, selecting(kind)))]
         values = {**self._named(instance), "after": after, "limit": _NO_LIMIT if limit is None else limit}
         return [*map(reading(kind), self._all(selecting_page(kind), values))]
 
     def with_rows(self, kind: RowKind[S], instance: InstanceId) -> tuple[InstanceHeader | None, list[S]]:
-        """The row of an instance, and its rows of a kind."""
+        """Return the row of an instance, and its rows of a kind."""
         with self.look() as look:
             found = look.headers([instance])
             return (found[0] if found else None), look.rows(kind, instance)
@@ -153,7 +153,7 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
     def subscribers(
         self, event: str, correlation: str, *, after: Subscriber | None = None, limit: int
     ) -> list[Subscriber]:
-        """Those who wait for an event."""
+        """Return the subscribers of an event."""
         instance, number, place = ("", 0, 0) if after is None else (str(after.instance), after.number, after.place)
         values = {**self._whose, "event": event, "correlation": correlation, "instance": instance, "limit": limit}
         found = self._all(_sql.subscribers, {**values, "number": number, "place": place})
@@ -162,7 +162,7 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
     def kept_for(
         self, event: str, correlation: str, *, now: datetime, after: PublicationPlace | None = None, limit: int
     ) -> list[StoredPublication]:
-        """The events that are kept for a key."""
+        """Return the retained events for a key."""
         at, instance = ("", "") if after is None else (text(after.published_at), str(after.instance))
         values = {**self._whose, "event": event, "correlation": correlation, "now": text(now), "limit": limit}
         found = self._all(_sql.kept_for, {**values, "at": at, "instance": instance})
@@ -171,7 +171,7 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
     def publications(
         self, *, event: str = "", now: datetime, after: PublicationPlace | None = None, limit: int
     ) -> list[StoredPublication]:
-        """The events that are kept."""
+        """Return the retained events."""
         at, instance = ("", "") if after is None else (text(after.published_at), str(after.instance))
         values = {
             **self._whose,
@@ -184,29 +184,29 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
         return [*map(reading(PUBLICATIONS), self._all(_sql.publications, values))]
 
     def headers(self, instances: Sequence[InstanceId]) -> list[InstanceHeader]:
-        """The rows of these instances, of those that exist."""
+        """Return the rows of the existing instances among these."""
         values = {**self._whose, "instances": json.dumps([str(each) for each in instances])}
         return [rows.header(row) for row in self._all(_sql.headers, values)]
 
     def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
-        """The commands that wait for their turn."""
+        """Return the waiting commands."""
         values = {**self._named(instance), "limit": limit}
         return [rows.message(row) for row in self._all(_sql.messages, values)]
 
     def stuck(
         self, kinds: Sequence[str], *, before: InstanceId | None = None, limit: int = 100
     ) -> list[InstanceHeader]:
-        """Running instances that nothing can ever wake."""
+        """Return active instances that cannot be woken."""
         values = {**self._whose, "kinds": json.dumps(kinds), "before": str(before or LAST_ID), "limit": limit}
         return [rows.header(row) for row in self._all(_sql.stuck, values)]
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Those of which a worker has an effect in hand."""
+        """Return those of which a worker has claimed an effect."""
         values = {**self._whose, "instances": json.dumps([str(each) for each in instances])}
         return {rows.instance_id(row[0]) for row in self._all(_sql.in_hand, values)}
 
     def step_names(self, instance: InstanceId, numbers: Sequence[int]) -> dict[int, StepName]:
-        """Which nodes these steps are of."""
+        """Return the nodes of these steps."""
         values = {**self._named(instance), "numbers": json.dumps(list(numbers))}
         return {row[0]: StepName(*row[1:]) for row in self._all(_sql.step_names, values)}
 
@@ -220,7 +220,7 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
         after: int = 0,
         limit: int = 100,
     ) -> list[DeadLetterRecord]:
-        """What gave up, oldest first."""
+        """Return dead letters, oldest first."""
         values = {
             **self._whose,
             "instance": _text(instance),
@@ -241,7 +241,7 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
         source: DeadLetterSource | None = None,
         key: str = "",
     ) -> int:
-        """How many gave up."""
+        """Return the number of dead letters."""
         values = {
             **self._whose,
             "instance": _text(instance),
@@ -253,29 +253,32 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
         return count
 
     def dead_letter(self, letter: int) -> DeadLetterRecord | None:
-        """One dead letter."""
+        """Return a dead letter."""
         found = self._all(_sql.dead_letter, {**self._whose, "letter": letter})
         return rows.dead_letter(found[0]) if found else None
 
     def observations(self, *, definition: str = "", instance: InstanceId | None = None) -> list[ObservationRecord]:
-        """The observed inputs, in order."""
+        """Return the observed inputs, in order."""
         values = {**self._whose, "definition": definition, "instance": _text(instance)}
         return [rows.observation(row) for row in self._all(_sql.observations, values)]
 
     def transitions(self, definition: str) -> list[TransitionRecord]:
-        """The observed moves, counted."""
+        """Return the observed transitions with counts."""
         return [
             TransitionRecord(*row) for row in self._all(_sql.transitions, {**self._whose, "definition": definition})
         ]
 
     @contextmanager
     def look(self) -> Iterator[SQLiteReader]:
-        """Answers as of one moment: a reading transaction of this thread, which all its questions join."""
+        """Open a consistent snapshot: a read transaction that all queries of this thread share."""
         with self._database.reading():
             yield self
 
     def _by_status(self, query: InstanceQuery, values: dict[str, Any]) -> list[InstanceHeader]:
-        """Group by group along an index, those that have begun and those that have not; of none more than may be on the page."""
+        """Return a page group by group along an index, begun and not begun instances.
+
+        No group returns more than a page.
+        """
         newest_first, following, names, flags = _way(query, values)
         listed = in_order(newest_first, query)
         found: list[Row] = []
@@ -323,19 +326,19 @@ class _Way(NamedTuple):
     """How a list is read."""
 
     newest_first: str
-    """A page of a group."""
+    """Reads a page of a group."""
     following: str
-    """What leads from one group to the next."""
+    """Finds the next group."""
     names: tuple[str, ...]
-    """What a group has in common."""
+    """The columns that define a group."""
     flags: tuple[int, ...]
-    """Whether they have begun."""
+    """The values of `begun` to read."""
 
 
 def _way(query: InstanceQuery, values: Mapping[str, Any]) -> _Way:
-    """That of the index which leaves the fewest."""
+    """Return the access path with the most selective index."""
     flags = (1, 0) if query.begun is None else (int(query.begun),)
-    if query.parent is not None:  # Whose children are not told apart by that.
+    if query.parent is not None:  # Its index does not separate begun children.
         return _Way(_sql.instances_of_parent, _sql.next_of_parent, ("at_status",), (0,))
     if values["partition"]:
         of_partition = ("at_kind", "at_definition", "at_status")
@@ -348,7 +351,7 @@ def _way(query: InstanceQuery, values: Mapping[str, Any]) -> _Way:
 def _groups(
     connection: sqlite3.Connection, following: str, names: Sequence[str], values: Mapping[str, Any]
 ) -> Iterator[dict[str, str]]:
-    """Those that there are, one after the other; of one version if one is asked for."""
+    """Return the existing groups in order, limited to one version if requested."""
     version = values["definition_version"]
     group = {**dict.fromkeys(names, ""), "at_version": version}
     while row := connection.execute(following, {**values, **group}).fetchone():

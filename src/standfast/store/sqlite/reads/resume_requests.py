@@ -1,4 +1,4 @@
-"""Requests to let paused instances go on, in the file."""
+"""Resume requests, stored in the file."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _sql = read_statements(_Sql, "standfast.store.sqlite", "resuming.sql")
 
 
 class SQLiteResumes:
-    """Requests of all tenants."""
+    """The requests of all tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def record(self, request: ResumeRequestRecord) -> bool:
-        """Write a request down."""
+        """Store a request."""
         values = msgspec.structs.asdict(request) | {
             "id": str(request.id),
             "instance": str(request.instance),
@@ -54,35 +54,35 @@ class SQLiteResumes:
             return connection.execute(_sql.record, values).rowcount == 1
 
     def refuse(self, request: UUID, *, instance: InstanceId, error: str) -> None:
-        """Say why a request cannot be carried out."""
+        """Store why a request cannot be executed."""
         with self._database.writing() as connection:
             connection.execute(_sql.refuse, (error, str(instance), str(request)))
 
     def open(self, *, limit: int) -> list[ResumeRequestRecord]:
-        """Requests that were not carried out."""
+        """Return requests that were not executed."""
         with self._database.reading() as connection:
             return [_request(row) for row in connection.execute(_sql.open_requests, (limit,))]
 
     def decided(self, *, limit: int) -> list[LatePause]:
-        """Instances that wait for nothing but to be let go on."""
+        """Return paused instances whose task is decided."""
         with self._database.reading() as connection:
             return [_late(row) for row in connection.execute(_sql.decided, (limit,))]
 
     def late(self, *, kind: str, before: datetime, limit: int) -> list[LatePause]:
-        """Instances that were paused long ago."""
+        """Return instances that were paused long ago."""
         with self._database.reading() as connection:
             return [_late(row) for row in connection.execute(_sql.late, (text(before), kind, limit))]
 
 
 class SQLitePausedInstances:
-    """What is paused, of one tenant."""
+    """The paused instances of one tenant."""
 
     _database: Database
     _tenant: str
     _partition: str
 
     def paused(self, query: PausedQuery) -> list[InstanceId]:
-        """A page of paused instances, those that were paused last first."""
+        """Return a page of paused instances, the most recently paused first."""
         values = {
             "tenant": self._tenant,
             "partition": self._partition,
@@ -105,7 +105,7 @@ class SQLitePausedInstances:
         return [instance_id(row[0]) for row in found]
 
     def resume_requests(self, instance: InstanceId) -> list[ResumeRequestRecord]:
-        """All requests to let an instance go on, in order."""
+        """Return all resume requests of an instance, in order."""
         with self._database.reading() as connection:
             found = connection.execute(
                 _sql.resume_requests,

@@ -1,4 +1,4 @@
-"""What somebody should look at in the file."""
+"""Incidents for operators, found in the file."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _sql = read_statements(_Sql, "standfast.store.sqlite", "incidents.sql")
 
 
 class SQLiteIncidents:
-    """Finds instances, questions and calls of all tenants."""
+    """Finds stuck instances, undecidable tasks and long calls of all tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def look(self, kinds: Sequence[str], *, after: InstanceId | None, still_since: datetime, limit: int) -> Stretch:
-        """Look at the next instances."""
+        """Examine the next instances."""
         first = str(after or UUID(int=0))
         with self._database.reading() as connection:
             last, count = connection.execute(_sql.stretch, (first, limit)).fetchone()
@@ -55,7 +55,7 @@ class SQLiteIncidents:
         return Stretch(found, instance_id(last) if count == limit else None)
 
     def long_calls(self, *, before: datetime, limit: int) -> list[LongCall]:
-        """The calls that workers took before an instant."""
+        """Return the calls that workers claimed before a time."""
         with self._database.reading() as connection:
             rows = connection.execute(_sql.long_calls, (text(before), limit)).fetchall()
         return [
@@ -66,13 +66,13 @@ class SQLiteIncidents:
         ]
 
     def undecidable(self, *, limit: int) -> list[Incident]:
-        """The instances with a question that nobody can decide."""
+        """Return the instances with a task that has no eligible approver."""
         with self._database.reading() as connection:
             rows = connection.execute(_sql.undecidable, (limit,)).fetchall()
         return [Incident(instance_id(row[0]), row[1], row[2], instant(row[3])) for row in rows]
 
     def asked(self, *, after: AskedName | None, limit: int) -> list[AskedName]:
-        """Those whom open questions ask."""
+        """Return the approvers of open tasks."""
         found: list[AskedName] = []
         values = {"tenant": "", "kind": "", "name": ""} if after is None else after._asdict()
         with self._database.reading() as connection:
@@ -82,14 +82,14 @@ class SQLiteIncidents:
         return found
 
     def deputed(self, *, after: Deputed | None, limit: int) -> list[Deputed]:
-        """Those whom open questions ask in the place of others."""
+        """Return the approvers of open tasks who represent others."""
         at = ("", "", 0, 0) if after is None else (after.tenant, str(after.instance), after.number, after.place)
         with self._database.reading() as connection:
             rows = connection.execute(_sql.deputed, (*at, limit)).fetchall()
         return [Deputed(tenant, instance_id(run), *row) for tenant, run, *row in rows]
 
     def refused_schedules(self, *, limit: int) -> list[RefusedSchedule]:
-        """The schedules whose last time was refused."""
+        """Return the schedules whose last start was refused."""
         with self._database.reading() as connection:
             rows = connection.execute(_sql.refused_schedules, (limit,)).fetchall()
         return [RefusedSchedule(instance_id(row[0]), row[1], row[2], instant(row[3]), *row[4:]) for row in rows]

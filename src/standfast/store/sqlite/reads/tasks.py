@@ -1,4 +1,4 @@
-"""Lists of questions to people, and counts."""
+"""Lists and counts of human tasks."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class _Sql(msgspec.Struct, frozen=True):
 _sql = read_statements(_Sql, "standfast.store.sqlite", "tasks.sql")
 
 _END = ("9999-12-31", "g", 0, 0)
-"""Behind every decision: no instant and no id comes after it."""
+"""Greater than every decision."""
 _TASK, _DECISION = len(TASKS.columns), len(TASK_DECISIONS.columns)
 
 
 class SQLiteTaskReads:
-    """Questions to people of one tenant; whoever inherits it can ask the database."""
+    """Reads human tasks of one tenant. Subclasses provide the connection."""
 
     _tenant: str
     _partition: str
 
     def open_tasks(self, query: TaskQuery) -> list[ListedTask]:
-        """A page of open questions."""
+        """Return a page of open tasks."""
         at, instance, number = ("", "", 0) if query.after is None else query.after
         values = {
             "tenant": self._tenant,
@@ -75,18 +75,18 @@ class SQLiteTaskReads:
         return sorted(found, key=_place)[: query.limit]
 
     def decisions_by(self, actor: str, *, after: DecisionPlace | None = None, limit: int = 100) -> list[ListedDecision]:
-        """A page of the decisions that somebody has given."""
+        """Return a page of a person's decisions."""
         place = _END if after is None else (text(after.decided_at), str(after.instance), after.number, after.sequence)
         values = dict(zip(("at", "instance", "number", "sequence"), place, strict=True))
         found = self._all(_sql.decisions_by, {**values, **self._whose, "actor": actor, "limit": limit})
         return [ListedDecision(decision=_decision(row[:_DECISION]), task=_listed(row[_DECISION:])) for row in found]
 
     def count_tasks(self, people: Sequence[AssigneeRecord]) -> list[TaskCount]:
-        """How many are in each of these inboxes."""
+        """Return the number of tasks in each of these inboxes."""
         return [TaskCount(*row) for row in self._all(_sql.count_tasks, {**self._whose, "people": json.dumps(people)})]
 
     def count_overdue(self, people: Sequence[AssigneeRecord], now: datetime) -> int:
-        """How many in these inboxes should have been answered."""
+        """Return the number of overdue tasks in these inboxes."""
         asked = {"people": json.dumps(people), "names": json.dumps([*map(_joined, people)])}
         ((count,),) = self._all(_sql.count_overdue, {**self._whose, "now": text(now), **asked})
         return int(count)
@@ -100,7 +100,7 @@ class SQLiteTaskReads:
 
 
 def _listing(query: TaskQuery) -> str:
-    """The statement whose index finds the fewest."""
+    """Return the statement with the most selective index."""
     if query.key:
         return _sql.open_tasks_by_key
     if query.requester:

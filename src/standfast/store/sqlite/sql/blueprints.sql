@@ -1,4 +1,4 @@
--- Blueprints of documents. Lists leave out the contents, which may be large.
+-- Document definitions. Lists omit the contents, which may be large.
 
 -- name: add
 insert into blueprints (
@@ -38,7 +38,7 @@ select id, tenant, type, kind, version, status, is_default, name, envelope_versi
 from blueprints where id = ? and tenant in (?, '*');
 
 -- name: version
--- A tenant's own one stands before the shared one.
+-- A definition of the tenant takes precedence over the shared one.
 select id, tenant, type, kind, version, status, is_default, name, envelope_version, content, hash, skeleton, header, compiler, graph_hash, workflow,
     envelope, body, replaces, revision, drafted_by, comment, created_by, created_at, updated_by, updated_at, published_by, published_at, archived_by,
     archived_at, archived_why

@@ -1,10 +1,10 @@
 -- name: clock
--- SQLite's own clock, in the width of our instants.
+-- The clock of SQLite, in the width of stored times.
 select strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now');
 
 -- name: next_effect_word
--- From one word that waits for a handler to the next along the index: to another version, type or language. SQLite would use the index
--- for the first of them alone if it were asked for what is greater than all three.
+-- Steps from one waiting message type of a handler to the next along the index: to another version, type or language.
+-- SQLite would use the index only for the first column if one condition compared all three.
 select * from (
     select language, type, version, created_at from effects indexed by effects_ready
     where handler = :handler and owner is null and parked_until is null and held_at is null and language = :language and type = :type and version > :version
@@ -25,7 +25,7 @@ select * from (
 limit 1;
 
 -- name: waiting_handlers
--- From one name to the next along the index: a step for each handler, however much work waits for it.
+-- Steps from one name to the next along the index: one step per handler, however much work waits.
 with recursive h (handler) as (
     select * from (
         select handler from effects indexed by effects_ready where owner is null and parked_until is null and held_at is null order by handler limit 1
@@ -50,7 +50,7 @@ returning instance, number, tenant, definition, language, handler, type, version
     attempts, error, created_at, claimed_at, stop_requested, context;
 
 -- name: leave_effect
--- It was just claimed and cannot be read: others may be able to.
+-- A claimed effect that cannot be read is released, because other processes may be able to read it.
 update effects set owner = null, claimed_at = null, parked_until = ?, attempts = attempts - 1 where instance = ? and number = ?;
 
 -- name: retry_effect
@@ -78,7 +78,7 @@ where handler = ? and owner is null and parked_until is null and held_at is null
 order by language, type, version, rank, instance, number limit ?;
 
 -- name: due_words
--- The words of timers that are due, out of those that the process can read.
+-- The message types of due timers that the process can read.
 select w.value ->> 0, w.value ->> 1, w.value ->> 2 from json_each(:words) as w
 where not exists (select 1 from meta where name = 'maintenance') and exists (
     select 1 from timers t indexed by timers_due
@@ -108,7 +108,7 @@ update timers set due_at = ?, attempts = attempts + ?, error = ?, claimed_until 
 delete from timers where instance = ? and key = ? and number = ?;
 
 -- name: waiting_words
--- The words of messages, out of those that the process can read.
+-- The message types of messages that the process can read.
 select w.value ->> 0, w.value ->> 1, w.value ->> 2 from json_each(:words) as w
 where not exists (select 1 from meta where name = 'maintenance') and exists (
     select 1 from inbox i indexed by inbox_by_word
@@ -116,7 +116,7 @@ where not exists (select 1 from meta where name = 'maintenance') and exists (
 );
 
 -- name: heads
--- Messages of one target are taken in order: the first one stands for those behind it.
+-- Messages of one target are claimed in order: the first one stands for those behind it.
 select h.id, h.tenant, h.target from inbox h indexed by inbox_by_word
 where h.language = ? and h.type = ? and h.version = ? and (h.due_at is null or h.due_at <= ?)
     and (h.claimed_until is null or h.claimed_until <= ?)

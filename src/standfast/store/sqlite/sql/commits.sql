@@ -23,16 +23,16 @@ insert into instances (
 ) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: update_instance
--- The gate of a commit: it changes the row only if nobody has changed it since it was read.
+-- The version gate of a commit: the row changes only if it is unchanged since it was read.
 update instances set status = ?, reason = ?, begun = ?, version = ?, issued = ?, commits = ?, updated_at = ?, ended_at = ?
 where id = ? and tenant = ? and version = ?;
 
 -- name: touch_instance
--- The same for a row whose status stays: a column that is named is taken for changed, and its indexes are written anew.
+-- The same for a row with an unchanged status. SQLite counts a named column as changed and rewrites its indexes.
 update instances set version = ?, issued = ?, commits = ?, updated_at = ? where id = ? and tenant = ? and version = ?;
 
 -- name: mark_instance
--- What few changes touch is written beside the gate, so that no other pays for it.
+-- Rarely changed columns are written beside the gate, so that common commits do not pay for them.
 update instances set paused_at = ?, deadline_at = ?, attributes = ?, next_step = ? where id = ?;
 
 -- name: insert_event
@@ -52,11 +52,11 @@ delete from effects where instance = ? and number = ? and owner = ? and fence = 
 delete from effects where instance = ? and number = ?;
 
 -- name: withdraw_letter
--- An effect that gave up is wanted no more than one that waits.
+-- A dead-lettered effect is withdrawn like a pending one.
 delete from dead_letters where instance = ? and source = 'effect' and number = ?;
 
 -- name: recall_effect
--- Nobody has it in hand, so nobody has begun it; one that is parked after a failed attempt counts too.
+-- An effect without an owner has not begun. That includes one parked after a failed attempt.
 delete from effects where instance = ? and number = ? and owner is null;
 
 -- name: stop_effect
@@ -74,7 +74,7 @@ insert into timers (instance, key, number, tenant, definition, language, type, v
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?);
 
 -- name: hold_effect
--- Beside the row, so that what no pause covers does not pay for it.
+-- A separate statement, so that work without a pause does not pay for it.
 update effects set held_at = ? where instance = ? and number = ?;
 
 -- name: hold_timer
@@ -93,7 +93,8 @@ insert into inbox (
 ) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_message_here
--- Only into the database that is meant. One statement: a look before it would be a snapshot that is old when the write lock comes.
+-- Inserts only into the intended database. One statement, because a preceding read would use a snapshot from before the
+-- write lock.
 insert into inbox (
     tenant, target, definition, key, instance, language, type, version, data, command_id, actor, comment, definition_version, parent,
     context, partition, created_at

@@ -14,7 +14,7 @@ insert into meta (name, value) values (?, ?) on conflict (name) do update set va
 delete from meta where name = ?;
 
 -- name: counters
--- What SQLite itself keeps for whoever numbers rows: the last number that was given, be the row there or not.
+-- The numbering of SQLite itself: the last assigned number, even if its row is gone.
 select name, seq from sqlite_sequence;
 
 -- name: forget_counter
@@ -24,7 +24,7 @@ delete from sqlite_sequence where name = ?;
 insert into sqlite_sequence (name, seq) values (?, ?);
 
 -- name: furthest
--- How far anybody has come in the feed.
+-- The end of the feed, and the furthest position of its readers.
 select max(coalesce((select max(position) from events), 0), coalesce((select max(position) from projections), 0));
 
 -- name: others

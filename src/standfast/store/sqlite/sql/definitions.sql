@@ -1,5 +1,5 @@
 -- name: publish
--- What was published shared is not published again for one tenant: instances may be pinned to it.
+-- A shared definition is not published again for one tenant, because instances may be pinned to it.
 insert into definitions (
     tenant, name, version, kind, source, compiled, hash, compiler, status, media_type, description, published_by, published_at
 )
@@ -8,11 +8,11 @@ where not exists (select 1 from definitions where tenant = '*' and name = ?2 and
 on conflict do nothing;
 
 -- name: adopt
--- Messages that were accepted before the definition was published were taken for those of a decider.
+-- Messages accepted before the publication of the definition were taken for those of a decider.
 update inbox set language = '$graph' where language = ? and ? in ('*', tenant);
 
 -- name: get
--- A tenant's own one stands before the shared one.
+-- A definition of the tenant takes precedence over the shared one.
 select tenant, name, version, kind, source, compiled, hash, compiler, status, media_type, description, published_by, published_at
 from definitions where tenant in (?, '*') and name = ? and version = ? order by tenant = '*' limit 1;
 
@@ -37,7 +37,8 @@ where tenant in (?, '*') and status = 'published' order by name, published_at, v
 insert into definition_triggers (event, tenant, definition) values (?, ?, ?) on conflict do nothing;
 
 -- name: triggered
--- All versions of those that have one which the event starts, archived ones too: whether the newest does is seen in its graph.
+-- All versions of the definitions with a version that the event starts, including archived ones. The graph of the
+-- newest one decides.
 select tenant, name, version, kind, hash, description, published_by, published_at from definitions
 where tenant in (:tenant, '*')
 and name in (select definition from definition_triggers where event = :event and tenant in (:tenant, '*'))

@@ -1,4 +1,4 @@
--- Documents: one, and lists of a type, newest first, each with the index that it reads.
+-- Documents: one, and lists of a type, newest first, each with its index.
 
 -- name: document
 select d.type, d.id, d.status, d.version, d.data, d.amended_from, d.superseded_by, d.requester, d.round, d.is_resting, d.is_amending, d.updated_by,
@@ -27,8 +27,8 @@ from documents d where d.tenant = :tenant and d.requester = :requester and d.typ
 order by d.instance desc limit :limit;
 
 -- name: in_force
--- What a tenant itself has published stands before what is shared, also if all of it is archived.
--- The published one is the newest: publishing archives the one before, and what is archived stays so.
+-- A definition of the tenant takes precedence over a shared one, even if all its versions are archived. The published
+-- version is the newest: publishing archives the previous one for good.
 select workflow, status, tenant = '*', version, coalesce((select s.is_suspended from suspensions s
     where s.tenant = :tenant and s.type = :type and s.workflow = b.workflow order by s.number desc limit 1), 0)
 from (
@@ -40,7 +40,7 @@ from (
 ) b order by tenant = '*' limit 1;
 
 -- name: stand_in
--- The newest before a version that nobody has taken out of use. The bare workflow of a contract does not stand in for that of a body.
+-- The newest earlier version that is not suspended. The bare workflow of a contract does not replace that of a body.
 select workflow from blueprints b where tenant = :owner and type = :type and kind = 'effective' and version > 0 and version < :version
     and (b.body is not null or not exists (select 1 from blueprints f
         where f.tenant = :owner and f.type = :type and f.kind = 'effective' and f.version = :version and f.body is not null))

@@ -1,5 +1,5 @@
 -- name: expired
--- Along the index of all deadlines: the earliest first.
+-- Along the index of all deadlines, the earliest first.
 select
     id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step

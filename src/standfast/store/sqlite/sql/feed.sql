@@ -24,7 +24,7 @@ insert into projections (name, position, updated_at, error) values (?, ?, ?, '')
 on conflict (name) do update set position = excluded.position, updated_at = excluded.updated_at, error = '', failed_at = null;
 
 -- name: fail
--- Since when it does not go on is not forgotten when it fails again.
+-- A repeated failure keeps the time of the first one.
 insert into projections (name, position, updated_at, error, failed_at) values (:name, 0, :now, :error, :now)
 on conflict (name) do update set
     updated_at = excluded.updated_at, error = excluded.error, failed_at = coalesce(failed_at, excluded.failed_at);

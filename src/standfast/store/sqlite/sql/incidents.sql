@@ -2,7 +2,7 @@
 select max(id), count(*) from (select id from instances where id > ? order by id limit ?);
 
 -- name: incidents
--- As `stuck` counts them, of all tenants, between two ids.
+-- The criteria of `stuck`, for all tenants, between two ids.
 select i.id, i.tenant, i.definition, i.updated_at from instances i
 where i.id > :after and i.id <= :last and i.status = 'running' and i.kind in (select value from json_each(:kinds))
     and i.updated_at < :since
@@ -31,7 +31,7 @@ select id, tenant, definition, paused_at from instances indexed by instances_lat
 where reason = 'no_approver' and paused_at is not null and status = 'paused' order by paused_at limit ?;
 
 -- name: next_asked
--- From one name to the next along the index: to another name, kind or tenant.
+-- Steps from one name to the next along the index: to another name, kind or tenant.
 select * from (
     select tenant, kind, name from task_people indexed by task_people_open
     where is_open and tenant = :tenant and kind = :kind and name > :name order by name limit 1

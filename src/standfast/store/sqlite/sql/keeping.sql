@@ -17,7 +17,8 @@ select 1 from instances where id = ? and tenant = ? and ended_at is not null
     and not exists (select 1 from instances child where child.parent = instances.id and child.ended_at is null);
 
 -- name: part_of
--- The saga or document that an instance is a part of, as long as that may have it undone: its parent, or what that is a part of if it has completed.
+-- The saga or document that the instance is a part of, while it may still compensate it: the parent, or the whole that
+-- a completed parent is a part of.
 with recursive wholes (id, parent, status, ended_at) as (
     select p.id, p.parent, p.status, p.ended_at from instances i join instances p on p.id = i.parent
     where i.id = ? and p.kind in ('saga', 'envelope')
@@ -29,7 +30,7 @@ select w.id from wholes w
 where w.ended_at is null or exists (select 1 from dead_letters d where d.instance = w.id and d.source = 'compensation') limit 1;
 
 -- name: remains
--- What an instance that has ended is still needed for.
+-- What still needs an ended instance.
 select
     (select count(*) from effects where instance = i.id),
     (select count(*) from dead_letters where instance = i.id),
@@ -81,7 +82,7 @@ delete from notification_reads where notification in (select n.id from notificat
 delete from notifications where instance = ?;
 
 -- name: prune_receipts
--- Those of a document stay for as long as it lives, however old they are: an old call that is repeated must not count again.
+-- Receipts of open documents are kept at any age, because a repeated call must not take effect again.
 delete from receipts where (tenant, scope, key) in (
     select r.tenant, r.scope, r.key from receipts r where r.created_at < ? and not exists (
         select 1 from instances i where i.id = r.instance and i.kind = 'envelope' and i.ended_at is null
@@ -96,8 +97,8 @@ where (instance, number) > (?, ?) and instance < ? order by instance, number lim
 update steps set input = ?, output = ? where instance = ? and number = ? and input is ? and output is ?;
 
 -- name: expired
--- Those that nothing is left to do for, no letter, no message, no child that runs, no saga or document that may have it undone, and whose last event
--- every projection has read. What ended after the first event that one of them has not read is not even looked at.
+-- Ended instances without work, dead letters, messages, active children, or a saga or document that may compensate
+-- them, whose last event all projections have read. Instances that ended after the first unread event are not examined.
 select i.tenant, i.id from instances i indexed by instances_by_end
 where i.ended_at < min(:before, coalesce((
         select e.at from events e where e.position > (select min(position) from projections) order by e.position limit 1
@@ -127,7 +128,7 @@ where i.ended_at < min(:before, coalesce((
 order by i.ended_at limit :limit;
 
 -- name: expired_events
--- The same of published events, along an index of their own.
+-- The same for published events, along their own index.
 select i.tenant, i.id from instances i indexed by instances_events_by_end
 where i.kind = 'event' and i.ended_at < min(:before, coalesce((
         select e.at from events e where e.position > (select min(position) from projections) order by e.position limit 1
@@ -175,7 +176,7 @@ insert into meta (name, value) values ('counter:' || ?, '0')
 on conflict (name) do update set value = cast(value as integer) + 1 returning cast(value as integer);
 
 -- name: backlog
--- Who has taken something and is not alive any more has abandoned it; since when the oldest waits that could be done now.
+-- Claims of workers that are not alive count as abandoned. The age is that of the oldest executable item.
 select 'effect', handler, count(*), count(owner),
     sum(owner is not null and owner not in (select id from workers where alive_until >= :now)),
     min(case when owner is null and parked_until is null and held_at is null then created_at end)
@@ -199,7 +200,7 @@ select count(*), min(created_at) from (
 );
 
 -- name: next_timer_word
--- From one word to the next along the index, like `next_effect_word`.
+-- Steps from one message type to the next along the index, like `next_effect_word`.
 select * from (
     select language, type, version, due_at from timers indexed by timers_due
     where held_at is null and language = :language and type = :type and version > :version order by version, due_at limit 1

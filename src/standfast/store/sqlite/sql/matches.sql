@@ -1,4 +1,4 @@
--- Lists of processes, newest first. Each statement is the one for the filter that leaves the fewest; the first ones are asked status by
+-- Lists of processes, newest first. Each statement serves the most selective filter. The first ones are executed per
 -- status.
 
 -- name: of_status
@@ -9,7 +9,7 @@ where kind = 'process' and tenant = :tenant and coalesce(partition, '') = :parti
 order by id desc limit :limit;
 
 -- name: versions
--- From one version of a definition to the next along the index.
+-- Steps from one version of a definition to the next along the index.
 with recursive v (version) as (
     select * from (
         select definition_version from instances indexed by instances_by_definition
@@ -53,7 +53,7 @@ where tenant = :tenant and key = :key and +kind = 'process' and id < :before
 order by id desc limit :limit;
 
 -- name: of_person
--- At a step that asks somebody.
+-- At a step with this approver.
 select distinct p.instance from task_people as p cross join instances as i on i.id = p.instance
 where p.tenant = :tenant and p.kind = :person_kind and p.name = :person and p.is_open and p.instance < :before
     and i.kind = 'process' and i.status in (select value from json_each(:statuses))

@@ -3,8 +3,8 @@ insert into notifications (tenant, key, kind, recipient, instance, step, subject
 values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing;
 
 -- name: page
--- What was told to a role has been read by those who have read it; what was told to a user, by that user. Whoever was told the same on one
--- occasion by name and by roles finds it once: where it came first.
+-- A notification to a role is read per reader, one to a user by that user. A reader who gets the same occasion by name
+-- and by roles sees only the first one.
 select n.id, n.tenant, n.key, n.kind, n.recipient, n.instance, n.step, n.subject, n.body, n.partition, n.occasion, n.kept_out, n.created_at, coalesce(n.read_at, r.read_at)
 from notifications n left join notification_reads r on r.notification = n.id and r.reader = ?
 where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id < ?
@@ -43,7 +43,7 @@ update notifications set read_at = coalesce(read_at, ?)
 where tenant = ? and partition = coalesce(nullif(?, ''), partition) and kind = ? and recipient = ? and id = ?;
 
 -- name: mark_read_by
--- One of a role's, by one of those who have it. What was read stays read since the first time.
+-- Marks a notification of a role for one reader. The first read time is kept.
 insert into notification_reads (notification, reader, tenant, read_at)
 select n.id, ?, n.tenant, ? from notifications n where n.tenant = ? and n.partition = coalesce(nullif(?, ''), n.partition) and n.kind = ? and n.recipient = ? and n.id = ?
     and not exists (select 1 from json_each(n.kept_out) k where k.value in (select value from json_each(?)))

@@ -1,5 +1,5 @@
 -- name: begin
--- Of two who pause the same the second one finds what the first one did.
+-- Of two concurrent pauses with the same scope, the second one finds the first.
 insert into pauses (tenant, definition, version, step, clock, reason, paused_by, paused_at, until) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict do nothing;
 
@@ -61,7 +61,7 @@ select value from meta where name = 'walk';
 insert into meta (name, value) values ('walk', ?) on conflict (name) do update set value = excluded.value;
 
 -- name: walked
--- Unless it has ended since it was looked at: then all of it is still to be walked.
+-- Unless the pause has ended since it was read: then all rows must be examined again.
 update pauses set walks = ? where id = ? and ended_at is ?;
 
 -- name: next_effects

@@ -43,7 +43,7 @@ where tenant = :tenant and key = :key and (:partition is null or coalesce(partit
 order by id desc limit :limit;
 
 -- name: instances_by_reason
--- Those that have ended for a reason, newest first.
+-- Instances that ended for a reason, newest first.
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances indexed by instances_by_reason
@@ -68,7 +68,7 @@ where tenant = :tenant and reason = :reason and ended_at is not null and reason 
 order by id desc limit :limit;
 
 -- name: instances_by_attribute
--- Along the index of those that have any, newest first.
+-- Along the index of instances with search attributes, newest first.
 select id, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
     ended_at, partition, started_by, paused_at, deadline_at, attributes, commits, next_step
 from instances indexed by instances_by_attribute
@@ -130,7 +130,8 @@ where tenant = :tenant and partition = :partition and kind = :at_kind and defini
 order by id desc limit :limit;
 
 -- name: instances_in_hand
--- Those that have not begun although a worker has an effect of theirs in hand: from what workers have, which is little.
+-- Instances that have not begun although a worker has claimed one of their effects. Read from the claimed effects,
+-- which are few.
 select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,
     n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes, n.commits, n.next_step
 from (
@@ -145,24 +146,24 @@ where +n.tenant = :tenant and not n.begun and (:partition is null or coalesce(n.
 order by n.id desc limit :limit;
 
 -- name: next_of_definition
--- The version and status that come next along the index, past all that have the last ones: `begun` is 1 at most.
+-- The next version and status along the index, after all rows with the previous ones: `begun` is 1 at most.
 select definition_version as at_version, status as at_status from instances indexed by instances_by_definition
 where tenant = :tenant and definition = :definition and (definition_version, status, begun) > (:at_version, :at_status, 2)
 order by definition_version, status limit 1;
 
 -- name: next_of_parent
--- The same of the status of an instance's children: no id is behind `~`.
+-- The same for the status of the children of an instance: no id sorts after `~`.
 select status as at_status from instances indexed by instances_by_parent
 where parent = :parent and (status, id) > (:at_status, '~') order by status limit 1;
 
 -- name: next_of_status
--- The same of kind and status.
+-- The same for kind and status.
 select kind as at_kind, status as at_status from instances indexed by instances_by_status
 where tenant = :tenant and (kind, status, begun) > (:at_kind, :at_status, 2)
 order by kind, status limit 1;
 
 -- name: next_of_partition
--- The same of kind, definition and status in one part of the tenant.
+-- The same for kind, definition and status in one partition of the tenant.
 select kind as at_kind, definition as at_definition, status as at_status from instances indexed by instances_of_partition
 where tenant = :tenant and partition = :partition and (kind, definition, status, begun) > (:at_kind, :at_definition, :at_status, 2)
 order by kind, definition, status limit 1;
@@ -206,7 +207,7 @@ where tenant = :tenant and (:partition = '' or partition = :partition) and (:eve
 order by published_at, instance limit :limit;
 
 -- name: headers
--- The cross join and the plus keep the planner from reading every instance of the tenant instead of those that are named.
+-- The cross join and the plus keep the planner from reading every instance of the tenant instead of the named ones.
 select n.id, n.tenant, n.definition, n.definition_version, n.kind, n.key, n.status, n.reason, n.begun, n.version, n.issued, n.parent,
     n.created_at, n.updated_at, n.ended_at, n.partition, n.started_by, n.paused_at, n.deadline_at, n.attributes, n.commits, n.next_step
 from json_each(:instances) as i cross join instances n on n.id = i.value
@@ -221,7 +222,7 @@ from instances i cross join inbox m indexed by inbox_by_target on m.tenant = :te
 where i.id = :instance and +i.tenant = :tenant and (:partition = '' or i.partition = :partition) order by m.id limit :limit;
 
 -- name: stuck
--- An open step that waits for a person or a signal is reason enough to wait; one that waits for time or a child needs what will wake it.
+-- An open step for a person or a signal justifies waiting. One for a time or a child also needs what will wake it.
 select i.id, i.tenant, i.definition, i.definition_version, i.kind, i.key, i.status, i.reason, i.begun, i.version, i.issued, i.parent,
     i.created_at, i.updated_at, i.ended_at, i.partition, i.started_by, i.paused_at, i.deadline_at, i.attributes, i.commits, i.next_step
 from instances i

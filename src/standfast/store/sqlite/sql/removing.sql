@@ -10,7 +10,7 @@ select (select count(*) from instances), (select count(*) from instances where e
 select m.name, f."table" from sqlite_master m, pragma_foreign_key_list(m.name) f where m.type = 'table';
 
 -- name: probe
--- A table that can be renamed: that looks through all views and triggers.
+-- A table to be renamed, because renaming checks all views and triggers.
 create table standfast_probe (a);
 
 -- name: rename

@@ -1,4 +1,5 @@
--- Many instances at once. The cross join and the plus keep the planner from reading a whole table instead of those that are named.
+-- Many instances together. The cross join and the plus keep the planner from reading a whole table instead of the named
+-- instances.
 
 -- name: histories
 select e.position, e.instance, e.sequence, e.tenant, e.type, e.version, e.data, e.at, e.actor, e.comment, e.cause, e.on_behalf_of,

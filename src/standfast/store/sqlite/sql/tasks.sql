@@ -1,7 +1,7 @@
--- Questions to people: lists of the open ones, each kind of list with the index that it reads, and what somebody has decided.
+-- Human tasks: lists of the open ones, each with its index, and decisions of a person.
 
 -- name: open_tasks
--- All of a tenant.
+-- All open tasks of a tenant.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
@@ -11,7 +11,7 @@ where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t
 order by t.opened_at, t.instance, t.number limit :limit;
 
 -- name: overdue_tasks
--- Those that should have been answered. They are few among many, so they are found by their time, and put in order then.
+-- Overdue tasks. They are few among many, so they are found by time and then sorted.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t indexed by human_tasks_due
@@ -21,7 +21,7 @@ where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t
 order by t.opened_at, t.instance, t.number limit :limit;
 
 -- name: open_tasks_of_definition
--- Those of one definition.
+-- Tasks of one definition.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
@@ -31,7 +31,7 @@ where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t
 order by t.opened_at, t.instance, t.number limit :limit;
 
 -- name: open_tasks_by_key
--- Those of the runs with a business key.
+-- Tasks of the runs with a business key.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
@@ -41,7 +41,7 @@ where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t
 order by t.opened_at, t.instance, t.number limit :limit;
 
 -- name: open_tasks_of_requester
--- Those of the runs that somebody wanted.
+-- Tasks of the runs of a requester.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, t.opened_at, ''
 from human_tasks t
@@ -51,7 +51,7 @@ where t.tenant = :tenant and (:partition = '' or t.partition = :partition) and t
 order by t.opened_at, t.instance, t.number limit :limit;
 
 -- name: open_tasks_of_person
--- Those in one inbox. Who is asked twice, himself and by a role, finds a question by the first of these only.
+-- Tasks in one inbox. An approver who is asked twice, by name and by role, gets a task by the first of these only.
 select t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
     t.guarded, t.resolution, t.document_version, t.outcome, t.actor, t.comment, t.instance, t.opened_at, t.closed_at, t.definition, t.key, p.opened_at, p.stands_for
 from task_people p cross join human_tasks t on t.instance = p.instance and t.number = p.number
@@ -67,7 +67,7 @@ where p.tenant = :tenant and p.kind = :kind and p.name = :name and p.is_open and
 order by p.opened_at, p.instance, p.number limit :limit;
 
 -- name: decisions_by
--- What somebody has decided, newest first.
+-- Decisions of a person, newest first.
 select d.number, d.sequence, d.actor, d.on_behalf_of, d.outcome, d.comment, d.data, d.document_version, d.is_withdrawn,
     d.is_applied, d.applied, d.instance, d.decided_at,
     t.number, t.node, t.subject, t.role, t.requester, t.kept_out, t.agreement, t.stage, t.status, t.claimed_by, t.due_at, t.data,
@@ -86,7 +86,7 @@ select w.value ->> 0 as kind, w.value ->> 1 as name, (
 ) as count from json_each(:people) as w where count > 0 order by 1, 2;
 
 -- name: count_overdue
--- How many in these inboxes, each once, should have been answered: however many of others should be.
+-- Number of distinct overdue tasks in these inboxes, independent of other inboxes.
 select count(*) from json_each(:people) as w
 cross join task_people p on p.tenant = :tenant and p.kind = w.value ->> 0 and p.name = w.value ->> 1 and p.is_open
         and (:partition = '' or p.partition = :partition)

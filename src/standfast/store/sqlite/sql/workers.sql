@@ -6,7 +6,7 @@ on conflict (id) do update set handlers = excluded.handlers, alive_until = exclu
 delete from workers where alive_until < ?;
 
 -- name: free_orphans
--- Whoever is not among the living owns nothing.
+-- Only live workers own effects.
 update effects set owner = null, claimed_at = null, fence = fence + 1
 where owner is not null and owner not in (select id from workers) returning handler;
 
@@ -28,6 +28,6 @@ update effects set owner = null, claimed_at = null, fence = fence + 1 where owne
 select id, name, handlers, started_at, alive_until from workers where alive_until >= ? order by started_at, id;
 
 -- name: announce
--- Whoever moves the instant forward speaks; the others have to wait until it is old enough again.
+-- The process that advances the time makes the report. Others wait until it is old enough again.
 insert into meta (name, value) values ('unhandled:' || ?, ?)
 on conflict (name) do update set value = excluded.value where meta.value <= ? returning 1;
