@@ -1,1 +1,1 @@
-"""Compiled graphs: model, compiler, checks, index, definition."""
+"""Compiled graphs: model, compiler, checks, index and definitions."""

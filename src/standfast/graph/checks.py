@@ -1,7 +1,7 @@
-"""What can be wrong with a graph, as diagnostics: each names the node, the rule and the remedy. All findings at once.
+"""Checks of a graph. They return all findings together as diagnostics, each with node, rule and remedy.
 
-Here every node and edge is judged by itself; `scopes` judges where tokens can go. A check needs as little as possible from the others:
-what depends on names looks only at those that stand for one node.
+This module checks each node and edge separately; `scopes` checks where tokens can go. Checks that depend on names skip
+ambiguous ones, so that one mistake causes few findings.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def check_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     triggers: Sequence[EventTrigger] = (),
     document: DocumentSpec | None = None,
 ) -> list[Diagnostic]:
-    """Everything that is wrong, in an order that does not depend on the order of nodes and edges."""
+    """Return all findings, in an order that does not depend on the order of nodes and edges."""
     draft = GraphDraft(nodes, edges, entry, on_deadline=policies.on_deadline)
     found = [
         *_workflow(kind, name, version),
         *_rights(rights),
         *(finding for each in triggers for finding in _trigger(each)),
-        *(list(_policies(policies)) or _unstorable(policies, "what the policies say")),
+        *(list(_policies(policies)) or _unstorable(policies, "the policies")),
         *_names(nodes),
         *_references(draft),
         *(finding for node in nodes for finding in node_findings(node)),
@@ -91,7 +91,7 @@ def check_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     return sorted(dict.fromkeys(found), key=lambda each: (each.position, each.code, each.message))
 
 
-# -- the whole
+# -- the whole graph
 
 
 def _workflow(kind: Kind, name: str, version: str) -> Iterator[Diagnostic]:
@@ -169,7 +169,7 @@ def _references(draft: GraphDraft) -> Iterator[Diagnostic]:
 
 
 def node_findings(node: Node) -> Iterator[Diagnostic]:
-    """What is wrong with a node by itself; only one that seems sound is asked whether it can be stored."""
+    """Yield the findings of one node. Only a valid one is checked for whether it can be stored."""
     found = [*_common(node), *node.op.findings(node.id), *_formulas(node)]
     yield from found or _unstorable(node, repr(node.id), node.id)
 
@@ -187,7 +187,7 @@ def _common(node: Node) -> Iterator[Diagnostic]:
         if isinstance(node.op, HumanOp) and node.op.times is not None and type(node.timeout_ms) is int:
             yield from node.op.times.beyond(name, node.timeout_ms)
     elif node.timeout_ms is not None:
-        yield Diagnostic("timeout", f"{name!r} waits for nobody, so it has no use for a timeout; remove it", name)
+        yield Diagnostic("timeout", f"{name!r} waits for nothing, so a timeout has no effect; remove it", name)
     yield from needed_findings(name, f"the capability of {name!r}", node.capability)
     if node.compensation is not None and not (isinstance(node.op, g.ActionOp) and node.compensation in OWN_WORK):
         yield from work_findings(name, f"the compensation of {name!r}", node.compensation, least_calls=0)
@@ -205,7 +205,7 @@ def _edges(draft: GraphDraft) -> Iterator[Diagnostic]:
     counts = Counter(edge.id for edge in draft.edges)
     for edge in draft.edges:
         if counts[edge.id] > 1:
-            # The machine finds conditions by the edge's id, and nothing would settle the order of equal edges.
+            # The machine finds conditions by the edge's id, and equal edges would have no order.
             message = f"there are {counts[edge.id]} edges {edge.id}; keep one, with one condition for all of them"
             yield Diagnostic("duplicate_edge", message, edge.source)
         yield from list(_edge(draft, edge)) or _unstorable(edge, edge.id, edge.source)
@@ -234,7 +234,7 @@ def _edge(draft: GraphDraft, edge: Edge) -> Iterator[Diagnostic]:
 
 
 def _outcome(draft: GraphDraft, node: Node, edge: Edge) -> Iterator[Diagnostic]:
-    """Ways that no token will ever take."""
+    """Yield the edges that no token can take."""
     known = node.op.exits
     possible = known if node.timeout_ms is not None or draft.on_deadline else known - {g.TIMEOUT}
     if edge.on in possible or (edge.on == g.ANY_OUTCOME and possible):
@@ -248,7 +248,7 @@ def _outcome(draft: GraphDraft, node: Node, edge: Edge) -> Iterator[Diagnostic]:
 
 
 def _missing_ways(draft: GraphDraft) -> Iterator[Diagnostic]:
-    """Answers that nothing follows from."""
+    """Yield the answers without an edge."""
     led = {(edge.source, edge.on) for edge in draft.edges}
     for node in draft.nodes.values():
         if (node.id, g.ANY_OUTCOME) in led:
@@ -260,7 +260,7 @@ def _missing_ways(draft: GraphDraft) -> Iterator[Diagnostic]:
 
 
 def _distinct(draft: GraphDraft) -> Iterator[Diagnostic]:
-    """Deciders are told apart from those of other questions."""
+    """Yield references to deciders of steps that are no human steps."""
     for node in draft.nodes.values():
         for other in node.op.distinct_from if isinstance(node.op, HumanOp) else ():
             if other not in draft.nodes or not isinstance(draft.nodes[other].op, HumanOp):
@@ -268,14 +268,12 @@ def _distinct(draft: GraphDraft) -> Iterator[Diagnostic]:
                 yield Diagnostic("distinct_from", message, node.id)
 
 
-# -- forks and their joins
+# -- splits and joins
 
 
 def _forks(draft: GraphDraft) -> Iterator[Diagnostic]:
     if draft.on_deadline and any(isinstance(node.op, SplitOp) for node in draft.nodes.values()):
-        message = (
-            "the workflow has forks, so nobody can say which branch goes on when its time is over; drop `on_deadline`"
-        )
+        message = "the workflow has forks, so it is undefined which branch continues when its time is over; drop `on_deadline`"
         yield Diagnostic("deadline", message, draft.on_deadline)
     branches = Counter(edge.source for edge in draft.edges if edge.on == g.BRANCH)
     joins: defaultdict[str, list[str]] = defaultdict(list)
@@ -316,7 +314,7 @@ def _join(draft: GraphDraft, name: str, op: JoinOp, branches: int) -> Iterator[D
 
 
 def _unstorable(value: Node | Edge | Policies, what: str, position: str = "") -> Iterator[Diagnostic]:
-    """What would not come back from the store as it is: a value of another type, or half a character."""
+    """Yield values that would not survive storage: wrong types and lone surrogates."""
     try:
         is_same = msgspec.json.decode(msgspec.json.encode(value), type=settled(type(value))) == value
         reason = "" if is_same else "it would come back changed"

@@ -1,4 +1,7 @@
-"""From nodes and edges to a graph: checked, put in canonical order, hashed; and from a graph to its stored form and back."""
+"""Compiles nodes and edges to a graph: checks, canonical order and hash.
+
+Also converts graphs to their stored form and back.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
     document: DocumentSpec | None = None,
     title: str = "",
 ) -> Graph:
-    """The graph of these nodes and edges; DefinitionError with every finding if it is not sound."""
+    """Compile nodes and edges to a graph. Raises DefinitionError with all findings."""
     found = check_graph(
         kind=kind,
         name=name,
@@ -75,7 +78,10 @@ def compile_graph(  # noqa: PLR0913 - the parts of a graph, all by name
 
 
 def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
-    """The graph of plain data, as `graph_data` gives it or as somebody wrote it; DefinitionError with every finding."""
+    """Compile a graph from plain data, from `graph_data` or written by an author.
+
+    Raises DefinitionError with all findings.
+    """
     name = ""
     try:
         plain = msgspec.json.decode(data, type=dict[str, object]) if isinstance(data, str | bytes) else dict(data)
@@ -112,18 +118,18 @@ def compile_data(data: Mapping[str, object] | str | bytes) -> Graph:
 
 
 def graph_data(graph: Graph) -> dict[str, object]:
-    """A graph as plain data, which can be written as JSON."""
+    """Return a graph as plain data for JSON."""
     return cast("dict[str, object]", msgspec.to_builtins(graph))
 
 
 def graph_hash(graph: Graph) -> str:
-    """The hash over everything that a run depends on; equal graphs have equal hashes."""
+    """Return the hash over everything that a run depends on. Equal graphs have equal hashes."""
     return _hash_of(msgspec.to_builtins(with_default_texts(graph)))
 
 
 def _hash_of(plain: dict[str, object]) -> str:
-    """The hash of a graph that is given as plain data."""
-    # Without triggers or a document it is the graph that it was before there were any.
+    """Return the hash of a graph in plain data."""
+    # A graph without triggers or a document keeps the hash from before these fields existed.
     absent = {name for name in ("triggers", "document") if not plain.get(name)}
     return canonical_hash(
         {name: value for name, value in plain.items() if name not in {"hash", "title"} and name not in absent}
@@ -131,17 +137,17 @@ def _hash_of(plain: dict[str, object]) -> str:
 
 
 def graph_bytes(graph: Graph) -> bytes:
-    """The stored form of a graph: the same bytes for the same graph."""
+    """Encode a graph. Equal graphs have equal bytes."""
     return _encoder.encode(graph)
 
 
 def copy_graph(graph: Graph) -> Graph:
-    """The same graph as another object, down to its parts."""
+    """Return a deep copy of a graph."""
     return msgspec.json.decode(graph_bytes(graph), type=settled(Graph))
 
 
 def read_graph(data: bytes) -> Graph:
-    """A stored graph. DefinitionError if it was changed since it was compiled, or comes from code that is newer than this."""
+    """Decode a stored graph. Raises DefinitionError if it was changed after compilation or has a newer format."""
     try:
         header = msgspec.json.decode(data, type=settled(_Header))
         _check_version(header)
@@ -157,7 +163,7 @@ def read_graph(data: bytes) -> Graph:
 
 
 class _Given(msgspec.Struct, forbid_unknown_fields=True):
-    """A graph as somebody may write it: what the compiler adds may be left out."""
+    """A graph as authors may write it, without the fields that the compiler adds."""
 
     name: str
     version: str
@@ -175,14 +181,14 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Header(msgspec.Struct):
-    """What can be read of a graph from any version of the code."""
+    """The fields of a stored graph that every version of the code can read."""
 
     name: str
     ir_version: int
 
 
 def _check_version(header: _Header) -> None:
-    """Refuse what this code would misread, before it tries."""
+    """Raise if this code would misread the format."""
     if 1 <= header.ir_version <= IR_VERSION:
         return
     message = (
@@ -193,11 +199,11 @@ def _check_version(header: _Header) -> None:
 
 
 def _hash_as_stored(plain: dict[str, object]) -> str:
-    """The hash of what is stored, which says itself what it leaves to defaults."""
+    """Return the hash of the stored data, with the omitted defaults as stored."""
     try:
         return _hash_of(plain)
     except PayloadError:
-        return ""  # What has no hash was never compiled.
+        return ""  # Data without a hash was never compiled.
 
 
 def _refusal(name: str, code: str, message: str) -> DefinitionError:

@@ -1,4 +1,4 @@
-"""What every front end makes: a definition, which the engine publishes without knowing who wrote it, or how."""
+"""Definitions: the common result of all front ends, which the engine publishes."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ NAME_IT = "name one of them with @handler('…'), or give steps a text and regis
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished workflow."""
+    """A complete workflow."""
 
     graph: Graph
     handlers: dict[str, Function] = {}
-    """Handlers that were given as functions, by name; registered with the workflow."""
+    """Handlers given as functions, by name. They are registered with the workflow."""
     source: bytes = b""
-    """What its author wrote, where that is a text: kept with the graph, for those who want to change it."""
+    """The author's text, stored with the graph for later changes. Empty without one."""
     media_type: str = ""
-    """What the source is, such as `application/json`; empty if there is none."""
+    """Media type of the source, such as `application/json`. Empty without one."""
     description: str = ""
-    """What it is for, in the author's words."""
+    """The author's description."""
     words: dict[str, str] = {}
-    """What its author calls it and says of it, by the names that its file has for that, such as `title`: kept with the source, and no part of the graph."""
+    """The author's names and remarks by their field in the source file, such as `title`. They are stored with the
+    source and are not part of the graph."""
     warnings: tuple[Diagnostic, ...] = ()
-    """What is odd about it: it can be run, and will most likely not do what its author meant."""
+    """Warnings: the workflow is valid, but will probably not do what its author meant."""
 
     @property
     def name(self) -> str:
@@ -55,22 +56,22 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         """Name and version, as in `order-v1`."""
         return f"{self.graph.name}-v{self.graph.version}"
 
-    def typed(self, input: type[I], result: type[R]) -> TypedDefinition[I, R]:  # noqa: A002 - the word that everybody uses for it
-        """The same workflow with the types of what it takes and comes to: dataclasses, Structs, pydantic models, typed dicts or plain types.
+    def typed(self, input: type[I], result: type[R]) -> TypedDefinition[I, R]:  # noqa: A002 - the usual name
+        """Return the workflow with types of its input and result: dataclasses, Structs, pydantic models, typed dicts or plain types.
 
-        What is started with another input is refused, and a run gives its result as such a value.
+        Other inputs are refused, and a run returns its result as the given type.
         """
         return TypedDefinition(definition=self, input=input, result=result)
 
 
 class TypedDefinition(msgspec.Struct, Generic[I, R], frozen=True, kw_only=True):
-    """A finished workflow whose author said what it takes and what it comes to, so that runs of it have a type."""
+    """A workflow with declared input and result types, so that its runs are typed."""
 
     definition: Definition
     input: type[I]
-    """What it is started with."""
+    """Type of the input."""
     result: type[R]
-    """What its result is given as: of the data, the fields that this has."""
+    """Type of the result, built from the fields of the data that it declares."""
 
     @property
     def name(self) -> str:
@@ -89,8 +90,8 @@ class TypedDefinition(msgspec.Struct, Generic[I, R], frozen=True, kw_only=True):
 
 
 def definition_of(data: Mapping[str, object] | str | bytes) -> Definition:
-    """The definition of a graph that is given as plain data; DefinitionError with every finding."""
-    given: object = data  # What a caller without types gave.
+    """Build a definition from a graph in plain data. Raises DefinitionError with all findings."""
+    given: object = data  # An untyped caller may pass any object.
     if not isinstance(given, Mapping | str | bytes):
         raise ConfigurationError(f"a workflow is published as a dict or as JSON, not as {indefinite(type(given))}")
     graph = compile_data(data)

@@ -1,4 +1,4 @@
-"""What can be wrong with what a graph says of its documents: each finding names the place and the remedy."""
+"""Checks of a graph's document specification. Each finding names the place and the remedy."""
 
 from __future__ import annotations
 
@@ -42,18 +42,16 @@ from standfast.graph.values.value_checks import (
 ENVELOPE: Kind = "envelope"
 _OF_DOCUMENTS = (StartOp, StateOp, RestOp, GateOp, PolicyGateOp, ProxyOp, ActionOp, RuleOp)
 BUILT_IN = ("create", "update")
-"""What can be done to every document, with or without a word in its contract."""
+"""Actions that every document has, declared or not."""
 DEEPEST_FIELDS = 8
 WORDS = {"amendment": ("new_row", "in_place"), "on_drift": ("amend", "fail")}
 
 
 def check_document(draft: GraphDraft, kind: Kind, spec: DocumentSpec | None) -> Iterator[Diagnostic]:
-    """Everything that is wrong with the document of a graph, and with nodes that need one."""
+    """Yield the findings of a graph's document, and of nodes that need one."""
     if spec is None:
         if kind == ENVELOPE:
-            yield Diagnostic(
-                "no_document", "an envelope manages documents, and this one says nothing of them; give a document"
-            )
+            yield Diagnostic("no_document", "an envelope manages documents, and this one has none; give a document")
         for node in draft.nodes.values():
             if isinstance(node.op, _OF_DOCUMENTS) or (isinstance(node.op, HumanOp) and node.op.pins):
                 message = f"{node.id!r} is about a document, and the graph has none; give a document, or drop the step"
@@ -96,7 +94,7 @@ def _spec(spec: DocumentSpec) -> Iterator[Diagnostic]:
 
 
 def formulas_of(fields: Mapping[str, DocumentField]) -> dict[str, list[Expression]]:
-    """The expressions that each computed field follows from."""
+    """Return the expressions of each computed field."""
     return {
         name: [Expression.from_data(each) for each in (field.formula, field.times) if each is not None]
         for name, field in fields.items()
@@ -105,12 +103,15 @@ def formulas_of(fields: Mapping[str, DocumentField]) -> dict[str, list[Expressio
 
 
 def fields_read(parts: Iterable[Expression | None]) -> set[str]:
-    """The fields of the document that expressions of a computed field read."""
+    """Return the fields of the document that these expressions read."""
     return {path.split(".")[1] for part in parts if part is not None for path in part.variables if "." in path}
 
 
 def in_order(formulas: Mapping[str, Iterable[Expression | None]]) -> list[str]:
-    """Computed fields, each behind those that it reads, in the same order in every process; CycleError if some read one another."""
+    """Return the computed fields in dependency order, which is the same in every process.
+
+    Raises CycleError for circular ones.
+    """
     read = {name: fields_read(parts) for name, parts in sorted(formulas.items())}
     return list(TopologicalSorter({name: sorted(each & read.keys()) for name, each in read.items()}).static_order())
 
@@ -120,7 +121,7 @@ def _circular(spec: DocumentSpec) -> Iterator[Diagnostic]:
     try:
         in_order({name: [_read(each.formula), _read(each.times)] for name, each in fields.items()})
     except ExpressionError:
-        return  # It is told where it stands.
+        return  # It is reported elsewhere.
     except CycleError as error:
         told = " from ".join(map(repr, error.args[1]))
         yield Diagnostic("field", f"{told} would be computed; compute a field from those that are given")
@@ -186,7 +187,7 @@ def _policies(spec: DocumentSpec) -> Iterator[Diagnostic]:
 
 
 def _nodes(draft: GraphDraft, spec: DocumentSpec) -> Iterator[Diagnostic]:
-    """Nodes that name what the document does not have, and statuses and transitions without their node."""
+    """Yield nodes that name missing parts of the document, and statuses and transitions without a node."""
     states = Counter(node.op.status for node in draft.nodes.values() if isinstance(node.op, StateOp))
     gates = Counter(node.op.transition for node in draft.nodes.values() if isinstance(node.op, GateOp))
     for what, named, known in (
@@ -232,6 +233,6 @@ def _region(draft: GraphDraft, region: Region) -> Iterator[Diagnostic]:
 
 
 def actions_of(spec: DocumentSpec) -> dict[str, DocumentAction]:
-    """What can be done to a document, by name; what is there without a word included."""
+    """Return the actions on a document by name, including the built-in ones."""
     built_in = {name: DocumentAction(name=name, creates=name == "create") for name in BUILT_IN}
     return built_in | {each.name: each for each in spec.actions}

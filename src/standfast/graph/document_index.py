@@ -1,4 +1,4 @@
-"""What the machine asks of the document of its graph, found once."""
+"""Index of a graph's document specification, computed once."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ from standfast.graph.values.external_reads import Reads, reads_of
 from standfast.graph.values.forms import Form
 
 MOST_RULES = 1000
-"""Expressions of rules that are kept compiled; rules come with commands, and an organisation has few."""
+"""Cache size for compiled rule expressions. Rules arrive with commands, and an organisation has few."""
 
 
 class Computed(NamedTuple):
-    """How a field follows from the others."""
+    """The computation of a field."""
 
     formula: Expression
     times: Expression | None
     per: int
     reads: tuple[str, ...] = ()
-    """The fields that it follows from."""
+    """The fields that it reads."""
 
     def value(self, data: Mapping[str, object]) -> object:
-        """What it comes to, exactly and in whole numbers; ExpressionError if it cannot be told, None if there is nothing to take times."""
+        """Compute the value exactly, as an integer.
+
+        Returns None if there is nothing to multiply. Raises ExpressionError on failure.
+        """
         found = self.formula.evaluate(data)
         factor = 1 if self.times is None else self.times.evaluate(data)
         if self.times is None and self.per == 1:
@@ -45,7 +48,7 @@ class Computed(NamedTuple):
 
 
 def _computed(spec: DocumentSpec) -> dict[str, Computed]:
-    """The computed fields, each behind those that it reads."""
+    """Return the computed fields in dependency order."""
     formulas = formulas_of(spec.fields)
     made = {
         name: Computed(parts[0], next(iter(parts[1:]), None), spec.fields[name].per, tuple(sorted(fields_read(parts))))
@@ -55,7 +58,7 @@ def _computed(spec: DocumentSpec) -> dict[str, Computed]:
 
 
 def _computed_from(system: frozenset[str], computed: Mapping[str, Computed]) -> frozenset[str]:
-    """The computed fields that follow from these fields alone, also by way of one another."""
+    """Return the computed fields that depend on these fields alone, also indirectly."""
     found = frozenset[str]()
     for name, each in computed.items():
         found |= {name} if {*each.reads} <= system | found else set()
@@ -63,7 +66,7 @@ def _computed_from(system: frozenset[str], computed: Mapping[str, Computed]) -> 
 
 
 class DocumentIndex:
-    """Where the parts of an envelope are, by the words of its document."""
+    """Index of an envelope by the names of its document."""
 
     def __init__(self, graph: Graph, spec: DocumentSpec) -> None:
         self.spec = spec
@@ -75,22 +78,23 @@ class DocumentIndex:
         }
         self.regions = {each.id: each for each in spec.regions}
         self.undone = frozenset(each.id for each in spec.regions if each.on_reject == "compensate")
-        """The slots whose steps are undone if a rejection leads back to before them."""
+        """Slots whose steps are compensated if a rejection leads back before them."""
         self.stable = frozenset(spec.stable)
         self.system = frozenset(name for name, field in spec.fields.items() if field.system)
         self.computed = _computed(spec)
         self.free = self.system | _computed_from(self.system, self.computed)
-        """The fields that an approval of the whole document does not cover: the workflow's own, and what is computed from nothing else."""
+        """Fields that an approval of the whole document does not cover: those of the workflow, and those computed
+        from them alone."""
         nodes = graph.nodes.values()
         self.state_of = {node.op.status: node.id for node in nodes if isinstance(node.op, StateOp)}
-        """The node where a document stays that has a status."""
+        """The node of each status."""
         self._proxies = {(node.op.slot, node.op.side): node.id for node in nodes if isinstance(node.op, ProxyOp)}
         self.gated = frozenset(
             node.op.action
             for node in nodes
             if isinstance(node.op, PolicyGateOp) and node.op.of in {"", spec.entity_type}
         )
-        """The actions that a policy gate stands before."""
+        """Actions behind a policy gate."""
         self._payloads = {name: Form(each.payload) for name, each in self.actions.items() if each.payload is not None}
         self._rules: dict[str, tuple[Expression, Reads | None]] = {}
         conditions = (Expression.from_data(each.when) for each in spec.policies if each.when is not None)
@@ -98,45 +102,48 @@ class DocumentIndex:
         """Whether a policy depends on settings of the organisation."""
 
     def covered(self, named: Collection[str]) -> frozenset[str]:
-        """The fields that an approval covers: those that it names, or else all but the workflow's own."""
+        """Return the fields that an approval covers: the named ones, or all but those of the workflow."""
         return frozenset(named) or frozenset(self.spec.fields) - self.free
 
     def way_in(self, slot: str) -> str:
-        """The node by which a token comes into a slot that somebody has filled; empty if nobody has."""
+        """Return the entry node of a filled slot. Empty for an unfilled one."""
         return self._proxies.get((slot, "in"), "")
 
     def way_out(self, slot: str) -> str:
-        """The node by which it leaves the slot."""
+        """Return the exit node of a filled slot."""
         return self._proxies.get((slot, "out"), "")
 
     def policies(self, name: str) -> list[DocumentPolicy]:
-        """The policies about an action or a transition; none if everybody may who has its capability."""
+        """Return the policies for an action or a transition. Without any, the capability alone decides."""
         return self._policies.get(name, [])
 
     def payload(self, action: str) -> Form | None:
-        """What has to be given for an action, if it says so."""
+        """Return the form for an action's payload, or None."""
         return self._payloads.get(action)
 
     def by_itself(self, status: str) -> DocumentTransition | None:
-        """The transition that begins as soon as a document rests with a status."""
+        """Return the transition that begins automatically when a document reaches a status."""
         return next((t for t in self.spec.transitions if t.begins == "by_itself" and status in t.sources), None)
 
     def legal(self, status: str) -> list[str]:
-        """The transitions that the lifecycle has for a status."""
+        """Return the transitions that the lifecycle allows from a status."""
         return [each.name for each in self.spec.transitions if status in each.sources]
 
     def region_of(self, node: str, slot: str) -> Region | None:
-        """The slot that a node lies in, by the name that it bears, or at whose beginning it lies."""
+        """Return the slot of a node, by the name in the node or by its entry."""
         if slot:
             return self.regions.get(slot)
         return next((each for each in self.spec.regions if each.entry == node), None)
 
     def rule(self, stored: dict[str, object]) -> Expression:
-        """Returns an expression of a rule or a policy. Raises ExpressionError if it is none."""
+        """Return the expression of a rule or a policy. Raises ExpressionError if it is invalid."""
         return self._known(stored)[0]
 
     def reads(self, stored: Iterable[dict[str, object] | None]) -> Reads | None:
-        """Returns what expressions of rules or policies read from outside of the document. Raises ExpressionError if one is none."""
+        """Return what expressions of rules or policies read from outside the document.
+
+        Raises ExpressionError for an invalid one.
+        """
         found = [reads for each in stored if each is not None and (reads := self._known(each)[1]) is not None]
         if not found:
             return None
@@ -155,5 +162,5 @@ class DocumentIndex:
 
 
 def strictest(*windows: Window) -> Window:
-    """The strictest of these windows; nothing at all is editable."""
+    """Return the strictest of these windows, or editable without any."""
     return max(windows, key=WINDOWS.index, default=WINDOWS[0])

@@ -1,6 +1,7 @@
-"""What a graph says of the documents that it manages: fields, lifecycle, windows, actions. Compiled from a contract, part of the hash.
+"""Specification of the documents that a graph manages: fields, lifecycle, windows and actions. It is compiled from a contract and part of the hash.
 
-A document is one run for its whole life. Everything that a decision about it depends on is here, so that deciding needs no contract.
+A document is one run for its whole life. Decisions about it depend only on this specification and never on the
+contract.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import msgspec
 from standfast.graph.nodes.kind import Plain, Stored
 
 Window = Literal["editable", "amend_only", "locked"]
-"""May be edited; an edit is an amendment; may not be edited. From the loosest to the strictest."""
+"""`editable`: may be edited; `amend_only`: an edit is an amendment; `locked`: may not be edited. Ordered by
+strictness."""
 WINDOWS: tuple[Window, ...] = get_args(Window)
 
 FieldType = Literal["string", "int", "money", "bool", "date", "datetime", "enum", "list", "object", "ref", "computed"]
@@ -26,82 +28,84 @@ Begins = Literal["asked", "by_itself"]
 
 
 class DocumentField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One field of a document."""
+    """A field of a document."""
 
     type: FieldType
     required: bool = False
-    """Whether a document cannot be created, or come out of an edit, without a value."""
+    """Whether a document must have a value after its creation and after every edit."""
     values: tuple[str, ...] = ()
-    """What an enum may be."""
+    """The values of an enum."""
     items: DocumentField | None = None
-    """What each entry of a list is; None means anything plain."""
+    """The type of list entries. None means any plain data."""
     fields: dict[str, DocumentField] = {}
-    """What an object holds."""
+    """The fields of an object."""
     of: str = ""
-    """The type of the documents that a reference leads to."""
+    """The document type of a reference."""
     formula: Stored | None = None
-    """What gives the value of a computed field, from the other fields as `entity`."""
+    """The expression of a computed field over the other fields, as `entity`."""
     times: Stored | None = None
-    """What that is taken times, from the other fields as `entity`; None means 1."""
+    """An expression to multiply it with, over the other fields as `entity`. None means 1."""
     per: int = 1
-    """What the product is divided by; halves are rounded to the even number."""
+    """The divisor of the product. Halves are rounded to even."""
     sensitive: bool = False
-    """Whether its values are never shown in a comparison, a history or a message."""
+    """Whether its values are hidden in comparisons, histories and messages."""
     visible_to: tuple[str, ...] = ()
-    """Roles that may read it; none given means everybody who may read the document."""
+    """Roles that may read it. Empty means all readers of the document."""
     sources: tuple[tuple[str, ...], ...] = ()
-    """Of a computed field: the roles of each hidden field that it reads. A reader needs one of each, and one of `visible_to`."""
+    """For a computed field: the roles of each hidden field that it reads. A reader needs one role of each set and
+    one of `visible_to`."""
     default: Plain = None
-    """What a document is created with; None means nothing."""
+    """Value of a new document. None means none."""
     system: bool = False
-    """Whether only the workflow's own actions write it. A change of it leaves approvals as they are."""
+    """Whether only actions of the workflow write it. A change of it keeps approvals valid."""
 
     @property
     def audience(self) -> tuple[tuple[str, ...], ...]:
-        """Sets of roles. A reader needs one role of each; none means everybody who may read the document."""
+        """Sets of roles. A reader needs one role of each; without sets all readers of the document may read it."""
         return (self.visible_to, *self.sources) if self.visible_to else self.sources
 
 
 class DocumentTransition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A lifecycle transition, which a gate performs and people ask for by its name."""
+    """A lifecycle transition. A gate performs it, and callers request it by name."""
 
     name: str
     sources: tuple[str, ...]
     target: str
     capability: str = ""
-    """What whoever asks for it must be allowed to do; empty means nothing in particular."""
+    """Capability required of the requester. Empty requires none."""
     begins: Begins = "asked"
-    """Whether the way to its gate is entered only when somebody asks, or as soon as the document rests where it can be."""
+    """Whether it begins on request, or automatically when the document reaches a possible status."""
     kind: str = ""
-    """What it is for, such as `cancel` or `recall`; empty for a way on, which nobody asks for while steps behind the last gate are under way."""
+    """Purpose, such as `cancel` or `recall`. Empty for a forward transition, which cannot be requested while steps
+    behind the last gate are active."""
 
 
 class DocumentAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Something that can be done to a document."""
+    """An action on a document."""
 
     name: str
     payload: dict[str, Plain] | None = None
-    """What has to be given, as JSON Schema; None means fields of the document."""
+    """JSON Schema of its payload. None means fields of the document."""
     capability: str = ""
-    """What whoever does it must be allowed to do; empty means nothing in particular."""
+    """Capability required of the actor. Empty requires none."""
     workflow_allowed: bool = False
-    """Whether the workflow's own steps may do it, whatever the window."""
+    """Whether steps of the workflow may perform it in any window."""
     handler: str = ""
-    """Name of the handler that computes the changes, inside the commit; empty means that what is given is laid over the data."""
+    """Handler that computes the changes inside the commit. Empty merges the payload into the data."""
     creates: bool = False
-    """Whether it makes a document, and is done to none."""
+    """Whether it creates a document instead of changing one."""
 
 
 class DocumentPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Who may do something. Where policies name an action or a transition, only those may for whom one of them holds."""
+    """A policy. An action or a transition with policies is allowed only if one of them applies."""
 
     name: str
     actions: tuple[str, ...]
     """Names of actions and transitions."""
     roles: tuple[str, ...] = ()
-    """To whom it is allowed; none given means everybody."""
+    """Roles that it allows. Empty means all actors."""
     when: Stored | None = None
-    """Under which condition; None means always."""
+    """Its condition. None means always."""
 
 
 class Region(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -112,11 +116,11 @@ class Region(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     exit: str
     window: Window = "editable"
     stable: bool = False
-    """Whether the content may not change while a token is in it."""
+    """Whether the content must not change while a token is in it."""
     on_edit: OnEdit = "keep"
-    """What an edit that the window allows does to steps that were done before it: nothing, or the slot is entered again."""
+    """Effect of an allowed edit on earlier steps: none, or the slot is entered again."""
     on_reject: OnReject = "keep"
-    """What a rejection that leads back to before the slot does to what its steps did: nothing, or it is undone."""
+    """Effect of a rejection that leads back before the slot on its steps: none, or compensation."""
 
 
 class DocumentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -125,30 +129,31 @@ class DocumentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     entity_type: str
     fields: dict[str, DocumentField]
     initial: str
-    """The status of a document that was created just now."""
+    """Status of a new document."""
     states: dict[str, Window]
-    """Every status, and how a document may be edited that has it."""
+    """All statuses, with the window of each."""
     terminal: tuple[str, ...] = ()
     """Statuses that end the life of a document."""
     transitions: tuple[DocumentTransition, ...] = ()
     actions: tuple[DocumentAction, ...] = ()
-    """`create` and `update` are there also where none is declared."""
+    """`create` and `update` exist even if they are not declared."""
     regions: tuple[Region, ...] = ()
     policies: tuple[DocumentPolicy, ...] = ()
     windows: dict[str, Window] = {}
-    """How a document may be edited while a token is at a node; those that are not named are editable."""
+    """Window while a token is at a node. Missing nodes are editable."""
     stable: tuple[str, ...] = ()
-    """Nodes at which the content may not change, in order."""
+    """Nodes at which the content must not change, in order."""
     amendment: Amendment = "new_row"
     amended: str = "amended"
-    """The status that an amendment begins with."""
+    """Status at the start of an amendment."""
     superseded: str = "cancelled"
-    """The status of a document that another one has taken the place of."""
+    """Status of a document that was replaced by another."""
     on_drift: OnDrift = "amend"
     self_approval: bool = False
-    """Whether whoever wants a document may approve it."""
+    """Whether the requester of a document may approve it."""
     contract_version: str = ""
     envelope_version: str = ""
     compiler_version: str = ""
     reads: dict[str, tuple[str, ...]] = {}
-    """Which fields of the documents that it refers to its steps read, by the field that refers to them: a document has those with it."""
+    """Fields that its steps read from referenced documents, by the referring field. They are loaded with the
+    document."""

@@ -1,7 +1,7 @@
-"""Which expressions of a workflow read fields that only some roles may see (`visible_to`), and how they read without them.
+"""Visibility of fields (`visible_to`): finds the expressions that read restricted fields, and their masked forms.
 
-A value that a script, a list of branches or a kept answer takes from such a field is followed into the data of the run. What the handlers of the
-application return is theirs to say: it is shown as it is.
+Values that a script, a branch list or a stored answer takes from such a field are tracked through the run's data.
+Results of application handlers are not tracked and are shown unmasked.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from standfast.graph.model import CallOp, Graph, JoinOp, Node, ScriptOp, SplitOp
 from standfast.graph.nodes.task import KEPT
 
 MASKED: Final = "***"
-"""Stands for a value that is not shown."""
+"""Replaces a hidden value."""
 
 Audience: TypeAlias = tuple[tuple[str, ...], ...]
-"""Sets of roles. A reader needs one role of each; an empty audience is everybody."""
+"""Sets of roles. A reader needs one role of each. Empty means all readers."""
 
 Formulas: TypeAlias = Mapping[str, Mapping[str, Expression]]
 """The expressions of a graph, by node and name."""
@@ -31,40 +31,40 @@ Formulas: TypeAlias = Mapping[str, Mapping[str, Expression]]
 EVERYBODY: Final[Audience] = ()
 _ENTITY, _CONTEXT = "entity", "context"
 _DATA: Final = frozenset({_CONTEXT, "input", "workflow"})
-"""What expressions call the data of a run."""
+"""Names of the run's data in expressions."""
 
 
 class Guarded(NamedTuple):
-    """An expression that reads what only some may see."""
+    """An expression that reads restricted data."""
 
     audience: Audience
     masked: Expression
-    """The same for everybody else."""
+    """The masked expression for other readers."""
     field: DocumentField | None = None
-    """What it reads, if that is a field of which only a part is hidden: the value is masked part by part."""
+    """The field that it reads, if only parts of it are hidden. Its value is then masked part by part."""
 
 
 class Held(NamedTuple):
-    """What the data of a run holds of hidden fields under one name."""
+    """Restricted content of the run's data under one name."""
 
     audience: Audience
     field: DocumentField | None = None
-    """What it is, if only a part of it is hidden."""
+    """The field, if only parts of it are hidden."""
 
 
 class Audiences:
-    """Who may see what the expressions of one graph read."""
+    """Audiences of the expressions of one graph."""
 
     def __init__(self, graph: Graph, formulas: Formulas) -> None:
         self._fields = {} if graph.document is None else graph.document.fields
         self.is_open = not any(_below(each) for each in self._fields.values())
-        """Whether every field is for everybody, so that nothing has to be masked."""
+        """Whether no field is restricted, so that nothing is masked."""
         self.everything = _merged(map(_below, self._fields.values()))
-        """Who may see all fields of a document."""
+        """The audience of all fields of a document together."""
         self.names: dict[str, Held] = {} if self.is_open else self._follow(graph, formulas)
-        """The names in the data of a run that hold what only some may see."""
+        """Names in the run's data with restricted content."""
         self.nodes = {node: self.names[name] for node, name in _answers(graph).items() if name in self.names}
-        """The nodes whose answers, or items, hold it."""
+        """Nodes whose answers or items have restricted content."""
         self._guarded: dict[tuple[str, str], Guarded] = {}
         if self.is_open:
             return
@@ -75,26 +75,26 @@ class Audiences:
                     self._guarded[node, name] = self._guard(expression, audience)
 
     def guarded(self, node: str, name: str) -> Guarded | None:
-        """An expression of a node, if only some may see what it reads."""
+        """Return a node's expression with its masked form, if it reads restricted data."""
         return self._guarded.get((node, name))
 
     def guard(self, expression: Expression | None) -> Guarded | None:
-        """An expression that is no part of the graph, such as one of a rule, if only some may see what it reads."""
+        """Return the masked form of an expression outside the graph, such as a rule's, if it reads restricted data."""
         audience = EVERYBODY if expression is None or self.is_open else self.of(expression)
         return self._guard(expression, audience) if expression is not None and audience else None
 
     def of(self, expression: Expression) -> Audience:
-        """Who may see what an expression reads."""
+        """Return the audience of an expression."""
         return _merged(self._path(each.path) for each in variables(expression.tree))
 
     def handed_on(self, call: Node, formulas: Mapping[str, Expression]) -> Audience:
-        """Who may see what a call begins with, which its answer may repeat."""
+        """Return the audience of a call's input, which its answer may repeat."""
         assert isinstance(call.op, CallOp)
         return self._all if call.op.input is None else _merged(map(self.of, formulas.values()))
 
     @property
     def _all(self) -> Audience:
-        """Who may see all of the data."""
+        """Return the audience of the whole data."""
         return _merged(each.audience for each in self.names.values())
 
     def _path(self, path: tuple[str, ...]) -> Audience:
@@ -111,7 +111,7 @@ class Audiences:
         return held.audience if held.field is None else _merged(_along({rest[0]: held.field}, rest))
 
     def _field(self, path: tuple[str, ...]) -> DocumentField | None:
-        """The field that a path leads to; None if there is none, or if it is hidden itself or lies in one that is."""
+        """Return the field at a path. None if there is none, or if it or a parent is hidden."""
         head, *rest = path
         if head == _ENTITY:
             return _at(self._fields, rest)
@@ -119,7 +119,7 @@ class Audiences:
         return None if held is None or held.field is None else _at({rest[0]: held.field}, rest)
 
     def _follow(self, graph: Graph, formulas: Formulas) -> dict[str, Held]:
-        """Follow the values of hidden fields into the data, until nothing new is found."""
+        """Track values of hidden fields into the data until a fixed point."""
         self.names = {}
         while True:
             found: dict[str, Held] = {}
@@ -132,7 +132,7 @@ class Audiences:
             self.names = found
 
     def _sources(self, graph: Graph, formulas: Formulas) -> Iterator[tuple[str, Held]]:
-        """Each way in which a value comes into the data, with the name that it gets there."""
+        """Yield the sources of the data, each with the name that receives the value."""
         for node in graph.nodes.values():
             some = formulas[node.id]
             match node.op:
@@ -140,9 +140,7 @@ class Audiences:
                     yield into or node.id, self._held(some["expression"])
                 case SplitOp(item=item) if "items" in some:
                     yield item, self._held(some["items"], is_list=True)
-                case JoinOp(
-                    split=split, answer=answer
-                ):  # What the branches bring along, which may be all that they hold.
+                case JoinOp(split=split, answer=answer):  # The data of the branches, which may be their whole content.
                     yield from ((name, Held(self._all)) for name in {split, answer or node.id})
                 case CallOp(into=into):
                     yield into or node.id, Held(self.handed_on(node, some))
@@ -175,7 +173,7 @@ class Audiences:
 
 
 def _answers(graph: Graph) -> dict[str, str]:
-    """Under which name the data holds the answer of each node, or the items of a split."""
+    """Return the data name of each node's answer or of a split's items."""
     found = {}
     for node in graph.nodes.values():
         match node.op:
@@ -187,7 +185,7 @@ def _answers(graph: Graph) -> dict[str, str]:
 
 
 def exposing(graph: Graph) -> Iterator[Diagnostic]:
-    """Find the calls that hand on hidden or sensitive fields: the run that a call starts shows what it is given to all who may read it."""
+    """Yield calls that pass on hidden or sensitive fields. The called run shows its input to all its readers."""
     spec = graph.document
     if spec is None:
         return
@@ -205,7 +203,7 @@ def exposing(graph: Graph) -> Iterator[Diagnostic]:
 
 
 def _closed(field: DocumentField) -> DocumentField:
-    """A field, hidden where it is sensitive, with all that it holds."""
+    """Return a field with its parts, hidden if it is sensitive."""
     return structs.replace(
         field,
         visible_to=field.visible_to or (("sensitive",) if field.sensitive else ()),
@@ -215,7 +213,7 @@ def _closed(field: DocumentField) -> DocumentField:
 
 
 def with_sources(fields: Mapping[str, DocumentField]) -> dict[str, DocumentField]:
-    """The fields of a document, where computed ones are hidden from, and as sensitive as, the fields that they read."""
+    """Return the fields, with computed ones as restricted and sensitive as the fields that they read."""
     found, formulas = dict(fields), formulas_of(fields)
     for name in in_order(formulas):
         paths = [each.path for part in formulas[name] for each in variables(part.tree) if each.path[0] == _ENTITY]
@@ -229,7 +227,7 @@ def with_sources(fields: Mapping[str, DocumentField]) -> dict[str, DocumentField
 
 
 def readers_of(fields: Mapping[str, DocumentField], names: Iterable[str]) -> set[str]:
-    """Some fields, with the computed ones that read them, directly or by one another."""
+    """Return these fields with the computed ones that read them, also indirectly."""
     found, formulas = set(names), formulas_of(fields)
     for name in in_order(formulas):
         if not found.isdisjoint(fields_read(formulas[name])):
@@ -242,17 +240,17 @@ def _merged(audiences: Iterable[Audience]) -> Audience:
 
 
 def _below(field: DocumentField) -> Audience:
-    """Who may see a field with all that it holds."""
+    """Return the audience of a field with all its parts."""
     return _merged(each.audience for each in _whole(field))
 
 
 def _along(fields: Mapping[str, DocumentField], path: Sequence[str]) -> Iterator[Audience]:
-    """Who may see what lies on a path, and below its end."""
+    """Yield the audiences along a path and below its end."""
     return (each.audience for each in _met(fields, path))
 
 
 def _met(fields: Mapping[str, DocumentField], path: Sequence[str]) -> Iterator[DocumentField]:
-    """The fields that lie on a path, and all below its end."""
+    """Yield the fields along a path and below its end."""
     if not path:
         for each in fields.values():
             yield from _whole(each)
@@ -271,7 +269,7 @@ def _met(fields: Mapping[str, DocumentField], path: Sequence[str]) -> Iterator[D
 
 
 def _whole(field: DocumentField) -> Iterator[DocumentField]:
-    """A field, with all that it holds."""
+    """Yield a field with all its parts."""
     yield field
     for each in (*field.fields.values(), *(() if field.items is None else (field.items,))):
         yield from _whole(each)
@@ -282,7 +280,7 @@ def _inner(field: DocumentField) -> Mapping[str, DocumentField]:
 
 
 def _at(fields: Mapping[str, DocumentField], path: list[str]) -> DocumentField | None:
-    """The field at the end of a path; None if there is none, or if it or something on the way is hidden."""
+    """Return the field at the end of a path. None if there is none, or if it or a parent is hidden."""
     found: DocumentField | None = None
     for name in path:
         found = fields.get(name)

@@ -1,4 +1,7 @@
-"""A graph made ready to run: ways by outcome, joins by split, expressions compiled. Computed once for each graph."""
+"""Index of a graph for execution: edges by outcome, joins by split, compiled expressions.
+
+It is computed once per graph.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +39,15 @@ from standfast.graph.values.forms import Form
 from standfast.kernel.retry import RetryPolicy
 
 DATA = "input"
-"""What expressions call the data of a token."""
+"""Name of a token's data in expressions."""
 WORKFLOW = "workflow"
-"""What those of processes call it; their `input` is what an answer brings."""
+"""Name of the data in expressions of processes, whose `input` is the content of an answer."""
 EVENT = "event"
-"""What they call the signal that was taken last."""
+"""Name of the last signal in expressions of processes."""
 
 
 def names_of(data: object) -> dict[str, object]:
-    """What expressions read that are asked apart from a moment: the data, by either of its names."""
+    """Return the names for expressions outside a decision: the data under both its names."""
     return {DATA: data, WORKFLOW: data}
 
 
@@ -52,30 +55,30 @@ Others: TypeAlias = "Callable[[str, str], GraphIndex | None]"
 
 
 def _nobody(_tenant: str, _version: str) -> None:
-    """There are no other versions."""
+    """Find no other version."""
 
 
 _DEFAULT_RETRY = RetryPolicy()
 
 
 class GraphIndex:
-    """What the machine asks of its graph."""
+    """The machine's view of its graph."""
 
     def __init__(
         self, graph: Graph, limit: int, *, others: Others | None = None, retry: RetryPolicy = _DEFAULT_RETRY
     ) -> None:
         self.graph = graph
         self.retry = retry
-        """How calls are made again of which the graph does not say it."""
+        """Default retry policy."""
         self.others: Others = others or _nobody
-        """Finds other versions of the graph, which documents may be moved to: by tenant and version."""
+        """Finds other versions of the graph for migrations, by tenant and version."""
         self.limit = limit if graph.policies.max_bytes is None else min(limit, graph.policies.max_bytes)
-        """How large the data of a token may be, in bytes."""
+        """Size limit of a token's data in bytes."""
         self.policies = graph.policies
         self.documents = None if graph.document is None else DocumentIndex(graph, graph.document)
-        """What it says of its documents, if every run is one."""
+        """Index of its document specification, if its runs are documents."""
         self.node: Callable[[str], Node] = graph.nodes.__getitem__
-        """The node with a name. Every step asks several times."""
+        """Returns the node with a name. Called several times per step."""
         ways: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
         for edge in sorted(graph.edges, key=lambda edge: (edge.priority, edge.id)):
             ways[edge.source, edge.on].append(edge)
@@ -86,15 +89,15 @@ class GraphIndex:
             for node in graph.nodes.values()
         }
         self.audiences = Audiences(graph, self._formulas)
-        """Who may see what its expressions read."""
+        """Audiences of its expressions."""
         self._lists = {name: _place(each["items"]) for name, each in self._formulas.items() if "items" in each}
         self.item_names = frozenset(map(self.item_name, self._lists))
-        """The names under which branches find the entries of lists."""
+        """Names under which branches find list items."""
         self._look_at_answers(graph)
         self._shown = {name: self._beginning(name, SHOWN) for name in graph.nodes}
         self._forms: dict[str, Form] = {}
         self.questions: dict[str, object] = {}
-        """Questions that nothing has happened to, by node, made once for all who only look at one."""
+        """Tasks in their initial state, by node, cached for readers."""
         self._look_at_undoing(graph)
         self._look_at_starters(graph)
         self._look_at_tasks(graph)
@@ -110,7 +113,8 @@ class GraphIndex:
             node.compensation or (isinstance(node.op, CallOp) and node.region in given_back)
             for node in graph.nodes.values()
         )
-        """Whether a rollback goes back over what was done: a workflow that may go in circles, or for years, and undoes nothing just ends."""
+        """Whether a rollback visits earlier steps. A workflow with loops or without a time limit that compensates
+        nothing just ends."""
 
     def _look_at_answers(self, graph: Graph) -> None:
         self._answering = frozenset(node.id for node in graph.nodes.values() if node.op.is_answering)
@@ -132,9 +136,9 @@ class GraphIndex:
 
     def _look_at_starters(self, graph: Graph) -> None:
         self.demands = {name: found for name, node in graph.nodes.items() if (found := _demanded(node))}
-        """What the starter of a run needs for a node to be entered, by node; most need nothing."""
+        """Capabilities that the starter of a run needs for entering a node. Most nodes need none."""
         self.asks_starter = bool(self.demands) or any(isinstance(node.op, CallOp) for node in graph.nodes.values())
-        """Whether a run has to know what its starter may do."""
+        """Whether a run must store its starter's rights."""
 
     def _look_at_tasks(self, graph: Graph) -> None:
         tasks = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, TaskOp)}
@@ -143,23 +147,23 @@ class GraphIndex:
             for name, node in graph.nodes.items()
             if isinstance(node.op, TaskOp | CallOp) and node.op.input is not None
         }
-        """What the handlers of tasks are given, and other workflows begin with; those that get all of the data are not in it."""
+        """Inputs of handlers and called workflows. Nodes that pass all of the data are not included."""
         self.works = {name: work for name, node in graph.nodes.items() if (work := node.op.call) is not None}
-        """The work of those that call a handler."""
+        """Handler calls by node."""
         self._kept = {name: self._beginning(name, KEPT) for name, op in tasks.items() if op.output is not None}
         self.maps_answers = bool(self._kept)
-        """Whether any task keeps less of its handler's answer than all of it."""
+        """Whether a task stores only part of its handler's answer."""
 
     def _look_at_people(self, graph: Graph) -> None:
         people = [node.op for node in graph.nodes.values() if isinstance(node.op, HumanOp)]
         self.tells_deciders_apart = any(op.distinct_approvers or op.distinct_from for op in people)
-        """Whether somebody may not decide because of what they decided before, so that this has to be remembered."""
+        """Whether earlier decisions exclude people, so that deciders must be recorded."""
         self._apart = _kept_apart(graph) if self.tells_deciders_apart else {}
         starts = any(isinstance(node.op, CallOp) for node in graph.nodes.values())
         self.keeps_own_out = starts or any(not op.self_approval for op in people)
-        """Whether a run, or one that it starts, may keep those from deciding whose matter it is."""
+        """Whether a run, or one that it starts, may exclude its requester from decisions."""
         self.asks_people = starts or any(op.all_asks or op.chain for op in people)
-        """Whether a run, or one that it starts, may ask somebody in particular."""
+        """Whether a run, or one that it starts, may ask particular people."""
 
     def _look_at_ways(self, graph: Graph) -> None:
         signals: defaultdict[str, list[str]] = defaultdict(list)
@@ -174,17 +178,17 @@ class GraphIndex:
             if edge.assign
         }
         self.reads_event = any(_first(name) == EVENT for each in self._expressions() for name in each.variables)
-        """Whether the last signal or event has to be remembered; most graphs find what it brought in the data, and nowhere else."""
+        """Whether the last signal or event must be stored. Most graphs read its content from the data only."""
 
     def _expressions(self) -> list[Expression]:
-        """All that is computed over the data; not what an event that comes is compared with."""
+        """Return all expressions over the data, without those that match incoming events."""
         formulas = (
             each for some in self._formulas.values() for name, each in some.items() if not name.startswith(MATCH)
         )
         return [*self._guards.values(), *_flat(self._assigns), *formulas]
 
     def _found_reads(self, graph: Graph, documents: DocumentIndex) -> dict[str, Reads]:
-        """What nodes of documents read from outside, with the edges that leave them."""
+        """Return what document nodes and their outgoing edges read from outside."""
         around: defaultdict[str, list[Expression]] = defaultdict(list)
         for edge in graph.edges:
             around[edge.source] += [self._guards[edge.id]] if edge.id in self._guards else []
@@ -202,120 +206,120 @@ class GraphIndex:
         return found
 
     def reads(self, node: str) -> Reads | None:
-        """What a node, and the edges that leave it, read from outside of the document; None if that is nothing."""
+        """Return what a node and its outgoing edges read from outside the document, or None."""
         return self._reads.get(node)
 
     def apart(self, node: str) -> frozenset[str]:
-        """The human steps whose deciders may not decide this one, and the other way round: whichever is decided first."""
+        """Return the human steps that must have other deciders than this one, in either order."""
         return self._apart.get(node, _NOBODY)
 
     def ways(self, node: str, outcome: str) -> tuple[Edge, ...]:
-        """The edges that an outcome may take, in the order in which they are tried."""
+        """Return the edges for an outcome in the order in which they are tried."""
         return self._ways.get((node, outcome), ()) or self._ways.get((node, ANY_OUTCOME), ())
 
     def join_of(self, split: str) -> Node | None:
-        """The join where the branches of a split meet, if there is one."""
+        """Return the join of a split, or None."""
         return self._joins.get(split)
 
     def payload(self, node: str) -> dict[str, Expression]:
-        """What an action is given."""
+        """Return the payload expressions of an action."""
         return self._beginning(node, PAYLOAD)
 
     def formula(self, node: str, name: str) -> Expression | None:
-        """An expression of a node by its name, if it has that."""
+        """Return a node's expression by name, or None."""
         return self._formulas[node].get(name)
 
     def condition(self, node: str) -> Expression:
-        """The question that a condition asks, or what a script computes."""
+        """Return the expression of a condition or a script."""
         return self._formulas[node]["expression"]
 
     def arrival(self, node: str, name: str) -> Expression | None:
-        """What a join asks of a branch that arrives, if it asks that."""
+        """Return the condition of a join for arriving branches, or None."""
         return self._formulas[node].get(name)
 
     def items(self, node: str) -> Expression | None:
-        """What gives the list of a split over items."""
+        """Return the list expression of a split over items."""
         return self._formulas[node].get("items")
 
     def list_place(self, node: str) -> tuple[str, ...]:
-        """Where in the data the list of a split over items is found; empty if it is computed."""
+        """Return the path of a split's list in the data. Empty if the list is computed."""
         return self._lists[node]
 
     def is_answering(self, node: str) -> bool:
-        """Whether a node is of a kind that answers."""
+        """Return whether the node's kind produces an answer."""
         return node in self._answering
 
     def is_named(self, node: str) -> bool:
-        """Whether the answer of a node is found under a name, whatever it is."""
+        """Return whether the node's answer is always stored under a name."""
         return node in self._named
 
     def answer_name(self, node: str) -> str:
-        """The name under which the answer of a node is found, where it is not laid over the data."""
+        """Return the name of the node's answer, if it is not merged into the data."""
         return self._answers.get(node, node)
 
     def item_name(self, node: str) -> str:
-        """The name under which a branch of a split over items finds its item."""
+        """Return the name of the item in a branch of a split over items."""
         op = self.graph.nodes[node].op
         assert isinstance(op, SplitOp)
         return op.item
 
     def template(self, node: str) -> Expression | None:
-        """The subject of a question, if it has holes to be filled in."""
+        """Return the template of a task's subject, or None."""
         return self._formulas[node].get(TEMPLATE)
 
     def shown(self, node: str) -> dict[str, Expression]:
-        """What a question shows of the data."""
+        """Return the expressions for the data that a task shows."""
         return self._shown[node]
 
     def guarded(self, node: str, name: str) -> Guarded | None:
-        """An expression of a node by its name, if only some may see what it reads."""
+        """Return a node's expression with its masked form, if it reads restricted data."""
         return self.audiences.guarded(node, name)
 
     def until(self, node: str) -> Expression | None:
-        """What gives the instant that a node waits for."""
+        """Return the expression for the time that a node waits for."""
         return self._formulas[node].get(UNTIL)
 
     def event_key(self, node: str, title: str) -> Expression | None:
-        """What gives the key of an event that a node waits for."""
+        """Return the correlation key expression of an awaited event."""
         return self._formulas[node].get(KEY + title)
 
     def event_match(self, node: str, title: str) -> Expression | None:
-        """What a node asks of an event that it waits for."""
+        """Return the condition of an awaited event."""
         return self._formulas[node].get(MATCH + title)
 
     def text(self, node: str, name: str) -> Expression | None:
-        """A text of a notice, if it has holes to be filled in."""
+        """Return the template of a notification text, or None."""
         return self._formulas[node].get(name)
 
     def form(self, node: str) -> Form | None:
-        """The form of a question, if it has one; made ready when the first answer comes."""
+        """Return the form of a task, or None. It is compiled on first use."""
         op = self.graph.nodes[node].op
         if node not in self._forms and isinstance(op, HumanOp) and op.form is not None:
             self._forms[node] = Form(op.form)
         return self._forms.get(node)
 
     def rule(self, node: str, place: int) -> Expression | None:
-        """What yields those whom a part of a question asks, if that is a rule."""
+        """Return the rule expression that selects approvers for a part of an assignment, or None."""
         return self._formulas[node].get(f"{RULED}{place}")
 
     def kept(self, node: str) -> dict[str, Expression] | None:
-        """What a task keeps of its handler's answer; None if that is all of it."""
+        """Return the output mapping of a task. None stores the whole answer."""
         return self._kept.get(node)
 
     def waiting_for(self, signal: str) -> tuple[str, ...]:
-        """The nodes that wait for a signal of this name."""
+        """Return the nodes that wait for this signal."""
         return self._signals.get(signal, ())
 
     def guard(self, edge: Edge) -> Expression | None:
-        """What must hold for an edge to be taken."""
+        """Return the condition of an edge, or None."""
         return self._guards.get(edge.id)
 
     def assigns(self, edge: Edge) -> dict[str, Expression]:
-        """What an edge adds to the data that adds anything."""
+        """Return the assignments of an edge."""
         return self._assigns[edge.id]
 
     def _beginning(self, node: str, prefix: str) -> dict[str, Expression]:
-        """The expressions of a node whose names begin so, by the rest of their names."""
+        """Return a node's expressions with this prefix, by the rest of their names."""
         formulas = self._formulas[node]
         return {name.removeprefix(prefix): formulas[name] for name in formulas if name.startswith(prefix)}
 
@@ -324,7 +328,7 @@ _NOBODY: frozenset[str] = frozenset()
 
 
 def _kept_apart(graph: Graph) -> dict[str, frozenset[str]]:
-    """The human steps that are to be decided by different people, each with the others of its pairs."""
+    """Return the human steps with distinct deciders, each with its counterparts."""
     people = {name: node.op for name, node in graph.nodes.items() if isinstance(node.op, HumanOp)}
     found: defaultdict[str, set[str]] = defaultdict(set)
     for name, op in people.items():
@@ -339,7 +343,7 @@ def _kept_apart(graph: Graph) -> dict[str, frozenset[str]]:
 
 
 def _behind(graph: Graph, name: str) -> set[str]:
-    """The nodes that come behind one for sure: a way leads from it to them, and none leads back but for rework."""
+    """Return the nodes strictly after a node: reachable from it, and not leading back except by rework."""
     into, out = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     for edge in graph.edges:
         if not edge.rework:
@@ -349,7 +353,7 @@ def _behind(graph: Graph, name: str) -> set[str]:
 
 
 def led_to(ways: Mapping[str, Iterable[str]], *names: str) -> set[str]:
-    """Where ways lead from some places, however far."""
+    """Return the nodes reachable from these."""
     found, waiting = set[str](), [*names]
     while waiting:
         following = {*ways.get(waiting.pop(), ())} - found
@@ -359,7 +363,10 @@ def led_to(ways: Mapping[str, Iterable[str]], *names: str) -> set[str]:
 
 
 def _demanded(node: Node) -> tuple[str, ...]:
-    """What the starter of a run needs for what a node calls, and for what undoes it: that is not asked for again when it is undone."""
+    """Return the starter's required capabilities for a node's calls and their compensations.
+
+    Compensations do not require them again.
+    """
     works = (node.op.call, node.compensation)
     return tuple(dict.fromkeys(each.capability for each in works if each is not None and each.capability))
 
@@ -373,6 +380,6 @@ def _first(path: str) -> str:
 
 
 def _place(expression: Expression) -> tuple[str, ...]:
-    """The path into the data that an expression is, if it is nothing but one."""
+    """Return the path of an expression that is a plain path, or an empty tuple."""
     tree = expression.tree
     return tree.path[1:] if isinstance(tree, Variable) and tree.path[0] in {DATA, WORKFLOW} else ()

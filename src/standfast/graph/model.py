@@ -1,7 +1,7 @@
-"""The compiled graph: frozen data that every front end compiles to and that holds all a run depends on.
+"""The compiled graph: immutable data that every front end compiles to and that determines a run.
 
-Durations are whole milliseconds and shares whole percents, so that the canonical form has no fractions and the same graph has the same
-hash on every machine.
+Durations are integer milliseconds and shares integer percents. The canonical form therefore has no fractions, and equal
+graphs have equal hashes on every machine.
 """
 
 from __future__ import annotations
@@ -122,19 +122,19 @@ Kind = Literal["saga", "process", "rules", "envelope"]
 KINDS: tuple[str, ...] = get_args(Kind)
 """What lists of workflows show; instances of deciders are none."""
 LOOPING: frozenset[Kind] = frozenset({"process", "rules"})
-"""Kinds of workflows that may go in circles."""
+"""Kinds of workflows that may contain loops."""
 
 ANY_OUTCOME = "*"
-"""On an edge: whatever the node was left by."""
+"""On an edge: matches every outcome."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One place in the graph."""
+    """A node of the graph."""
 
     id: str
     op: Op
     compensation: HandlerCall | None = None
-    """Undoes what the node did."""
+    """Compensation of the node."""
     compensation_name: str = ""
     compensation_priority: int | None = None
     """None means that of the node."""
@@ -142,92 +142,96 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     """None means that of the node."""
     priority: int = 0
     timeout_ms: int | None = None
-    """How long a waiting node waits before it is left by `timeout`."""
+    """How long a waiting node waits before its outcome is `timeout`."""
     capability: Needed = ""
-    """What an actor must be allowed to do to answer the node."""
+    """Capability required to answer the node."""
     run_as: str = ""
     region: str = ""
     metadata: dict[str, Plain] = {}
 
     @property
     def execution(self) -> Execution:
-        """Where the node's work is done."""
+        """Where the node's work is executed."""
         return self.op.execution
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A way from one node to another."""
+    """An edge between two nodes."""
 
     source: str
     target: str
     on: str = OK
-    """The outcome that leads this way; `*` for any."""
+    """The outcome that selects the edge. `*` matches any."""
     when: Stored | None = None
-    """Stored condition that must hold."""
+    """Stored condition."""
     capability: str = ""
-    """What the actor whose command brings the token here must be allowed to do for this way to be open."""
+    """Capability that the actor of the command needs to take this edge."""
     priority: int = 0
     """Lower is tried first."""
     rework: bool = False
-    """Leads back; graph checks run without such edges."""
+    """Leads back. Cycle checks ignore such edges."""
     assign: dict[str, Stored] = {}
-    """Stored mapping expressions for names of the data."""
+    """Stored expressions to assign, by name."""
 
     @property
     def id(self) -> str:
-        """Names the edge, in messages and as the last resort of an order; of several that differ in what they ask, each by its priority."""
+        """Identifies the edge in messages and as the last ordering criterion.
+
+        Edges with different conditions are distinguished by priority.
+        """
         name = f"{self.source}-[{self.on}]->{self.target}"
         return f"{name}#{self.priority}" if self.priority else name
 
 
 class Policies(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What happens when no edge says it."""
+    """Policies where no edge decides."""
 
     on_failure: Literal["compensate", "dlq", "pause"] = "compensate"
     on_cancel: Literal["compensate", "none"] = "compensate"
     on_reject: OnReject = "abort"
     on_no_edge: Literal["complete", "pause", "fail"] = "complete"
     deadline_ms: int | None = None
-    """How long the whole run may take."""
+    """Time limit of the whole run."""
     on_deadline: str = ""
-    """The node that the run goes to then, unless it waits at one that is left by `timeout`; empty means that it is cancelled."""
+    """Node at which the run continues after the deadline, unless it waits at a node with a `timeout` edge. Empty
+    cancels the run."""
     stop_grace_ms: int = 30_000
-    """How long a cancellation waits for handlers that were told to stop."""
+    """How long a cancellation waits for handlers that were asked to stop."""
     chain_limit: int | None = None
-    """Automatic steps in a row, since the last word from outside, before the run waits for an operator; None means no limit."""
+    """Maximum number of automatic steps in a row before the run waits for an operator. None means no limit."""
     max_visits: int = 1000
-    """How often a token may enter one node before the run waits for an operator."""
+    """Maximum number of visits of a token to one node before the run waits for an operator."""
     max_tokens: int | None = None
-    """Tokens that a run may have at the same time: a split into more of them has failed. None means any number."""
+    """Maximum number of concurrent tokens. A split beyond it fails. None means no limit."""
     max_bytes: int | None = None
-    """How large the data of a token, and the content of a document, may be; None means as large as the engine takes it."""
+    """Maximum size of a token's data and of a document. None means the engine's limit."""
 
 
 class Rights(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What an actor must be allowed to do to act on a whole run."""
+    """Capabilities for actions on a whole run."""
 
     start: Needed = ""
-    """The capability to start one; empty means that none is needed. If a workflow calls this one, its starter is asked for it."""
+    """Capability to start a run. Empty requires none. For a called workflow the starter of the caller needs it."""
     cancel: Needed = ""
-    """The capability to cancel or abort one; empty means the same as to start one."""
+    """Capability to cancel or abort a run. Empty means that to start one."""
     replaceable: bool = False
-    """Whether a tenant may publish a definition of its own under the name, if all tenants share this one. It must ask for the same capabilities."""
+    """Whether a tenant may replace this shared definition by its own of the same name, with the same capabilities."""
 
 
 class EventTrigger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A published event that starts a run. Its expressions read what the event brings, and the key that it was published for."""
+    """A published event that starts a run. Its expressions read the event's content and correlation key."""
 
     event: str
     key: Stored | None = None
-    """Stored expression that gives the business key of the run; None means that it has none."""
+    """Stored expression for the business key of the run. None means no key."""
     when: Stored | None = None
-    """Stored condition for events that count; None means all of them."""
+    """Stored condition on events. None matches all."""
     input: dict[str, Stored] | None = None
-    """Stored expressions for the names of the run's data; None means what the event brings."""
+    """Stored expressions for the run's data by name. None takes the event's content."""
 
 
 class Graph(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole workflow."""
+    """A complete workflow."""
 
     kind: Kind
     name: str
@@ -238,30 +242,30 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     policies: Policies = Policies()
     rights: Rights = Rights()
     triggers: tuple[EventTrigger, ...] = ()
-    """What starts runs, besides those who ask for one."""
+    """Events that start runs, in addition to explicit starts."""
     document: DocumentSpec | None = None
-    """The documents that it manages, of which every run is one."""
+    """The documents that it manages, one per run."""
     title: str | msgspec.UnsetType = msgspec.UNSET
-    """What people read; no run depends on it, so that the hash does not have it. It is stored only where there is one."""
+    """Display title. No run depends on it, so it is not part of the hash. It is stored only if present."""
     ir_version: int = IR_VERSION
     hash: str = ""
-    """Over everything else, in canonical form."""
+    """Hash over everything else in canonical form."""
 
     @property
     def called(self) -> str:
-        """What people read: its title, or else its name."""
+        """Display name: the title, or else the name."""
         return self.title or self.name
 
     @property
     def handlers(self) -> frozenset[str]:
-        """Names of the handlers that its steps and compensations call."""
+        """Names of the handlers of its steps and compensations."""
         works = [node.op.call for node in self.nodes.values() if node.op.call is not None]
         works += [node.compensation for node in self.nodes.values() if node.compensation is not None]
         return frozenset(work.handler for work in works)
 
     @property
     def channels(self) -> frozenset[str]:
-        """Names of the channels that people are told by."""
+        """Names of the channels of its notifications."""
         return frozenset(
             each
             for node in self.nodes.values()

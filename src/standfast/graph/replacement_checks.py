@@ -1,7 +1,7 @@
-"""Whether a tenant's workflow may stand before the shared one of its name: only if that allows it, and never with fewer rights.
+"""Checks whether a tenant's workflow may replace the shared one of its name: only if that allows it, and never with weaker rights.
 
-Steps may have other names, so ways are compared. What the shared workflow reaches only behind a capability, or behind a question that four
-eyes answer, the other one reaches only behind the same.
+Steps may have other names, so paths are compared. Whatever the shared workflow reaches only after a capability or a
+four-eyes task, the replacement must reach only after the same.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from standfast.graph.model import (
 from standfast.kernel.actor import Needed, needed_names, needed_words
 
 Walls: TypeAlias = frozenset[str]
-"""What stands before a place, on every way there: words for messages."""
+"""The requirements on every path to a place, as words for messages."""
 
 _UNASKED: Final = frozenset({TIMEOUT, ERROR, WITHDRAWN, ANY_OUTCOME})
-"""Outcomes by which a step may be left without an answer."""
-_SELF: Final = "a question that whoever started the run may not answer"
-_DISTINCT: Final = "a question that another one has to answer"
+"""Outcomes of a step without an answer."""
+_SELF: Final = "a task that the starter of the run may not answer"
+_DISTINCT: Final = "a task that another person has to answer"
 _NONE: Final[Walls] = frozenset()
 _RETRY: Final = "retry"
-"""The metadata that says which capability it takes to call a step of a process again."""
+"""Metadata key of the capability to retry a step of a process."""
 
 
 def replacing_findings(shared: Graph, own: Graph) -> Iterator[Diagnostic]:
-    """Find why a tenant's workflow may not stand before the shared one of its name: it may ask for more, and never for less."""
+    """Yield why a tenant's workflow may not replace the shared one. It may require more, but never less."""
     if not shared.rights.replaceable:
         told = (
             f"all tenants share a workflow {shared.name!r}, which tenants may not replace; give this one another name"
@@ -61,7 +61,7 @@ def _rights(shared: Graph, own: Graph) -> _Told:
 
 
 def _steps(shared: Graph, own: Graph) -> _Told:
-    """Steps of the same id."""
+    """Yield the differences between steps with the same id."""
     for name, one in shared.nodes.items():
         other = own.nodes.get(name)
         if other is None:
@@ -77,7 +77,7 @@ def _steps(shared: Graph, own: Graph) -> _Told:
 def _capability(place: str, where: str, wanted: Needed, given: Needed) -> _Told:
     lacking = tuple(each for each in needed_names(wanted) if each not in needed_names(given))
     if lacking:
-        yield place, f"asks for {needed_words(lacking)} {where}; ask for it here too"
+        yield place, f"requires {needed_words(lacking)} {where}; require it here too"
 
 
 def _four_eyes(name: str, one: HumanOp, other: HumanOp) -> _Told:
@@ -88,7 +88,7 @@ def _four_eyes(name: str, one: HumanOp, other: HumanOp) -> _Told:
 
 
 def _ways(shared: Graph, own: Graph) -> _Told:
-    """The transitions from steps of the same id by the same event."""
+    """Yield the differences between transitions from steps with the same id by the same event."""
     before, after = _grouped(shared), _grouped(own)
     for (source, event), ways in before.items():
         if not any(each.capability for each in ways):
@@ -97,7 +97,7 @@ def _ways(shared: Graph, own: Graph) -> _Told:
         for lacking in _unguarded(ways, own_ways):
             yield (
                 source,
-                f"asks for the capability {lacking!r} on the way from {source!r} by {event!r}; ask for it here too",
+                f"requires the capability {lacking!r} on the way from {source!r} by {event!r}; require it here too",
             )
 
 
@@ -109,7 +109,10 @@ def _grouped(graph: Graph) -> dict[tuple[str, str], list[Edge]]:
 
 
 def _unguarded(ways: Sequence[Edge], own: Sequence[Edge]) -> list[str]:
-    """The guards that some way of the tenant's drops. One without a guard has to stand under the same condition in the shared workflow, behind the same guards."""
+    """Return the guards that a path of the tenant drops.
+
+    An unguarded path must have a counterpart with the same condition and guards in the shared workflow.
+    """
     lacking = set[str]()
     for place, way in enumerate(ways):
         if not way.capability:
@@ -126,7 +129,7 @@ def _unguarded(ways: Sequence[Edge], own: Sequence[Edge]) -> list[str]:
 
 
 def _reached(shared: Graph, own: Graph) -> _Told:
-    """What both workflows do, whatever their steps are called."""
+    """Yield the weaker requirements on what both workflows do, whatever the names of their steps."""
     before, after = _effects(shared), _effects(own)
     for what, walls in before.items():
         lacking = walls - after.get(what, walls)
@@ -136,7 +139,7 @@ def _reached(shared: Graph, own: Graph) -> _Told:
 
 
 def _effects(graph: Graph) -> dict[tuple[str, str], Walls]:
-    """What stands before each thing that a workflow does: before all steps that do it."""
+    """Return the requirements before each effect of a workflow, common to all steps that have it."""
     found: dict[tuple[str, str], Walls] = {}
     led = {edge.source for edge in graph.edges}
     before = _before(graph)
@@ -158,7 +161,7 @@ def _effects(graph: Graph) -> dict[tuple[str, str], Walls]:
 
 
 def _before(graph: Graph) -> dict[str, Walls]:
-    """What a token has passed on every way from the entry to each node."""
+    """Return the requirements that a token has passed on every path to each node."""
     into: defaultdict[str, list[Edge]] = defaultdict(list)
     for edge in graph.edges:
         into[edge.target].append(edge)
@@ -184,7 +187,7 @@ def _entered(graph: Graph, found: dict[str, Walls], name: str, ways: Sequence[Ed
 
 
 def _asked(node: Node, on: str) -> Walls:
-    """What somebody had to be allowed to do so that a node is left by an outcome."""
+    """Return the rights required for a node to have an outcome."""
     if on in _UNASKED:
         return _NONE
     walls = set(_words(needed_names(node.capability)))

@@ -1,6 +1,6 @@
-"""What it takes to do something to a document: whether one graph lets callers do what another one of the same type does not.
+"""Compares the rights that two graphs of one document type require: finds what callers may do in the second but not in the first.
 
-A tenant's contract is compared with the shared one so, and a version that documents are moved to with the one that they follow.
+It compares a tenant's contract with the shared one, and the target version of a migration with the current one.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from standfast.graph.index import led_to
 from standfast.graph.model import REJECT, TIMEOUT, GateOp, Graph, ProxyOp, RestOp, StateOp
 
 _NOWHERE = ""
-"""Where a new document comes from."""
+"""Source of a new document."""
 
 
 class LostRights(NamedTuple):
-    """Something that takes less in the second graph than in the first."""
+    """A requirement that is weaker in the second graph."""
 
     name: str
-    """The transition, the status, the action or the field."""
+    """The transition, status, action or field."""
     told: str
-    """What it takes in the first one."""
+    """The requirement in the first graph."""
     remedy: str
 
 
 class _Asks(NamedTuple):
-    """What it takes to go a way, or to do something; the empty one means nothing."""
+    """The requirements of a path or an action. Empty means none."""
 
     capability: str = ""
     policies: frozenset[tuple[tuple[str, ...], str]] = frozenset()
-    """The roles and the conditions, one of which has to hold; none means that no policy has a say."""
+    """Roles and conditions, one of which must hold. Empty means that no policy applies."""
     by: Literal["", "itself", "timeout", "rejection", "amendment"] = ""
-    """What leads there without a request; empty means that a caller asks for it."""
+    """Automatic cause of the path. Empty if a caller requests it."""
     after_ms: int = 0
     slots: frozenset[str] = frozenset()
-    """The slots before its gate, in which approvals and policy gates may lie."""
+    """The slots before its gate, which may contain approvals and policy gates."""
     is_own: bool = False
-    """Whether only those ask for it who created the document or asked for its transition."""
+    """Whether only the creator of the document or the requester of its transition may request it."""
 
     def is_no_less_than(self, other: _Asks) -> bool:
-        """Whether it takes the same or more."""
+        """Return whether the requirements are the same or stronger."""
         is_permitted = other.capability in {"", self.capability}
         is_allowed = not other.policies or (bool(self.policies) and self.policies <= other.policies)
         is_as_late = self.by == other.by and self.after_ms >= other.after_ms
         return is_as_late and is_permitted and is_allowed and self.is_guarded_as(other)
 
     def is_guarded_as(self, other: _Asks) -> bool:
-        """Whether it leads through the same slots, and no more people may ask for it because of what they have done before."""
+        """Return whether the path passes the same slots and excludes at least the same people."""
         return self.slots >= other.slots and self.is_own >= other.is_own
 
 
@@ -66,17 +66,17 @@ _FREE = _Asks()
 
 
 class _Way(NamedTuple):
-    """A way from one status into another."""
+    """A path from one status to another."""
 
     source: str
     target: str
     asks: _Asks
     name: str = ""
-    """Its transition; empty where a document begins, or is amended."""
+    """Its transition. Empty for the creation or amendment of a document."""
 
     @property
     def words(self) -> str:
-        """What leads there, for a message."""
+        """Description for messages."""
         return {
             "": f"the transition {self.name!r}" if self.name else "a new document",
             "itself": f"{self.name!r}, which begins by itself,",
@@ -89,16 +89,16 @@ class _Way(NamedTuple):
 def fewer_rights(
     before: Graph, after: Graph, slots: Collection[str], *, called: Callable[[str], str] = str
 ) -> Iterator[LostRights]:
-    """What callers may do to a document of the second graph that they may not do in the first one.
+    """Yield what callers may do to documents of the second graph but not of the first.
 
-    No way of the second one leads around one of these slots of the first one. What lies in the slots themselves is not compared.
+    No path of the second graph may bypass one of these slots of the first. The content of the slots is not compared.
     """
     old, new = _spec(before), _spec(after)
     lesser = {each.name: each for each in _transitions(old, new)}
     yield from lesser.values()
     for way in _statuses(before, after, slots):
         if way.asks.by or way.name not in lesser:
-            told = f"{way.words} leads to {way.target!r}, for which more is asked"
+            told = f"{way.words} leads to {way.target!r}, which requires more here"
             yield LostRights(way.name or way.target, told, "ask for the same on every way to it")
     yield from _actions(old, new)
     yield from _windows(before, after, called)
@@ -117,11 +117,11 @@ def _spec(graph: Graph) -> DocumentSpec:
     return graph.document
 
 
-# -- ways into a status
+# -- paths to a status
 
 
 def _transitions(before: DocumentSpec, after: DocumentSpec) -> Iterator[LostRights]:
-    """Transitions of the same name, wherever they lead."""
+    """Yield the weaker transitions with the same name, wherever they lead."""
     known = {each.name: each for each in before.transitions}
     for each in after.transitions:
         if each.name in known:
@@ -148,7 +148,7 @@ def _asked(spec: DocumentSpec, of: DocumentTransition | DocumentAction) -> _Asks
 
 
 def ways_around(before: Graph, after: Graph, slots: Collection[str], status: str) -> Iterator[str]:
-    """The ways of the second graph by which a document that has a status gets a status that it gets in the first graph only by way of one of these slots."""
+    """Yield the paths of the second graph that bypass these slots: the first graph reaches their target only through one of them."""
     old = list(_ways(before, slots))
     free, ways = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for way in old:
@@ -162,9 +162,9 @@ def ways_around(before: Graph, after: Graph, slots: Collection[str], status: str
 
 
 def _statuses(before: Graph, after: Graph, slots: Collection[str]) -> Iterator[_Way]:
-    """The ways into a status that ask for less than those of the first graph, or that go past one which takes something there.
+    """Yield the paths to a status with weaker requirements than those of the first graph, or that bypass a required one.
 
-    A document that has a status by the second graph could have it by the first one, so it is enough to look at each way by itself.
+    A document with a status in the second graph could have it in the first, so each path can be compared separately.
     """
     old = _Known(_ways(before, slots))
     for way, sources in _new_ways(before, after):
@@ -173,7 +173,7 @@ def _statuses(before: Graph, after: Graph, slots: Collection[str]) -> Iterator[_
 
 
 def _new_ways(before: Graph, after: Graph) -> Iterator[tuple[_Way, set[str]]]:
-    """The ways of the second graph into a status of the first one, each with the statuses of the first one from which it is come to."""
+    """Yield the paths of the second graph to a status of the first, with the first graph's statuses from which they start."""
     known = {_NOWHERE, *_spec(before).states}
     new = list(_ways(after))
     into = defaultdict[str, set[str]](set)
@@ -184,7 +184,7 @@ def _new_ways(before: Graph, after: Graph) -> Iterator[tuple[_Way, set[str]]]:
 
 
 class _Known:
-    """The ways of the first graph, by where they lead."""
+    """The paths of the first graph by target."""
 
     def __init__(self, ways: Iterable[_Way]) -> None:
         self._into = defaultdict[str, list[_Way]](list)
@@ -196,7 +196,7 @@ class _Known:
                 self._free[way.source].add(way.target)
 
     def has(self, own: _Way, source: str) -> bool:
-        """Whether a document could go the same way, from a status or from one that it comes to from there for nothing."""
+        """Return whether a document could take an equal path, from a status or from one reachable without requirements."""
         if source not in self._near:
             self._near[source] = {_NOWHERE, source} | led_to(self._free, _NOWHERE, source)
         near = self._near[source]
@@ -209,7 +209,7 @@ class _Known:
 
 
 def _ways(graph: Graph, slots: Collection[str] | None = None) -> Iterator[_Way]:
-    """Every way into a status; of the slots that a way goes through these count, or all."""
+    """Yield all paths to a status, with the slots that they pass."""
     spec = _spec(graph)
     guarding = [each for each in spec.regions if slots is None or each.id in slots]
     yield _Way(_NOWHERE, spec.initial, _FREE)
@@ -230,7 +230,7 @@ def _ways(graph: Graph, slots: Collection[str] | None = None) -> Iterator[_Way]:
 
 
 def _before(graph: Graph, slots: Iterable[Region], status: str, transition: str) -> frozenset[str]:
-    """The slots between a status and the gate of a transition."""
+    """Return the slots between a status and the gate of a transition."""
     ends = [(each.id, graph.nodes[each.entry].op, graph.nodes[each.exit].op) for each in slots]
     return frozenset(
         name
@@ -242,7 +242,7 @@ def _before(graph: Graph, slots: Iterable[Region], status: str, transition: str)
 
 
 def _ways_of_edges(graph: Graph, spec: DocumentSpec, guarding: Iterable[Region]) -> Iterator[_Way]:
-    """Those that no caller asks for: what follows a rejection, or the end of a time."""
+    """Yield the automatic paths: after a rejection or a timeout."""
     exits = {each.id: each.exit for each in spec.regions}
     transitions = {each.name: each for each in spec.transitions}
     for edge in graph.edges:
@@ -259,11 +259,14 @@ def _ways_of_edges(graph: Graph, spec: DocumentSpec, guarding: Iterable[Region])
                 yield _Way(source.op.status, transitions[gate.transition].target, asks, gate.transition)
 
 
-# -- what is done to a document
+# -- actions on a document
 
 
 def _actions(before: DocumentSpec, after: DocumentSpec) -> Iterator[LostRights]:
-    """One that does what none does in the first graph takes what editing takes there. An amendment is an edit where no action is declared for it."""
+    """Yield the weaker actions.
+
+    An action without a counterpart is compared with an edit, as is an amendment without a declared action.
+    """
     known, own = actions_of(before), actions_of(after)
     for name in sorted({*known, *own}):
         other = own.get(name, own["update"] if name == "amend" else None)
@@ -282,14 +285,14 @@ def _actions(before: DocumentSpec, after: DocumentSpec) -> Iterator[LostRights]:
 
 
 def _does_no_more(action: DocumentAction, than: DocumentAction) -> bool:
-    """Whether it changes the same, or some of what another one changes that takes any field."""
+    """Return whether an action changes the same fields, or a subset of those of an action on any field."""
     is_any = than.payload is None and not than.handler
     is_same = (repr(action.payload), action.handler) == (repr(than.payload), than.handler)
     return action.creates == than.creates and (is_any or is_same)
 
 
 def _windows(before: Graph, after: Graph, called: Callable[[str], str]) -> Iterator[LostRights]:
-    """Those of statuses, gates and steps."""
+    """Yield the weaker windows of statuses, gates and steps."""
     old, new, remedy = _spec(before), _spec(after), "make its `window` at least as strict"
     for status, window in old.states.items():
         if _is_looser(new.states.get(status, window), window):
@@ -305,7 +308,7 @@ def _is_looser(window: Window, than: Window) -> bool:
 
 
 def _regions(before: Iterable[Region], after: Iterable[Region]) -> Iterator[LostRights]:
-    """What an edit, or a rejection, does in the slots of both."""
+    """Yield the weaker effects of edits and rejections in common slots."""
     known = {each.id: each for each in after}
     for one in before:
         other = known.get(one.id, one)
@@ -321,7 +324,7 @@ def _regions(before: Iterable[Region], after: Iterable[Region]) -> Iterator[Lost
 
 
 def _completed(before: Graph, after: Graph) -> Iterator[LostRights]:
-    """Statuses that end a round only in the second graph: an amendment is in force there before it was so in the first one."""
+    """Yield statuses that end a round only in the second graph, where an amendment would become active earlier."""
     for status in sorted(_completing(after) - _completing(before) - {*_spec(after).terminal}):
         yield LostRights(status, f"no round of work is over at {status!r}", "give it `completes: false`")
 
@@ -354,5 +357,5 @@ def _fields(
 
 
 def formula_of(field: DocumentField | None) -> tuple[object, ...]:
-    """How a field is computed, so that it can be compared; empty if it is not."""
+    """Return the computation of a field in comparable form. Empty for other fields."""
     return () if field is None or field.formula is None else (repr(field.formula), repr(field.times), field.per)

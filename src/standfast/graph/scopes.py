@@ -1,7 +1,7 @@
-"""Where tokens can go in a draft of a graph, and what is wrong with their ways: branches that leave their fork, circles, steps without a way to them.
+"""Checks the paths of tokens in a draft graph: branches that leave their split, cycles, and unreachable steps.
 
-Every walk is a loop that touches nodes and edges a fixed number of times, so long chains and wide or deep forks cost no more than
-their size. What a node or an edge says about itself is the business of `checks`.
+All traversals are iterative and linear in nodes and edges, so that long chains and deep splits are cheap. `checks`
+handles single nodes and edges.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from standfast.errors import Diagnostic
 from standfast.graph.model import BRANCH, Edge, EndOp, Graph, JoinOp, Node, SplitOp
 
 LONGEST_CIRCLE = 8
-"""How many steps of a circle a message lists."""
+"""Maximum number of steps of a cycle in a message."""
 DEEPEST_FORKS = 64
-"""How deep forks may lie inside of one another."""
+"""Maximum nesting depth of splits."""
 
 Scopes = dict[str, str | None]
-"""For each node that has a way to it: the split whose branches it belongs to, or None outside of any."""
+"""For each reachable node the split of its branch, or None outside all branches."""
 Out = defaultdict[str, list[Edge]]
-"""The edges that lead on from each node."""
+"""The outgoing edges of each node."""
 
 
 class GraphDraft:
-    """Nodes and edges that may be wrong, indexed once."""
+    """Nodes and edges of an unchecked graph, indexed once."""
 
     def __init__(self, nodes: Sequence[Node], edges: Sequence[Edge], entry: str, *, on_deadline: str = "") -> None:
         counts = Counter(node.id for node in nodes)
         self.names = frozenset(counts)
         self.nodes = {node.id: node for node in nodes if counts[node.id] == 1}
-        """Nodes whose name stands for them alone."""
+        """Nodes with a unique name."""
         self.edges = sorted(edges, key=lambda edge: (edge.source, edge.id))
         self.sure = [edge for edge in self.edges if edge.source in self.nodes and edge.target in self.nodes]
-        """Edges of which it is clear from where to where they lead."""
+        """Edges with unambiguous ends."""
         self.entry = entry
         self.on_deadline = on_deadline
         self.beginnings = [entry, on_deadline] if on_deadline else [entry]
-        """Where a run begins, and where it goes to when its time is over."""
+        """The entry, and the node after the deadline."""
 
     def split_of(self, op: JoinOp) -> str | None:
-        """The split whose branches meet at a join; None if what it names is no split."""
+        """Return the split of a join, or None if it names no split."""
         node = self.nodes.get(op.split)
         return op.split if node is not None and isinstance(node.op, SplitOp) else None
 
 
 def check_flow(draft: GraphDraft, *, may_loop: bool) -> Iterator[Diagnostic]:
-    """Everything that is wrong with the ways of tokens."""
+    """Yield all findings about the paths of tokens."""
     scopes, crossings = _scopes(draft)
     yield from crossings
     yield from _items(draft, scopes)
@@ -57,7 +57,7 @@ def check_flow(draft: GraphDraft, *, may_loop: bool) -> Iterator[Diagnostic]:
 
 
 def outside_of_branches(graph: Graph) -> frozenset[str]:
-    """The nodes of a sound graph that belong to no branch."""
+    """Return the nodes of a valid graph that are in no branch."""
     scopes, _ = _scopes(GraphDraft(list(graph.nodes.values()), graph.edges, graph.entry))
     return frozenset(name for name, scope in scopes.items() if scope is None)
 
@@ -66,11 +66,11 @@ def outside_of_branches(graph: Graph) -> frozenset[str]:
 
 
 def _scopes(draft: GraphDraft) -> tuple[Scopes, list[Diagnostic]]:
-    """The scope of each node, and the ways that break the order of scopes.
+    """Return the scope of each node, and the paths that violate scopes.
 
-    A token knows only the split that made it. So one that comes to a join must come from this join's split, and a node cannot
-    belong to branches and to what lies outside of them. An end may: it ends every token alike. Edges that lead back count,
-    because tokens take them.
+    A token knows only the split that created it. A join therefore accepts only branches of its own split, and a node
+    cannot be both inside and outside branches. An end may, because it ends every token alike. Edges that lead back
+    count, because tokens take them.
     """
     scopes: Scopes = {}
     before: dict[str, str] = {}
@@ -112,7 +112,7 @@ def _way(source: str, scope: str | None) -> str:
 
 
 def _items(draft: GraphDraft, scopes: Mapping[str, str | None]) -> Iterator[Diagnostic]:
-    """Items that would hide something else of the same name, in a walk from the outer lists to the inner ones."""
+    """Yield items that hide another item of the same name, from the outer lists to the inner ones."""
     inner: defaultdict[str | None, list[str]] = defaultdict(list)
     for name, scope in scopes.items():
         if isinstance(draft.nodes[name].op, SplitOp):
@@ -136,9 +136,9 @@ def _items(draft: GraphDraft, scopes: Mapping[str, str | None]) -> Iterator[Diag
 
 
 def _nested(draft: GraphDraft, scopes: Mapping[str, str | None]) -> Iterator[Diagnostic]:
-    """Forks so deep inside of others that nobody has written them; every level makes the names of tokens longer."""
+    """Yield splits nested beyond the limit. Each level lengthens the names of tokens."""
     depths: dict[str | None, int] = {None: 0}
-    for name, scope in scopes.items():  # A fork is met before what lies in its branches.
+    for name, scope in scopes.items():  # A split is visited before its branches.
         if isinstance(draft.nodes[name].op, SplitOp):
             depths[name] = depths[scope] + 1
             if depths[name] == DEEPEST_FORKS + 1:
@@ -146,12 +146,12 @@ def _nested(draft: GraphDraft, scopes: Mapping[str, str | None]) -> Iterator[Dia
                 yield Diagnostic("nested", f"{name!r} is a fork nested deeper than {DEEPEST_FORKS}; {remedy}", name)
 
 
-# -- ways
+# -- reachability
 
 
 def _reachable(draft: GraphDraft) -> Iterator[Diagnostic]:
     if draft.entry not in draft.names or any(edge.target not in draft.names for edge in draft.edges):
-        return  # A wrong name cuts off all that lies behind it; to list that would hide the cause.
+        return  # A wrong name makes everything behind it unreachable. Reporting that would hide the cause.
     out = _out(draft.edges)
     pending = [draft.entry, *(name for name in draft.beginnings if name in draft.names)]
     seen = set(pending)
@@ -164,7 +164,7 @@ def _reachable(draft: GraphDraft) -> Iterator[Diagnostic]:
 
 
 def _cycles(draft: GraphDraft) -> Iterator[Diagnostic]:
-    """One finding for each knot of steps that lead back to themselves, with a shortest circle of it."""
+    """Yield one finding per strongly connected component, with a shortest cycle."""
     for names in circles([edge for edge in draft.sure if not edge.rework]):
         steps = [repr(name) for name in names]
         if len(steps) > LONGEST_CIRCLE:
@@ -174,17 +174,17 @@ def _cycles(draft: GraphDraft) -> Iterator[Diagnostic]:
 
 
 def circles(edges: Sequence[Edge]) -> Iterator[list[str]]:
-    """For each knot of nodes that lead back to themselves a shortest circle of it, from a node to that node."""
+    """Yield a shortest cycle of each strongly connected component, from a node back to itself."""
     out = _out(edges)
     for knot in _knots(out):
         yield _circle(min(knot), knot, out)
 
 
 def _knots(out: Out) -> Iterator[set[str]]:
-    """Groups of nodes that all lead to one another (Kosaraju's two walks: along the edges, then against them).
+    """Yield the strongly connected components (Kosaraju's algorithm).
 
-    `graphlib` would stop at the first circle that it meets, a long one as likely as a short one. An author who is told of
-    each knot, by its shortest circle, mends all of them at once.
+    `graphlib` would report only the first cycle, possibly a long one. With one shortest cycle per component an author
+    can correct all of them together.
     """
     back: defaultdict[str, list[str]] = defaultdict(list)
     for edge in (edge for edges in out.values() for edge in edges):
@@ -205,7 +205,7 @@ def _knots(out: Out) -> Iterator[set[str]]:
 
 
 def _finished(out: Out) -> list[str]:
-    """The nodes that lead on, each after all that lies behind it, as far as circles allow."""
+    """Return the nodes in reverse postorder of a depth-first search."""
     order: list[str] = []
     seen: set[str] = set()
     for start in [name for name, edges in out.items() if edges]:
@@ -224,7 +224,7 @@ def _finished(out: Out) -> list[str]:
 
 
 def _circle(start: str, knot: set[str], out: Out) -> list[str]:
-    """A shortest way from a node of a knot back to itself."""
+    """Return a shortest cycle from a node through its component."""
     before: dict[str, str] = {}
     pending = deque([start])
     while start not in before:

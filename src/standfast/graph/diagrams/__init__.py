@@ -1,1 +1,1 @@
-"""Diagrams of graphs: Mermaid, DOT, state charts."""
+"""Diagrams of graphs: Mermaid, DOT and state charts."""

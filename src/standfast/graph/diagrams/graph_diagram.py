@@ -1,7 +1,7 @@
-"""Graphs as pictures: Mermaid, DOT, and JSON for those who draw themselves.
+"""Diagrams of graphs: Mermaid, DOT, and JSON for other renderers.
 
-Pure functions of a graph, of what became of its nodes in a run (`live`) and of the edges that were taken (`taken`, by their ids). The same
-input gives the same text. Names and conditions come from outside: none of them can leave its label.
+Pure functions of a graph, the state of its nodes in a run (`live`), and the ids of the edges taken (`taken`). Equal
+input gives equal text. Names and conditions are escaped.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from standfast.graph.nodes.kind import NodeShape, source
 
 
 class NodeLife(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a node in a run."""
+    """The state of a node in a run."""
 
     status: str = "pending"
-    """A word such as pending, running, waiting, completed, failed, skipped or rolled_back."""
+    """One of pending, running, waiting, completed, failed, skipped, rolled_back and similar."""
     visits: int = 0
-    """How often it was entered."""
+    """Number of visits."""
     attempts: int = 0
-    """Calls of its handler in the last visit."""
+    """Handler calls in the last visit."""
 
 
 Live = Mapping[str, NodeLife]
-"""By the name of the node or of the compensation; what is missing has not begun."""
+"""Node states by name of the node or compensation. Missing ones have not begun."""
 
 
 class _Look(msgspec.Struct, frozen=True):
@@ -55,29 +55,29 @@ _SAME_LOOK = {
     "waiting_decision": "waiting",
     "compensation": "rolled_back",
 }
-"""Other words for what looks the same."""
+"""Statuses that share a style."""
 _PLAIN_LOOK = _Look("#ffffff", "#57606a")
 _BAR = _Look("#424a53", "#1b1f24", "#ffffff")
 _TAKEN = "#0969da"
 _DOT = "#46;"
-"""A dot as an entity, which a comment need not have."""
+"""A dot as an entity, which comments do not need."""
 
 
 class _Box(msgspec.Struct, frozen=True, kw_only=True):
-    """A node in the picture."""
+    """A node in the diagram."""
 
     key: str
-    """Its name in the picture; made here, so that no name from outside is ever taken for a word of the language."""
+    """Generated key of the node, never an external name."""
     shape: NodeShape
     lines: tuple[str, ...]
     look: str = ""
-    """The status that colours it; empty without live state."""
+    """The status that colours it. Empty without live state."""
     undoing: _Box | None = None
     """Its compensation, drawn beside it."""
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
-    """An edge in the picture."""
+    """An edge in the diagram."""
 
     source: str
     target: str
@@ -87,7 +87,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Picture(msgspec.Struct, frozen=True, kw_only=True):
-    """What both languages draw."""
+    """The content of the diagram for both languages."""
 
     title: str
     entry: str
@@ -99,7 +99,7 @@ class _Picture(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mermaid(graph: Graph, live: Live | None = None, *, taken: Collection[str] = ()) -> str:
-    """The graph as a Mermaid flowchart."""
+    """Return the graph as a Mermaid flowchart."""
     picture = _picture(graph, live, taken)
     links = [(f"entry --> {picture.entry}", False)] if picture.entry else []
     links += [(_mermaid_link(line), line.is_taken) for line in picture.lines]
@@ -127,7 +127,7 @@ def _mermaid_link(line: _Line) -> str:
 
 
 def _mermaid_classes(picture: _Picture) -> Iterator[str]:
-    """Colours by status; bars keep their shape by a dark colour of their own where no status is known."""
+    """Return the colours by status. Bars have a dark colour where no status is known."""
     members: defaultdict[str, list[str]] = defaultdict(list)
     for box in _all_boxes(picture):
         members[box.look or ("bar" if box.shape.is_bar else "plain")].append(box.key)
@@ -142,7 +142,7 @@ def _mermaid_classes(picture: _Picture) -> Iterator[str]:
 
 
 def dot(graph: Graph, live: Live | None = None, *, taken: Collection[str] = ()) -> str:
-    """The graph in the DOT language."""
+    """Return the graph in the DOT language."""
     picture = _picture(graph, live, taken)
     lines = ['node [fontname="sans-serif"];', 'edge [fontname="sans-serif"];']
     lines += [_dot_box(box) for box in picture.boxes]
@@ -170,7 +170,7 @@ def _dot_link(line: _Line) -> str:
 
 
 def graph_json(graph: Graph, live: Live | None = None, *, taken: Collection[str] = ()) -> str:
-    """The graph as JSON, with every default spelt out: nodes, edges, policies and hash, and the live state where there is one."""
+    """Return the graph as JSON with all defaults: nodes, edges, policies and hash, and the live state if given."""
     order = _order(graph)
     whole = {
         name: _spelt_out(getattr(graph, name))
@@ -197,7 +197,7 @@ def _json_node(node: Node, live: Live | None) -> dict[str, object]:
     return plain | lives
 
 
-# -- what is in the picture
+# -- content of the diagram
 
 
 def _picture(graph: Graph, live: Live | None, taken: Collection[str]) -> _Picture:
@@ -223,7 +223,7 @@ def _picture(graph: Graph, live: Live | None, taken: Collection[str]) -> _Pictur
 
 
 def _deadline(graph: Graph, keys: Mapping[str, str]) -> list[_Line]:
-    """The way that a run takes from wherever it is once its time is over, drawn from the start."""
+    """Return the edge for the run's deadline, drawn from the start."""
     target = graph.policies.on_deadline
     if not target or not {target, graph.entry} <= keys.keys():
         return []
@@ -231,13 +231,13 @@ def _deadline(graph: Graph, keys: Mapping[str, str]) -> list[_Line]:
 
 
 def _order(graph: Graph) -> list[str]:
-    """The nodes as a token meets them, nearest first, and then those without a way to them."""
+    """Return the nodes in the order of their distance from the entry, then the unreachable ones."""
     targets: defaultdict[str, list[str]] = defaultdict(list)
     for edge in sorted(graph.edges, key=lambda edge: (edge.priority, edge.id)):
         targets[edge.source].append(edge.target)
     seen = dict.fromkeys([graph.entry] if graph.entry in graph.nodes else [])
     pending = list(seen)
-    for name in pending:  # It grows while it is walked.
+    for name in pending:  # The list grows during the iteration.
         fresh = [each for each in dict.fromkeys(targets[name]) if each in graph.nodes and each not in seen]
         seen.update(dict.fromkeys(fresh))
         pending += fresh
@@ -278,7 +278,7 @@ def _look(life: NodeLife | None) -> str:
 
 
 def _told(life: NodeLife | None) -> str:
-    """How a node fared, in words, so that nobody depends on colours."""
+    """Describe a node's state in words, because colours alone are not accessible."""
     if life is None or life == NodeLife():
         return ""
     counts = [(life.visits, "visits"), (life.attempts, "attempts")]
@@ -286,7 +286,7 @@ def _told(life: NodeLife | None) -> str:
 
 
 def _label(edge: Edge) -> str:
-    """What an edge says: the outcome, where it is not the usual one, the condition, and what is needed to go there."""
+    """Return the label of an edge: the outcome unless it is the default, the condition and the capability."""
     outcome = "" if edge.on in {OK, BRANCH} else edge.on
     condition = "" if edge.when is None else source(edge.when)
     needed = f"needs {edge.capability}" if edge.capability else ""
@@ -303,5 +303,5 @@ def _spelt_out(value: object) -> object:
 
 
 def _fields(value: msgspec.Struct) -> dict[str, object]:
-    """A struct with all its fields, also those that have their default."""
+    """Return all fields of a struct, including defaults."""
     return {name: _spelt_out(getattr(value, name)) for name in value.__struct_fields__}

@@ -1,4 +1,4 @@
-"""State machines as pictures: what a workflow's author declares, or what was observed, as Mermaid or DOT."""
+"""State charts as Mermaid or DOT, declared by an author or observed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from standfast.graph.diagrams.diagram_text import digraph, dot_arrow, dot_box, i
 S_contra = TypeVar("S_contra", contravariant=True)
 
 OUTSIDE = "[*]"
-"""How Mermaid writes where a machine begins and where it ends."""
+"""Mermaid's symbol for the start and end of a chart."""
 
 
 class StateInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One state of a workflow, in the author's words."""
+    """A state of a workflow, as the author describes it."""
 
     status: str
     fields: dict[str, str] = {}
-    """What else is worth knowing about the state."""
+    """Further information about the state."""
     is_terminal: bool = False
 
 
 class TransitionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What an input does in a state."""
+    """A transition from a state by an input."""
 
     input: str
     target: str
@@ -33,27 +33,27 @@ class TransitionInfo(msgspec.Struct, frozen=True, kw_only=True):
     effects: tuple[str, ...] = ()
     timers: tuple[str, ...] = ()
     count: int | None = None
-    """How often it was observed; None for a transition that is declared."""
+    """How often it was observed. None for a declared transition."""
 
 
 class StateMachineView(Protocol[S_contra]):
-    """An author's description of a workflow: where it stands, and where it can go from there."""
+    """An author's description of a workflow: its current state and the possible transitions."""
 
     def state_info(self, state: S_contra) -> StateInfo:
-        """What this state is."""
+        """Describe a state."""
         ...
 
     def transitions(self, state: S_contra) -> list[TransitionInfo]:
-        """What can happen in this state."""
+        """Return the transitions from a state."""
         ...
 
     def machine(self) -> StateMachineDefinition | None:
-        """The whole graph, if the author draws it."""
+        """Return the whole chart, if the author provides one."""
         ...
 
 
 class StateMachineDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole graph of states and transitions."""
+    """A complete chart of states and transitions."""
 
     name: str
     initial: str = ""
@@ -61,7 +61,7 @@ class StateMachineDefinition(msgspec.Struct, frozen=True, kw_only=True):
     transitions: tuple[TransitionInfo, ...]
 
     def to_mermaid(self) -> str:
-        """The graph as a Mermaid state diagram."""
+        """Return the chart as a Mermaid state diagram."""
         keys = self._keys()
         lines = [f'state "{in_mermaid(status)}" as {key}' for status, key in keys.items()]
         lines += [f"{OUTSIDE} --> {keys[self.initial]}"] if self.initial else []
@@ -72,7 +72,7 @@ class StateMachineDefinition(msgspec.Struct, frozen=True, kw_only=True):
         return written("stateDiagram-v2", lines)
 
     def to_dot(self) -> str:
-        """The graph in the DOT language."""
+        """Return the chart in the DOT language."""
         keys = self._keys()
         ends = {state.status for state in self.states if state.is_terminal}
         ways = [("outside", keys[self.initial], "")] if self.initial else []
@@ -86,14 +86,17 @@ class StateMachineDefinition(msgspec.Struct, frozen=True, kw_only=True):
         return digraph(self.name, [*lines, *(dot_arrow(*way) for way in ways)])
 
     def _keys(self) -> dict[str, str]:
-        """A key for each state, also for one that only a transition speaks of; what has no name is outside of the machine."""
+        """Return a key for each state, including those named only by transitions.
+
+        The empty name is outside the chart.
+        """
         spoken_of = [self.initial, *(name for each in self.transitions for name in (each.source, each.target))]
         names = dict.fromkeys([*(state.status for state in self.states), *filter(None, spoken_of)])
         return {name: f"s{number}" for number, name in enumerate(names)}
 
 
 def observed_machine(name: str, moves: Iterable[tuple[str, str, str, int]]) -> StateMachineDefinition:
-    """The graph of observed moves (from, input, to, count): it shows only what really happened."""
+    """Build a chart of observed transitions (from, input, to, count). It contains only what happened."""
     seen = list(moves)
     statuses = dict.fromkeys(status for source, _, target, _ in seen for status in (source, target) if status)
     leaving = {source for source, _, target, _ in seen if source != target}
@@ -108,7 +111,7 @@ def observed_machine(name: str, moves: Iterable[tuple[str, str, str, int]]) -> S
 
 
 def _label(each: TransitionInfo, spelt: Callable[[str], str]) -> str:
-    """What a transition says; the names in it are spelt as the language wants them."""
+    """Return the label of a transition, with names escaped for the language."""
     effects = [f"+{spelt(name)}" for name in each.effects]
     timers = [f"after {spelt(name)}" for name in each.timers]
     counted = f" ({each.count}x)" if each.count is not None else ""

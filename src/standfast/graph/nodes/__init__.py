@@ -1,4 +1,4 @@
-"""The kinds of nodes as a graph has them, a module for each; what a run does with them is in `runs.nodes`, under the same names."""
+"""The kinds of nodes in a graph, a module for each subject. `machine/nodes` executes them, under the same names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An action changes the document, or another one, in the name of the workflow."""
+"""Action nodes: change the run's document, or another one, on behalf of the workflow."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ from standfast.graph.values.handler_calls import HandlerCall, RetryRule
 from standfast.graph.values.value_checks import name_findings, work_findings
 
 PAYLOAD = "payload."
-"""What the names of the expressions begin with that an action is given."""
+"""Prefix of the names of payload expressions."""
 TARGET = "target"
-"""The name of the expression that gives the id of another document."""
+"""Name of the expression for another document's id."""
 ELSEWHERE: Final = HandlerCall(handler="$documents", transactional=True, retry=RetryRule(is_default=True))
-"""How something is done to another document: by the engine itself, in the commit that ends the step. No definition can name the handler."""
+"""Call of the built-in handler for other documents, in the commit that ends the step. Definitions cannot name this
+handler."""
 OWN_WORK: Final = (ELSEWHERE, HandlerCall(handler="$documents", transactional=True))
-"""Calls of the engine's own handler that a graph may store: today's form, and that of version 1.0 of the compiler (three calls without a wait)."""
+"""Calls of the built-in handler that stored graphs may contain: the current form, and that of compiler version 1.0
+(three calls without a delay)."""
 
 
 class ActionOp(NodeOp, frozen=True, kw_only=True, tag="action"):
-    """Does something to the document: lays what it computes over the data, or has a handler compute the changes inside the commit.
+    """Changes the document: merges computed values into the data, or calls a handler inside the commit.
 
-    With `of` it is done to another document of the tenant, or makes one.
+    With `of` it changes or creates another document of the tenant.
     """
 
     action: str
-    payload: dict[str, Stored] = {}  # noqa: RUF012 - every struct gets one of its own
-    """What it is given: stored expressions, by name."""
+    payload: dict[str, Stored] = {}  # noqa: RUF012 - every struct gets its own copy
+    """Payload: stored expressions by name."""
     work: HandlerCall | None = None
-    """The call of the handler; None if what it is given is laid over the data."""
+    """The handler call. None merges the payload into the data."""
     of: str = ""
-    """The type of the other document that it is done to; empty means the run's own."""
+    """Type of the other document. Empty means the run's own."""
     target: Stored | None = None
-    """What gives the id of that one; None means that one is made."""
+    """Expression for the id of the other document. None creates one."""
     undo: str = ""
-    """The action that takes it back; empty if nothing does."""
+    """Compensating action. Empty without one."""
 
     word: ClassVar[str] = "action"
     shape: ClassVar[NodeShape] = NodeShape(('["✎ ', '"]'), 'shape=component, style="filled"')
@@ -45,33 +47,33 @@ class ActionOp(NodeOp, frozen=True, kw_only=True, tag="action"):
 
     @property
     def execution(self) -> Execution:
-        """By a handler inside the commit, if there is one."""
+        """Transactional with a handler, otherwise pure."""
         return "pure" if self.call is None else "transactional"
 
     @property
     def exits(self) -> frozenset[str]:
-        """It is done, or it cannot be."""
+        """Done, or failed."""
         return frozenset({OK, ERROR})
 
     @property
     def call(self) -> HandlerCall | None:
-        """The handler's, if there is one, or the engine's own, for another document."""
+        """The call of the own handler, or of the built-in one for another document."""
         return ELSEWHERE if self.of else self.work
 
     @property
     def detail(self) -> str:
-        """What is done."""
+        """The action."""
         return f"{self.of}.{self.action}" if self.of else self.action
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """What it is given."""
+        """Yield the payload expressions."""
         for name, stored in self.payload.items():
             yield NodeExpression(f"{PAYLOAD}{name}", f"{name!r}, which {node!r} is given,", stored)
         if self.target is not None:
             yield NodeExpression(TARGET, f"the target of {node!r}", self.target)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the name and the call."""
+        """Yield the findings of names and call."""
         yield from name_findings(node, "document_action", f"the action of {node!r}", self.action)
         if self.of:
             yield from name_findings(node, "entity_type", f"the type of the document of {node!r}", self.of)

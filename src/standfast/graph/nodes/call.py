@@ -1,4 +1,4 @@
-"""A call starts another workflow and waits for its end."""
+"""Call nodes: start another workflow and wait for its end."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class CallOp(NodeOp, frozen=True, kw_only=True, tag="call"):
     definition: str
     version: str = ""
     input: dict[str, Stored] | None = None
-    """Stored expressions for the names of what it begins with; None means all of the data."""
+    """Stored expressions for its input by name. None passes all of the data."""
     into: str = ""
-    """Name under which the data has what it came to; empty means that of the node."""
+    """Name of its result in the data. Empty means the node's name."""
     detached: bool = False
-    """Whether it is no part of the run that starts it: neither stopped with that one nor undone by its rollback."""
+    """Whether the child is independent: neither cancelled with its parent nor compensated by the parent's rollback."""
 
     word: ClassVar[str] = "call"
     shape: ClassVar[NodeShape] = NodeShape(('[["', '"]]'), "shape=box, style=filled, peripheries=2")
@@ -39,24 +39,24 @@ class CallOp(NodeOp, frozen=True, kw_only=True, tag="call"):
 
     @property
     def execution(self) -> Execution:
-        """By the world."""
+        """Waits for an external event."""
         return "wait"
 
     @property
     def exits(self) -> frozenset[str]:
-        """The other workflow ended well, did not, or took too long."""
+        """The child completed, failed, or took too long."""
         return frozenset({OK, ERROR, TIMEOUT})
 
     @property
     def detail(self) -> str:
-        """What it starts."""
+        """The workflow to start."""
         return f"{self.definition} {self.version}".strip()
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """What it begins with."""
+        """Yield the input expressions."""
         for name, stored in (self.input or {}).items():
             yield NodeExpression(f"{GIVEN}{name}", f"{name!r} of what {node!r} begins with", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the name of the other workflow."""
+        """Yield the findings of the workflow's name."""
         return name_findings(node, "no_definition", f"the workflow that {node!r} calls", self.definition)

@@ -1,7 +1,4 @@
-"""A script computes a value.
-
-A condition asks a question about the data.
-"""
+"""Nodes that compute within a decision: scripts and conditions."""
 
 from __future__ import annotations
 
@@ -23,11 +20,11 @@ from standfast.graph.values.value_checks import name_findings
 
 
 class ScriptOp(NodeOp, frozen=True, kw_only=True, tag="script"):
-    """Computes a value and keeps it in the data."""
+    """Computes a value and stores it in the data."""
 
     formula: Stored
     into: str = ""
-    """The name that it is kept under; empty means that of the node."""
+    """Name of the value in the data. Empty means the node's name."""
 
     word: ClassVar[str] = "script"
     shape: ClassVar[NodeShape] = NodeShape(('["ƒ ', '"]'), "shape=cds, style=filled")
@@ -36,25 +33,25 @@ class ScriptOp(NodeOp, frozen=True, kw_only=True, tag="script"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """It is computed, or it cannot be."""
+        """Computed, or failed."""
         return frozenset({OK, ERROR})
 
     @property
     def detail(self) -> str:
-        """What is computed."""
+        """The formula."""
         return source(self.formula)
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """The formula."""
+        """Yield the formula."""
         yield NodeExpression("expression", f"the formula of {node!r}", self.formula)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the name."""
+        """Yield the findings of the name."""
         if self.into:
             yield from name_findings(node, "script_name", f"the name that {node!r} keeps its value under", self.into)
 
@@ -63,10 +60,10 @@ TRUE, FALSE = "true", "false"
 
 
 class ConditionOp(NodeOp, frozen=True, kw_only=True, tag="condition"):
-    """Asks a question: left by `true` or `false`."""
+    """Evaluates a condition. Its outcome is `true` or `false`."""
 
     expression: Stored
-    """The stored form of the expression."""
+    """Stored form of the expression."""
 
     word: ClassVar[str] = "condition"
     shape: ClassVar[NodeShape] = NodeShape(('{"', '"}'), "shape=diamond, style=filled")
@@ -75,19 +72,19 @@ class ConditionOp(NodeOp, frozen=True, kw_only=True, tag="condition"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """It holds, it does not, or it cannot be answered."""
+        """True, false, or failed."""
         return frozenset({TRUE, FALSE, ERROR})
 
     @property
     def detail(self) -> str:
-        """The question."""
+        """The condition."""
         return source(self.expression)
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """The question."""
+        """Yield the condition."""
         yield NodeExpression("expression", f"the condition of {node!r}", self.expression)

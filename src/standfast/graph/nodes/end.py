@@ -1,4 +1,4 @@
-"""An end says how a token's way ends."""
+"""End nodes: end the path of a token."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ END_STATUSES = ("completed", "failed", "cancelled")
 
 
 class EndOp(NodeOp, frozen=True, kw_only=True, tag="end"):
-    """The end of a token's way."""
+    """The end of a token's path."""
 
     status: Literal["completed", "failed", "cancelled"] = "completed"
     outcome: str = ""
-    """What the run came to, where it ends well, in a word of its author's: `allowed`, `blocked`."""
+    """Outcome of a successful run, named by the author: `allowed`, `blocked`."""
     reason: str = ""
-    """Why, as a word; empty means that the outcome is the reason of the run's status."""
+    """Reason of the run's status. Empty means the outcome."""
 
     word: ClassVar[str] = "end"
     shape: ClassVar[NodeShape] = NodeShape(('(["', '"])'), 'shape=box, style="filled,rounded", peripheries=2')
@@ -28,21 +28,21 @@ class EndOp(NodeOp, frozen=True, kw_only=True, tag="end"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """It is never left."""
+        """None: the node has no exits."""
         return frozenset()
 
     @property
     def detail(self) -> str:
-        """How the run ends, where it is not as it should."""
+        """The status of the run, if it is not successful."""
         return self.outcome if self.status == "completed" else self.status
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the status."""
+        """Yield the findings of status, outcome and reason."""
         yield from word_findings(node, "end_status", f"the status of {node!r}", self.status, words=END_STATUSES)
         if self.outcome:
             yield from name_findings(node, "outcomes", f"the outcome of {node!r}", self.outcome)

@@ -1,4 +1,4 @@
-"""Waiting for events that are published to whoever waits: one, or several of them."""
+"""Nodes that wait for one or several published events."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from standfast.graph.nodes.kind import (
 from standfast.graph.values.value_checks import name_findings
 
 KEY, MATCH = "key.", "match."
-"""What the names of the expressions begin with; the name of the event follows."""
+"""Prefixes of expression names, followed by the event's name."""
 
 Need = Literal["all", "any"] | int
-"""How many of the events: every one, the first one, or a number of them."""
+"""Required number of events: all, any one, or a number."""
 
 
 class Awaited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """An event that a node waits for."""
 
     event: str
-    """The name that it is published under."""
+    """Name of the published event."""
     key: Stored | None = None
-    """Stored expression over the data: the event must be published for this key. None means for no key."""
+    """Stored expression for the required correlation key. None means no key."""
     match: Stored | None = None
-    """Stored condition over the data and over what the event brings, as `event`; None means that any will do."""
+    """Stored condition on the data and on the event's content, as `event`. None accepts all."""
     name: str = ""
-    """What it is called here, where that is not the name of the event."""
+    """Local name of the event. Empty means the event's own."""
 
     @property
     def title(self) -> str:
-        """What it is called here."""
+        """Local name of the event."""
         return self.name or self.event
 
 
@@ -59,34 +59,34 @@ class WaitEventsOp(NodeOp, frozen=True, kw_only=True, tag="wait_events"):
 
     @property
     def execution(self) -> Execution:
-        """By the world."""
+        """Waits for an external event."""
         return "wait"
 
     @property
     def exits(self) -> frozenset[str]:
-        """Enough came; they did not in time; or there was no key to wait for, or no room for what they brought."""
+        """Enough events arrived; the timeout passed; or the wait failed, without a key or for lack of space."""
         return frozenset({OK, TIMEOUT, ERROR})
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """What it waited for has happened."""
+        """Answered by the events."""
         return (OK,)
 
     @property
     def detail(self) -> str:
-        """What it waits for."""
+        """The awaited events."""
         told = ", ".join(each.title for each in self.events)
         return told if self.need == "all" else f"{self.need} of {told}"
 
     @property
     def enough(self) -> int:
-        """How many have to come."""
+        """Required number of events."""
         if isinstance(self.need, int):
             return self.need
         return 1 if self.need == "any" else len(self.events)
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """The keys and the conditions."""
+        """Yield the keys and the conditions."""
         for each in self.events:
             if each.key is not None:
                 yield NodeExpression(
@@ -96,7 +96,7 @@ class WaitEventsOp(NodeOp, frozen=True, kw_only=True, tag="wait_events"):
                 yield NodeExpression(MATCH + each.title, f"what {node!r} asks of {each.title!r}", each.match)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the events and with how many are needed."""
+        """Yield the findings of the events and their required number."""
         for each in self.events:
             yield from name_findings(node, "no_event", f"the event that {node!r} waits for", each.event)
             if each.name:

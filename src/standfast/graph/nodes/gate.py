@@ -1,4 +1,4 @@
-"""A gate performs a lifecycle transition; a policy gate asks whether an action may be done."""
+"""Gates: perform lifecycle transitions. Policy gates check whether an action is allowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ DENIED = "denied"
 
 
 class GateOp(NodeOp, frozen=True, kw_only=True, tag="gate"):
-    """Performs one transition, once: by `pass` if all approvals of its slot stand, by `reject` if one was refused, by `again` if one is void."""
+    """Performs one transition, once.
+
+    Outcomes: `pass` if all approvals of its slot are valid, `reject` if one was rejected, `again` if one is void.
+    """
 
     transition: str
 
@@ -26,17 +29,17 @@ class GateOp(NodeOp, frozen=True, kw_only=True, tag="gate"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """The transition is performed; it is refused; or its approvals are asked for once more."""
+        """Performed, rejected, or the approvals are requested again."""
         return frozenset({PASS, REJECT, AGAIN})
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The way behind it."""
+        """The edge after the transition."""
         return (PASS,)
 
     @property
@@ -45,16 +48,16 @@ class GateOp(NodeOp, frozen=True, kw_only=True, tag="gate"):
         return self.transition
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the name."""
+        """Yield the findings of the name."""
         return name_findings(node, "transition", f"the transition of {node!r}", self.transition)
 
 
 class PolicyGateOp(NodeOp, frozen=True, kw_only=True, tag="policy"):
-    """Stands before an action, and asks whether the one in whose name it is done may do it."""
+    """Checks, before an action, whether its actor is allowed to perform it."""
 
     action: str
     of: str = ""
-    """The type of the other document that it is done to: then the policy of that one is asked, in the commit that does it."""
+    """Type of the other document. Its policy is then checked in the commit of the action."""
 
     word: ClassVar[str] = "policy"
     shape: ClassVar[NodeShape] = NodeShape(('{{"⚿ ', '"}}'), "shape=hexagon, style=filled, penwidth=2")
@@ -64,17 +67,17 @@ class PolicyGateOp(NodeOp, frozen=True, kw_only=True, tag="policy"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """It may be done, or not; without an edge for that the step has failed."""
+        """Allowed or denied. Without an edge for a denial the step fails."""
         return frozenset({OK, DENIED})
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The way to the action."""
+        """The edge to the action."""
         return (OK,)
 
     @property
@@ -83,5 +86,5 @@ class PolicyGateOp(NodeOp, frozen=True, kw_only=True, tag="policy"):
         return f"{self.of}.{self.action}" if self.of else self.action
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the name."""
+        """Yield the findings of the name."""
         return name_findings(node, "document_action", f"the action of {node!r}", self.action)

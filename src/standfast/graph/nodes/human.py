@@ -1,4 +1,4 @@
-"""A human step asks a person."""
+"""Human tasks."""
 
 from __future__ import annotations
 
@@ -40,87 +40,89 @@ from standfast.graph.values.value_checks import (
 )
 
 CONFIRMED, REJECTED = "confirmed", "rejected"
-"""Answers that need no edge: the way of a confirmed question may end there, and for a rejected one the policies say what follows."""
+"""Outcomes without a required edge: a confirmed task may end its path, and the policies handle a rejection."""
 
 WITHDRAWN = "withdrawn"
-"""What a question is left by that was taken back; where no edge leads on from it, that is a rejection."""
+"""Outcome of a withdrawn task. Without an edge it counts as a rejection."""
 ABSTAINED = "abstained"
 
 OnReject = Literal["abort", "fail"]
-"""What follows a rejection that no edge leads on from: the run ends at once, or the step has failed."""
+"""Effect of a rejection without an edge: `abort` ends the run, `fail` fails the step."""
 REFUSALS: tuple[OnReject, ...] = get_args(OnReject)
 
 TEMPLATE = "template"
 SHOWN = "shows."
-"""What the names of the expressions begin with that a question shows."""
+"""Prefix of the expressions for shown data."""
 
 RULED = "asks."
-"""What the names of the expressions begin with that yield those who are asked."""
+"""Prefix of the expressions that select approvers."""
 MOST_ASKS = 100
 
 _RESERVED = frozenset({ERROR, TIMEOUT, WITHDRAWN, "*"})
 
 
 class HumanOp(NodeOp, frozen=True, kw_only=True, tag="human"):
-    """Asks a person: left by the outcome that the person names."""
+    """Asks people for a decision. The outcome is the one they choose."""
 
     outcomes: tuple[str, ...] = (CONFIRMED, REJECTED)
-    """The answers that a person can give, in the order in which they are offered."""
+    """The possible answers, in display order."""
     form: dict[str, Plain] | None = None
-    """What a person has to give with the answer, as JSON Schema."""
+    """JSON Schema of the form for the answer."""
     form_for: tuple[str, ...] = ()
-    """The outcomes that the form must be filled in for; none given means all but a rejection and an abstention."""
+    """Outcomes that require the form. Empty means all but a rejection and an abstention."""
     subject: str = ""
-    """The question, as its author wrote it; empty means the name of the node."""
+    """The question as written by the author. Empty means the node's name."""
     template: Stored | None = None
-    """The stored form of the subject where it has holes, which are filled in from the data when the question is asked."""
-    shows: dict[str, Stored] = {}  # noqa: RUF012 - every struct gets one of its own
-    """What the person sees of the data: stored mapping expressions, by the names under which their values are shown."""
+    """Stored template of the subject, filled in from the data when the task is opened. None without placeholders."""
+    shows: dict[str, Stored] = {}  # noqa: RUF012 - every struct gets its own copy
+    """Data shown to approvers: stored expressions by display name."""
     role: str = ""
-    """Who may answer: those who have this role; the short way of asking one role. Without this, asks and a chain anybody is asked who has
-    the capability of the node."""
+    """Role whose holders may answer, as the short form of one role. Without role, `asks` and `chain`, all actors
+    with the node's capability may answer."""
     asks: tuple[Ask, ...] = ()
-    """Who is asked."""
+    """The approvers."""
     chain: str = ""
-    """Name of an approval chain that says who is asked, stage by stage."""
+    """Name of an approval chain, which determines the approvers stage by stage."""
     agree: Agree | None = None
-    """How many of them have to be for it; None means all of a list, and any of one role or resolver. A list of roles alone means any without
-    it, as it did when graphs of such lists were stored without a rule; `agreement_of_list` writes it into new ones."""
+    """Required agreement. None means all of a list, and any of one role or resolver. For a list of roles alone None
+    means any, as in graphs stored before the rule existed; `agreement_of_list` writes it into new ones."""
     least: int = 0
-    """How many, or how much weight, where that is what has to be agreed."""
+    """Required number or weight, for `n` and `weight`."""
     approves: str = ""
-    """The outcome that counts for it; empty means the first one that is neither of the following."""
+    """Outcome that counts as approval. Empty means the first one that is neither of the following."""
     rejects: str = REJECTED
-    """The outcome that counts against it."""
+    """Outcome that counts as rejection."""
     abstains: str = ABSTAINED
-    """The outcome that counts as answered, and neither for it nor against it. Every other one ends the question at once."""
+    """Outcome that counts as abstention. Any other outcome ends the task immediately."""
     requires_reason: bool = False
-    """Whether a rejection needs a comment."""
+    """Whether a rejection requires a comment."""
     self_approval: bool = True
-    """Whether whoever wanted the run may decide too."""
+    """Whether the requester of the run may decide."""
     distinct_from: tuple[str, ...] = ()
     """Human steps whose deciders may not decide this one."""
     distinct_approvers: bool = False
-    """Whether nobody may decide who has decided another human step of the run, or an earlier stage of this one; and nobody decides this one twice."""
+    """Whether deciders of other human steps, or of earlier stages, are excluded, and each person decides once."""
     delegable: bool = True
-    """Whether those who are asked can have others decide in their place."""
+    """Whether approvers may delegate the task."""
     lays_over: bool = False
-    """Whether what is given with an answer is laid over the data, name by name; otherwise the whole answer is found under the name of the node."""
-    signs: dict[str, str] = {}  # noqa: RUF012 - every struct gets one of its own
-    """Where the data takes who answered, if answers are laid over it: for an outcome, a name. What the answer itself gives by this name stands."""
+    """Whether the content of an answer is merged into the data. Otherwise the whole answer is stored under the
+    node's name."""
+    signs: dict[str, str] = {}  # noqa: RUF012 - every struct gets its own copy
+    """For merged answers: the name that receives the decider, by outcome. A value of this name in the answer takes
+    precedence."""
     on_reject: OnReject | None = None
-    """What follows a rejection that no edge leads on from; None means what the policies say."""
+    """Effect of a rejection without an edge. None means that of the policies."""
     times: TaskTimes | None = None
-    """When it is due, when people are reminded, and what becomes of it if nobody answers."""
+    """Due date, reminders and escalation."""
     last_resort: str = ""
-    """The role that is asked besides, once, when the time is over and the run escalates; the time then begins anew."""
+    """Role that is asked in addition, once, when the task expires and escalates. Its time then starts again."""
     channels: tuple[str, ...] = ()
-    """How those who are asked are told that they are; none given means that they look for themselves."""
+    """Channels to notify the approvers. Empty sends no notification."""
     pins: bool = False
-    """Whether it is an approval of a document: asked for the version that the document has, decided by who names that version, and used up by
-    the gate behind its slot."""
+    """Whether it approves a document: for the current version, by deciders who name it. The gate after its slot
+    consumes the approval."""
     covers: tuple[str, ...] = ()
-    """Fields that such an approval is about: a change of others leaves it as it is; none given means all."""
+    """Fields that the approval covers. Changes of other fields keep it valid. Empty means all."""
 
     word: ClassVar[str] = "human"
     shape: ClassVar[NodeShape] = NodeShape(('[/"', '"/]'), "shape=parallelogram, style=filled")
@@ -129,70 +131,70 @@ class HumanOp(NodeOp, frozen=True, kw_only=True, tag="human"):
 
     @property
     def execution(self) -> Execution:
-        """By the world."""
+        """Waits for a person."""
         return "wait"
 
     @property
     def exits(self) -> frozenset[str]:
-        """What a person may answer, or several come to; it was taken back, nobody answered in time, or it could not be put."""
+        """The possible answers or the combined result; withdrawn, expired, or failed."""
         return frozenset({*self.outcomes, self.rejects, WITHDRAWN, TIMEOUT, ERROR})
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """What a person may answer."""
+        """The possible answers."""
         return self.outcomes
 
     @property
     def required(self) -> tuple[str, ...]:
-        """All but the answers that need no edge, and an abstention, which leads nowhere."""
+        """All answers but those without a required edge and an abstention, which has none."""
         free = {CONFIRMED, REJECTED, self.rejects, self.abstains}
         return tuple(each for each in self.outcomes if each not in free)
 
     @property
     def all_asks(self) -> tuple[Ask, ...]:
-        """Who is asked, a single role included; empty for a chain, and where anybody is."""
+        """The approvers including a single role. Empty for a chain, and if any actor may answer."""
         return self.asks or ((Ask(by=ROLE, of=self.role),) if self.role else ())
 
     @property
     def is_settled(self) -> bool:
-        """Whether the definition alone says who is asked, so that nothing has to be found out when the question is put."""
+        """Whether the definition alone determines the approvers, without a lookup."""
         is_free = self.self_approval and not self.distinct_from and not self.distinct_approvers
         return is_free and not self.chain and all(ask.is_direct for ask in self.asks)
 
     @property
     def agreement(self) -> Agree:
-        """How many have to be for it."""
+        """The required agreement."""
         if self.agree is not None:
             return self.agree
         return "all" if len(self.asks) > 1 and any(ask.by != ROLE for ask in self.asks) else "any"
 
     @property
     def approval(self) -> str:
-        """The outcome that counts for it, and that stands for yes."""
+        """The outcome that counts as approval."""
         against = {self.rejects, self.abstains}
         return self.approves or next((each for each in self.outcomes if each not in against), CONFIRMED)
 
     def outcome_for(self, vote: Vote) -> str:
-        """The word of a vote, which need not be one of the answers."""
+        """Return the outcome of a vote, which need not be one of the answers."""
         if vote == "for":
             return self.approval
         return self.rejects if vote == "against" else self.abstains
 
     @property
     def detail(self) -> str:
-        """The question, and who is asked."""
+        """The question and the approvers."""
         asked = (self.role, *(ask.words for ask in self.asks), self.chain)
         rule = agreement_in_words(self.agreement, self.least) if len(self.asks) > 1 else ""
         return ", ".join(each for each in (self.subject, *asked, rule) if each)
 
     def needs_form(self, outcome: str) -> bool:
-        """Whether the form must be filled in for an outcome."""
+        """Return whether an outcome requires the form."""
         if self.form is None:
             return False
         return outcome in self.form_for if self.form_for else outcome not in {self.rejects, self.abstains}
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """The subject with its holes, and what is shown."""
+        """Yield the subject's template, the shown data and the rules."""
         if self.template is not None:
             yield NodeExpression(TEMPLATE, f"the subject of {node!r}", self.template)
         for shown, stored in self.shows.items():
@@ -204,9 +206,9 @@ class HumanOp(NodeOp, frozen=True, kw_only=True, tag="human"):
                 )
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the answers, with the form, and with what follows a rejection."""
+        """Yield the findings of answers, form and rejection."""
         if not self.outcomes:
-            yield Diagnostic("outcomes", f"{node!r} lets nobody answer; name at least one outcome", node)
+            yield Diagnostic("outcomes", f"{node!r} has no outcomes; name at least one", node)
         for outcome, count in Counter(self.outcomes).items():
             yield from name_findings(node, "outcomes", f"an outcome of {node!r}", outcome)
             if count > 1:
@@ -243,14 +245,14 @@ class HumanOp(NodeOp, frozen=True, kw_only=True, tag="human"):
             yield Diagnostic("form", message, node)
 
     def _asking(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with those who are asked."""
+        """Yield the findings of the approvers."""
         given = [name for name, value in (("role", self.role), ("asks", self.asks), ("chain", self.chain)) if value]
         if len(given) > 1:
             told = f"{node!r} says by {listed(given)} who is asked; give one of them"
             yield Diagnostic("asks", told, node)
         is_telling = self.channels or (self.times is not None and self.times.reminds)
         if is_telling and not self.all_asks and not self.chain:
-            message = f"{node!r} tells or reminds those who are asked, and asks nobody in particular; say by role, asks or chain who is asked"
+            message = f"{node!r} tells or reminds those who are asked, and names no approvers; name them by role, asks or chain"
             yield Diagnostic("asks", message, node)
         if len(self.asks) > MOST_ASKS:
             message = f"{node!r} asks {len(self.asks)} people or roles; ask at most {MOST_ASKS}, or one role"
@@ -266,7 +268,7 @@ class HumanOp(NodeOp, frozen=True, kw_only=True, tag="human"):
             yield Diagnostic("distinct_from", f"{node!r} is to be distinct from itself; name other steps", node)
 
     def _agreeing(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with what has to be agreed."""
+        """Yield the findings of the required agreement."""
         agree = self.agreement
         yield from word_findings(node, "agree", f"what {node!r} needs agreement of", agree, words=AGREES)
         if agree in {"n", "weight"}:
@@ -279,9 +281,7 @@ class HumanOp(NodeOp, frozen=True, kw_only=True, tag="human"):
                 "agree", f"{node!r} has a chain, whose stages say what has to be agreed; drop `agree`", node
             )
         elif agree != "any" and not self.all_asks:
-            yield Diagnostic(
-                "agree", f"{node!r} asks nobody in particular, so {agree!r} has no meaning; ask people", node
-            )
+            yield Diagnostic("agree", f"{node!r} names no approvers, so {agree!r} has no meaning; name approvers", node)
         if self.approves and self.approves not in self.outcomes:
             message = (
                 f"{self.approves!r} counts for {node!r}, which has only {listed(self.outcomes)}; name one of these"
@@ -294,7 +294,7 @@ class HumanOp(NodeOp, frozen=True, kw_only=True, tag="human"):
             yield Diagnostic("outcomes", message, node)
 
     def _reachable(self, node: str, agree: Agree) -> Iterator[Diagnostic]:
-        """Whether as many can be for it as have to be."""
+        """Yield a finding if the required agreement cannot be reached."""
         most = self._most(agree)
         if type(self.least) is int and self.least > most and any(ask.by == ROLE for ask in self.all_asks):
             told = f"{node!r} needs {self.least}, and those whom it asks come to {most}: all who have a role share one place"
@@ -303,14 +303,14 @@ class HumanOp(NodeOp, frozen=True, kw_only=True, tag="human"):
             yield from number_findings(node, "agree", f"what {node!r} needs", self.least, low=1, high=most)
 
     def _most(self, agree: Agree) -> int:
-        """The most that can ever be reached, if the definition alone tells."""
+        """Return the highest reachable number or weight, if the definition alone determines it."""
         if not self.all_asks or not all(ask.is_direct for ask in self.all_asks):
             return HEAVIEST
         return max(1, sum(ask.weight if agree == "weight" else 1 for ask in self.all_asks))
 
 
 def _ask_findings(node: str, ask: Ask) -> Iterator[Diagnostic]:
-    """What is wrong with one part of a question."""
+    """Yield the findings of one part of the assignment."""
     what = f"whom {node!r} asks"
     yield from name_findings(node, "asks", f"the resolver that says {what}", ask.by)
     if ask.of and ask.by != RULE:

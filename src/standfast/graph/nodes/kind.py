@@ -1,4 +1,4 @@
-"""What every kind of node says of itself in a graph: outcomes, findings, expressions, its picture and its word."""
+"""Base of the kinds of nodes: outcomes, findings, expressions, shape and display word."""
 
 from __future__ import annotations
 
@@ -11,91 +11,92 @@ from standfast.errors import Diagnostic
 from standfast.graph.values.handler_calls import HandlerCall
 
 Plain: TypeAlias = object
-"""Data without fractions, as it can be hashed; the checks see to it."""
+"""Data without fractions, which can be hashed. The checks enforce it."""
 Stored: TypeAlias = dict[str, Plain]
-"""The stored form of an expression."""
+"""Stored form of an expression."""
 
 Execution = Literal["pure", "effect", "transactional", "wait"]
-"""Inside the decision; by a handler outside of any transaction; by a handler inside the commit; by the world."""
+"""`pure`: within the decision; `effect`: by a handler outside a transaction; `transactional`: by a handler inside
+the commit; `wait`: waits for an external event."""
 
 OK, ERROR, TIMEOUT = "ok", "error", "timeout"
 """Outcomes that any kind of node may have."""
 
 
 class NodeShape(NamedTuple):
-    """How a kind of node is drawn."""
+    """The shape of a kind of node in diagrams."""
 
     mermaid: tuple[str, str]
-    """What stands before and after the label."""
+    """Texts before and after the label."""
     dot: str
     """Attributes of the box."""
     is_bar: bool = False
-    """Whether it is a dark bar where no status colours it."""
+    """Whether it is a dark bar without a status colour."""
 
 
 class NodeExpression(NamedTuple):
     """An expression of a node."""
 
     name: str
-    """By which the machine finds it; unique within the node."""
+    """Name for the machine, unique within the node."""
     what: str
-    """What it is, in a finding."""
+    """Description for findings."""
     stored: Stored
 
 
 class NodeOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="op", forbid_unknown_fields=True):
-    """What a node does, as data, with all that a graph has to know of its kind."""
+    """The operation of a node as data, with all properties of its kind that a graph needs."""
 
     word: ClassVar[str]
-    """What authors call such a step."""
+    """Authors' word for such a step."""
     shape: ClassVar[NodeShape]
     is_answering: ClassVar[bool]
-    """Whether it gives an answer. A kind that does not only leads a token on, and names nothing that comes out of a branch."""
+    """Whether it produces an answer. Other kinds only pass a token on, and name no result of a branch."""
     is_named: ClassVar[bool]
-    """Whether its answer is found under the name of the node, whatever it is; an object is laid over the data otherwise."""
+    """Whether its answer is always stored under the node's name. Otherwise an object is merged into the data."""
 
     is_protected: ClassVar[bool] = False
-    """Whether it is a gate that no operator can go past, whatever he may do."""
+    """Whether it is a gate that no operator can skip, whatever the operator's rights."""
 
     @property
     def execution(self) -> Execution:
-        """Where its work is done."""
+        """Where its work is executed."""
         raise NotImplementedError
 
     @property
     def exits(self) -> frozenset[str]:
-        """What it can be left by."""
+        """Its possible outcomes."""
         raise NotImplementedError
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The outcomes that an answer from outside may name; none if it waits for nobody's answer."""
+        """The outcomes that an external answer may name. Empty if it waits for none."""
         return ()
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The outcomes that an edge must lead on from, because nothing else says what follows."""
+        """The outcomes that require an edge."""
         return ()
 
     @property
     def call(self) -> HandlerCall | None:
-        """The call of a handler that it makes; None if it makes none."""
+        """Its handler call, or None."""
         return None
 
     @property
     def detail(self) -> str:
-        """What a picture says besides the name of the node."""
+        """Text for diagrams in addition to the node's name."""
         return ""
 
-    def formulas(self, node: str) -> Iterator[NodeExpression]:  # noqa: ARG002 - see the docstring
-        """Its expressions; here none."""
+    def formulas(self, node: str) -> Iterator[NodeExpression]:  # noqa: ARG002 - for subclasses
+        """Yield its expressions. None by default."""
         return iter(())
 
-    def findings(self, node: str) -> Iterator[Diagnostic]:  # noqa: ARG002 - see the docstring
-        """What is wrong with its own fields, expressions apart; here nothing can be."""
+    def findings(self, node: str) -> Iterator[Diagnostic]:  # noqa: ARG002 - for subclasses
+        """Yield the findings of its own fields, without expressions. None by default."""
         return iter(())
 
 
 def source(stored: Mapping[str, object]) -> str:
-    """An expression as its author wrote it."""
+    """Return the source text of an expression."""
     return str(stored.get("source", ""))

@@ -1,7 +1,4 @@
-"""Start, state and rest are where a document begins, stays, and lies between its rounds.
-
-A proxy is the way into a slot, or the way out of it.
-"""
+"""Lifecycle nodes of documents: start, state, rest, and the proxies at the entry and exit of a slot."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ from standfast.graph.nodes.kind import OK, TIMEOUT, Execution, NodeOp, NodeShape
 from standfast.graph.values.value_checks import name_findings, word_findings
 
 AMENDED, AMEND = "amended", "amend"
-"""What a start is left by for a document that takes the place of another; what a state is left by when its document is amended in place."""
+"""Outcome of a start for a document that replaces another, and of a state whose document is amended in place."""
 _RESERVED = frozenset({AMEND, TIMEOUT, "*"})
 
 
 class StartOp(NodeOp, frozen=True, kw_only=True, tag="start"):
-    """Where the life of a document begins."""
+    """The start of a document's life."""
 
     word: ClassVar[str] = "start"
     shape: ClassVar[NodeShape] = NodeShape(('(["▶ ', '"])'), 'shape=circle, style="filled", width=0.3')
@@ -29,26 +26,26 @@ class StartOp(NodeOp, frozen=True, kw_only=True, tag="start"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """It is passed, in another way by a document that amends one."""
+        """Passed, by another outcome for a document that amends one."""
         return frozenset({OK, AMENDED})
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The way of a new document."""
+        """The edge for a new document."""
         return (OK,)
 
 
 class StateOp(NodeOp, frozen=True, kw_only=True, tag="state"):
-    """Where a token stays while its document has a status: left by the name of a transition that somebody asks for, or that begins by itself."""
+    """Holds a token while its document has a status. The outcome is the name of a requested or automatic transition."""
 
     status: str
     intents: tuple[str, ...] = ()
-    """The transitions that lead on from here."""
+    """The transitions from here."""
 
     word: ClassVar[str] = "state"
     shape: ClassVar[NodeShape] = NodeShape(('("', '")'), 'shape=box, style="filled,rounded", penwidth=2')
@@ -58,17 +55,17 @@ class StateOp(NodeOp, frozen=True, kw_only=True, tag="state"):
 
     @property
     def execution(self) -> Execution:
-        """By the world."""
+        """Waits for an external request."""
         return "wait"
 
     @property
     def exits(self) -> frozenset[str]:
-        """A transition was asked for; the document is amended in place; nobody asked in time; or a final status leads on to the rest."""
+        """A requested transition; an amendment in place; a timeout; or the edge from a final status to the rest."""
         return frozenset({*self.intents, AMEND, TIMEOUT, OK})
 
     @property
     def required(self) -> tuple[str, ...]:
-        """All that can be asked for."""
+        """All transitions that can be requested."""
         return self.intents
 
     @property
@@ -77,7 +74,7 @@ class StateOp(NodeOp, frozen=True, kw_only=True, tag="state"):
         return self.status
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the words."""
+        """Yield the findings of status and transitions."""
         yield from name_findings(node, "status", f"the status of {node!r}", self.status)
         for intent, count in Counter(self.intents).items():
             yield from name_findings(node, "outcomes", f"a transition of {node!r}", intent)
@@ -91,7 +88,7 @@ class StateOp(NodeOp, frozen=True, kw_only=True, tag="state"):
 
 
 class RestOp(NodeOp, frozen=True, kw_only=True, tag="rest"):
-    """The end of a round: nothing is under way until somebody asks for another transition."""
+    """The end of a round. The document rests until another transition is requested."""
 
     word: ClassVar[str] = "rest"
     shape: ClassVar[NodeShape] = NodeShape(('(["■ ', '"])'), 'shape=doublecircle, style="filled", width=0.3')
@@ -101,12 +98,12 @@ class RestOp(NodeOp, frozen=True, kw_only=True, tag="rest"):
 
     @property
     def execution(self) -> Execution:
-        """By the world."""
+        """Waits for an external request."""
         return "wait"
 
     @property
     def exits(self) -> frozenset[str]:
-        """No edge leads on from it: the next round begins at the state that the document has."""
+        """None: the next round begins at the document's state."""
         return frozenset()
 
 
@@ -115,7 +112,7 @@ SIDES: tuple[Side, ...] = get_args(Side)
 
 
 class ProxyOp(NodeOp, frozen=True, kw_only=True, tag="slot"):
-    """Lets a token into a slot, or out of it."""
+    """The entry or exit of a slot."""
 
     slot: str
     side: Side
@@ -128,25 +125,25 @@ class ProxyOp(NodeOp, frozen=True, kw_only=True, tag="slot"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """It is passed. A rejection leaves the slot by the same way out, and the gate behind it knows."""
+        """Passed. A rejection uses the same exit, and the gate behind it handles it."""
         return frozenset({OK})
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The way on."""
+        """The edge that leads on."""
         return (OK,)
 
     @property
     def detail(self) -> str:
-        """The slot, and which side of it."""
+        """The slot and its side."""
         return f"{self.slot}, {self.side}"
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the words."""
+        """Yield the findings of slot and side."""
         yield from name_findings(node, "slot", f"the slot of {node!r}", self.slot)
         yield from word_findings(node, "slot", f"the side of {node!r}", self.side, words=SIDES)

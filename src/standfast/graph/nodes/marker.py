@@ -1,4 +1,4 @@
-"""Save points and points of no return mark the way."""
+"""Markers: save points and points of no return."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from standfast.graph.nodes.kind import OK, Execution, NodeOp, NodeShape
 
 
 class SavePointOp(NodeOp, frozen=True, kw_only=True, tag="save_point"):
-    """A boundary: a rollback after a failure does not go back beyond it."""
+    """A boundary for rollbacks: a rollback after a failure stops here."""
 
     word: ClassVar[str] = "save_point"
     shape: ClassVar[NodeShape] = NodeShape(('[("', '")]'), "shape=cylinder, style=filled")
@@ -17,17 +17,17 @@ class SavePointOp(NodeOp, frozen=True, kw_only=True, tag="save_point"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """It is passed."""
+        """Passed."""
         return frozenset({OK})
 
 
 class NoReturnOp(NodeOp, frozen=True, kw_only=True, tag="no_return"):
-    """A declared point of no return: nothing before it is ever undone, not even by a cancellation."""
+    """A point of no return: earlier steps are never compensated, not even by a cancellation."""
 
     word: ClassVar[str] = "point_of_no_return"
     shape: ClassVar[NodeShape] = NodeShape(('>"', '"]'), "shape=octagon, style=filled")
@@ -36,10 +36,10 @@ class NoReturnOp(NodeOp, frozen=True, kw_only=True, tag="no_return"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """It is passed."""
+        """Passed."""
         return frozenset({OK})

@@ -1,4 +1,4 @@
-"""A notice tells people something."""
+"""Notification nodes."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from standfast.graph.nodes.kind import ERROR, OK, Execution, NodeExpression, Nod
 from standfast.graph.values.value_checks import name_findings
 
 ROLE: Final = "role:"
-"""What a recipient begins with that is a role; any other is a user, or an address if it has an @."""
+"""Prefix of a recipient that is a role. Others are users, or addresses if they contain an @."""
 SUBJECT, BODY, HTML, TO = "subject", "body", "html", "to."
-"""The names of its texts; those of recipients end with their place."""
+"""Names of its texts. Those of recipients end with their index."""
 MOST_RECIPIENTS = 100
 LONGEST_TEXT = 20_000
-"""Characters of a text as its author wrote it."""
+"""Maximum length of a text in the definition."""
 
 
 class NotificationOp(NodeOp, frozen=True, kw_only=True, tag="notify"):
-    """Tells people something; the run does not wait until they are told, unless it is to."""
+    """Sends notifications. The run waits for the delivery only if `wait` is set."""
 
     to: tuple[str, ...]
     """Users, addresses with an @, and roles as `role:finance`."""
     subject: str
     body: str = ""
     html: str = ""
-    """The body for channels that show HTML, such as e-mail; values of the data are escaped. Empty means the body as it is."""
-    templates: dict[str, Stored] = {}  # noqa: RUF012 - every struct gets one of its own
-    """The stored forms of those of these texts that have holes, by their names."""
+    """Body for channels that support HTML, such as e-mail. Values are escaped. Empty means the plain body."""
+    templates: dict[str, Stored] = {}  # noqa: RUF012 - every struct gets its own copy
+    """Stored templates of the texts with placeholders, by name."""
     channels: tuple[str, ...] = ("in_app",)
     wait: bool = False
-    """Whether the step ends once everybody is told, and fails if somebody cannot be."""
+    """Whether the step ends after all deliveries, and fails if one fails."""
 
     word: ClassVar[str] = "notify"
     shape: ClassVar[NodeShape] = NodeShape(('[\\"', '"\\]'), "shape=note, style=filled")
@@ -40,26 +40,26 @@ class NotificationOp(NodeOp, frozen=True, kw_only=True, tag="notify"):
 
     @property
     def execution(self) -> Execution:
-        """By the world, if that is waited for."""
+        """Waits for the delivery if requested, otherwise pure."""
         return "wait" if self.wait else "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """It is sent; it could not be, which only one that is waited for hears of."""
+        """Sent, or failed; only a waiting node can fail."""
         return frozenset({OK, ERROR}) if self.wait else frozenset({OK})
 
     @property
     def detail(self) -> str:
-        """What is told, and to whom."""
+        """The subject and the recipients."""
         return ", ".join((self.subject, *self.to))
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """The texts with holes."""
+        """Yield the templates."""
         for name, stored in self.templates.items():
             yield NodeExpression(name, f"{name!r} of {node!r}", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with whom it tells what, and how."""
+        """Yield the findings of recipients, channels and texts."""
         if not 1 <= len(self.to) <= MOST_RECIPIENTS:
             message = f"{node!r} tells {len(self.to)} recipients; name from 1 to {MOST_RECIPIENTS}, or a role for many"
             yield Diagnostic("recipients", message, node)

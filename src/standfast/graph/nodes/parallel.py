@@ -1,7 +1,4 @@
-"""A join waits for the branches of its split.
-
-A split sends a token down every branch whose condition holds, or one for each item of a list.
-"""
+"""Nodes for parallel branches: a split creates them, by condition or one per list item, and a join waits for them."""
 
 from __future__ import annotations
 
@@ -15,12 +12,12 @@ from standfast.graph.nodes.kind import ERROR, OK, Execution, NodeExpression, Nod
 from standfast.graph.values.value_checks import number_findings, word_findings
 
 Losers = Literal["undo", "finish", "stop"]
-"""What becomes of branches that a join can do without: what they did is undone; they go on to their ends; or they just stop."""
+"""Effect on unneeded branches: `undo` compensates them, `finish` lets them complete, `stop` stops them."""
 
 ACCEPT, ABORT = "accept", "abort"
-"""The names of what is asked of an arrival; the second is also what the join is left by then."""
+"""Names of the conditions on arriving branches. The second is also the outcome that ends the join."""
 NONE = "none"
-"""What it is left by if all branches have ended and none of them was accepted."""
+"""Outcome if all branches have ended and none was accepted."""
 
 STRATEGIES = ("all", "any", "count")
 LOSERS: tuple[str, ...] = get_args(Losers)
@@ -32,18 +29,19 @@ class JoinOp(NodeOp, frozen=True, kw_only=True, tag="join"):
     """Waits for the branches of a split."""
 
     split: str
-    """The split whose branches meet here."""
+    """The split whose branches it joins."""
     strategy: Literal["all", "any", "count"] = "all"
     count: int = 0
-    """How many branches are enough, for `count`."""
+    """Required number of branches, for `count`."""
     losers: Losers = "undo"
-    """What becomes of the branches that were not needed."""
+    """Effect on unneeded branches."""
     answer: str = ""
-    """Name under which its answer leaves a branch that it lies in; empty means its own."""
+    """Name of its answer outside an enclosing branch. Empty means its own name."""
     accept: Stored | None = None
-    """Stored condition over the data of a branch: one that arrives without meeting it has come to its end. None means that all are welcome."""
+    """Stored condition over the data of an arriving branch. A branch that fails it has ended. None accepts all."""
     abort: Stored | None = None
-    """Stored condition over the data of a branch: one that arrives and meets it ends the join at once, and what the others did is undone."""
+    """Stored condition over the data of an arriving branch. If it is true, the join ends and the other branches are
+    compensated."""
 
     word: ClassVar[str] = "join"
     shape: ClassVar[NodeShape] = NodeShape(
@@ -54,59 +52,62 @@ class JoinOp(NodeOp, frozen=True, kw_only=True, tag="join"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """Enough branches are there; there may be no room for what they answered; none was accepted; or one ends it for all."""
+        """Enough branches arrived; failed for lack of space; none was accepted; or one branch aborted the join."""
         return frozenset({OK, ERROR, *self.required})
 
     @property
     def required(self) -> tuple[str, ...]:
-        """What nothing else says a word about."""
+        """The outcomes without a default."""
         asked = {NONE: self.accept, ABORT: self.abort}
         return tuple(outcome for outcome, condition in asked.items() if condition is not None)
 
     @property
     def detail(self) -> str:
-        """How many branches are enough, and what becomes of the others."""
+        """The required branches, and the effect on the others."""
         if self.strategy == "all":
             return ""
         return f"{self.count if self.strategy == 'count' else 'any'} of them, {_TOLD[self.losers]}"
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """What is asked of those that arrive."""
+        """Yield the conditions on arriving branches."""
         for name, stored in ((ACCEPT, self.accept), (ABORT, self.abort)):
             if stored is not None:
                 yield NodeExpression(name, f"what {node!r} asks of a branch to {name}", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with its words; where the branches meet is judged with the whole graph."""
+        """Yield the findings of its fields. Its branches are checked with the whole graph."""
         yield from word_findings(node, "join_strategy", f"the strategy of {node!r}", self.strategy, words=STRATEGIES)
         yield from word_findings(node, "join_losers", f"what {node!r} does with its losers", self.losers, words=LOSERS)
 
 
 BRANCH = "branch"
-"""The label of the edges that a split sends tokens down."""
+"""Outcome of the edges to the branches."""
 OnEmpty = Literal["skip", "fail"]
-"""What becomes of a split over a list without items: its branches meet at once, or the step has failed."""
+"""Effect of an empty list: `skip` joins immediately, `fail` fails the step."""
 EMPTY: tuple[OnEmpty, ...] = get_args(OnEmpty)
 
 
 class SplitOp(NodeOp, frozen=True, kw_only=True, tag="split"):
-    """Sends a token down every branch whose condition holds; with `items`, one for each item of a list, all of them down the one branch."""
+    """Sends a token into every branch whose condition holds.
+
+    With `items`, sends one per list item into the single branch.
+    """
 
     items: Stored | None = None
-    """Stored mapping expression that gives the list."""
+    """Stored expression for the list."""
     item: str = "item"
-    """Name under which a branch finds its item."""
+    """Name of the item in a branch."""
     limit: int | None = None
-    """Branches that run at the same time; None means all."""
+    """Maximum number of concurrent branches. None means all."""
     most: int | None = None
-    """Items that there may be: with more of them the step has failed. None means that any number will do."""
+    """Maximum number of items. More fail the step. None means no limit."""
     on_empty: OnEmpty = "skip"
-    """What a list without items comes to."""
+    """Effect of an empty list."""
 
     word: ClassVar[str] = "fork"
     shape: ClassVar[NodeShape] = NodeShape(
@@ -117,28 +118,28 @@ class SplitOp(NodeOp, frozen=True, kw_only=True, tag="split"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """Its branches; no condition may hold, and what should be a list may not be one."""
+        """The branches; failed if no condition holds or the list is invalid."""
         return frozenset({BRANCH, ERROR})
 
     @property
     def detail(self) -> str:
-        """The list, and how much of it at a time."""
+        """The list and its limit."""
         if self.items is None:
             return ""
         return f"each {self.item} of {source(self.items)}" + (f", {self.limit} at a time" if self.limit else "")
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """The list."""
+        """Yield the list expression."""
         if self.items is not None:
             yield NodeExpression("items", f"the list of {node!r}", self.items)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the limit, with the name of an item, and with what is said of an empty list."""
+        """Yield the findings of limits, item name and empty list."""
         yield from word_findings(node, "on_empty", f"what {node!r} does without items", self.on_empty, words=EMPTY)
         if self.limit is not None:
             yield from number_findings(node, "limit", f"the limit of {node!r}", self.limit, low=1)

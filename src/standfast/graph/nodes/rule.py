@@ -1,4 +1,4 @@
-"""A rule node judges a document by flat rules."""
+"""Rule nodes: evaluate flat rules on a document."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from standfast.graph.values.value_checks import name_findings, word_findings
 Effect = Literal["block", "warn", "set_field", "require_field", "outcome", "notify", "webhook"]
 Phase = Literal["before", "after"]
 AFTERWARDS: frozenset[Effect] = frozenset({"notify", "webhook"})
-"""What rules have done once a change is made: they cannot undo it, and nobody waits for what they have sent."""
+"""Effects after a change. They cannot undo it, and the run does not wait for them."""
 BLOCKED = "blocked"
 WHEN, VALUE = "when.", "value."
-"""What the names of the expressions begin with: the condition of a rule, and what it sets a field to."""
+"""Prefixes of expression names: the condition of a rule, and the value that it sets."""
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 _RESERVED = frozenset({ERROR, "*"})
 
 
 class DocumentRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A flat rule: judged before a change is made, or by a node; or after it, where it can only have something sent."""
+    """A flat rule, evaluated before a change or by a node, or after the change if it only sends something."""
 
     name: str
     when: Stored | None = None
-    """The condition under which it has its effect; None means always."""
+    """Its condition. None means always."""
     effect: Effect = "block"
     field: str = ""
-    """What `set_field` sets and `require_field` requires."""
+    """The field for `set_field` and `require_field`."""
     value: Stored | None = None
-    """What `set_field` sets the field to."""
+    """The value for `set_field`."""
     reason: str = ""
-    """Why, as whoever is blocked or warned reads it."""
+    """Reason for the person who is blocked or warned."""
     outcome: str = ""
-    """What a node is left by, for the effect `outcome`."""
+    """Outcome of the node, for the effect `outcome`."""
     on: tuple[str, ...] = ()
-    """The actions and transitions that it is about; none named means all of them."""
+    """Actions and transitions that it applies to. Empty means all."""
     to: tuple[str, ...] = ()
-    """Who is told, for `notify`: users, addresses, `role:<name>`."""
+    """Recipients for `notify`: users, addresses, `role:<name>`."""
     subject: str = ""
     body: str = ""
     channels: tuple[str, ...] = ()
     url: str = ""
-    """Where it is sent, for `webhook`."""
+    """URL for `webhook`."""
     secret: str = ""
-    """Where the secret is found that it is signed with."""
+    """Reference to the signing secret."""
     templates: dict[str, Stored] = {}
-    """The texts that have holes: stored templates, by the name of the field."""
+    """Stored templates of the texts with placeholders, by field."""
 
     @property
     def phase(self) -> Phase:
-        """Whether it is judged before the change, or after it."""
+        """Whether it is evaluated before or after the change."""
         return "after" if self.effect in AFTERWARDS else "before"
 
 
 class RuleOp(NodeOp, frozen=True, kw_only=True, tag="rule"):
-    """Judges the document by flat rules: left by the first word that one of them has for it, by `blocked`, or by `ok`."""
+    """Evaluates flat rules on the document. Its outcome is that of the first matching rule, `blocked`, or `ok`."""
 
     rules: tuple[DocumentRule, ...]
 
@@ -70,17 +70,17 @@ class RuleOp(NodeOp, frozen=True, kw_only=True, tag="rule"):
 
     @property
     def execution(self) -> Execution:
-        """Inside the decision."""
+        """Pure."""
         return "pure"
 
     @property
     def exits(self) -> frozenset[str]:
-        """A rule blocks it, has a word for it, or none has anything against it; or one cannot be judged."""
+        """Blocked, an outcome of a rule, ok, or failed."""
         return frozenset({OK, BLOCKED, ERROR, *(rule.outcome for rule in self.rules if rule.effect == "outcome")})
 
     @property
     def required(self) -> tuple[str, ...]:
-        """Every word of a rule."""
+        """All outcomes of rules."""
         return tuple(dict.fromkeys(rule.outcome for rule in self.rules if rule.effect == "outcome"))
 
     @property
@@ -89,7 +89,7 @@ class RuleOp(NodeOp, frozen=True, kw_only=True, tag="rule"):
         return ", ".join(rule.name for rule in self.rules)
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """What each rule asks and sets."""
+        """Yield the conditions and values of the rules."""
         for rule in self.rules:
             if rule.when is not None:
                 yield NodeExpression(f"{WHEN}{rule.name}", f"the rule {rule.name!r} of {node!r}", rule.when)
@@ -97,7 +97,7 @@ class RuleOp(NodeOp, frozen=True, kw_only=True, tag="rule"):
                 yield NodeExpression(f"{VALUE}{rule.name}", f"what the rule {rule.name!r} of {node!r} sets", rule.value)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the rules, expressions apart."""
+        """Yield the findings of the rules, without expressions."""
         if not self.rules:
             yield Diagnostic("document_rule", f"{node!r} has no rules; give at least one", node)
         for name, count in Counter(rule.name for rule in self.rules).items():
@@ -106,12 +106,12 @@ class RuleOp(NodeOp, frozen=True, kw_only=True, tag="rule"):
         for rule in self.rules:
             yield from rule_findings(node, rule)
             if rule.phase == "after":
-                told = f"the rule {rule.name!r} has something sent, and a node only judges; use a notification or a webhook"
+                told = f"the rule {rule.name!r} sends something, and a node only evaluates; use a notification or a webhook"
                 yield Diagnostic("document_rule", told, node)
 
 
 def rule_findings(position: str, rule: DocumentRule) -> Iterator[Diagnostic]:
-    """What is wrong with one rule, expressions apart."""
+    """Yield the findings of one rule, without expressions."""
     what = f"the rule {rule.name!r}"
     yield from name_findings(position, "document_rule", "the name of a rule", rule.name)
     yield from word_findings(position, "document_rule", f"the effect of {what}", rule.effect, words=EFFECTS)
@@ -122,7 +122,7 @@ def rule_findings(position: str, rule: DocumentRule) -> Iterator[Diagnostic]:
             "document_rule", f"{what} sets {rule.field!r} and does not say to what; give a value", position
         )
     if rule.effect == "notify" and not (rule.to and rule.subject):
-        yield Diagnostic("document_rule", f"{what} tells nobody, or nothing; give `to` and `subject`", position)
+        yield Diagnostic("document_rule", f"{what} has no recipient or no text; give `to` and `subject`", position)
     if rule.effect == "webhook" and not rule.url:
         yield Diagnostic("document_rule", f"{what} is sent nowhere; give `url`", position)
     if rule.effect == "outcome":

@@ -1,4 +1,4 @@
-"""A task calls a handler."""
+"""Task nodes: call a handler."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from standfast.graph.values.handler_calls import HandlerCall
 from standfast.graph.values.value_checks import work_findings
 
 WEBHOOK = "standfast.webhook"
-"""The engine's own handler of requests to other systems: it is given `url`, `secret` and what is sent, each name behind `payload.`."""
+"""Built-in handler for HTTP requests. Its input has `url`, `secret` and the payload, each name with the prefix
+`payload.`."""
 GIVEN, KEPT = "given.", "kept."
-"""What the names of the expressions begin with that a handler is given, and that are kept of its answer."""
+"""Prefixes of the expressions for a handler's input and stored output."""
 
 
 class TaskOp(NodeOp, frozen=True, kw_only=True, tag="task"):
@@ -21,12 +22,12 @@ class TaskOp(NodeOp, frozen=True, kw_only=True, tag="task"):
 
     work: HandlerCall
     input: dict[str, Stored] | None = None
-    """What the handler is given: stored mapping expressions, by name; None means all of the data."""
+    """Input of the handler: stored expressions by name. None passes all of the data."""
     output: dict[str, Stored] | None = None
-    """What is kept of the answer: stored mapping expressions over it, as `response`, by the names in the data; None means all of it."""
+    """Stored output: expressions over the answer, as `response`, by name in the data. None stores all of it."""
 
     detached: bool = False
-    """Whether the token goes on at once and nobody waits for the call; only that it has failed is told."""
+    """Whether the token continues without waiting for the call. Only a failure is then recorded."""
 
     word: ClassVar[str] = "task"
     shape: ClassVar[NodeShape] = NodeShape(('["', '"]'), 'shape=box, style="filled,rounded"')
@@ -35,28 +36,28 @@ class TaskOp(NodeOp, frozen=True, kw_only=True, tag="task"):
 
     @property
     def execution(self) -> Execution:
-        """By a handler, inside the commit or outside of any."""
+        """Transactional inside the commit, otherwise an effect."""
         return "transactional" if self.work.transactional else "effect"
 
     @property
     def exits(self) -> frozenset[str]:
-        """The handler came back or failed; a call that took too long has failed."""
+        """Returned or failed. A timeout is a failure."""
         return frozenset({OK, ERROR})
 
     @property
     def call(self) -> HandlerCall:
-        """The handler's."""
+        """The handler call."""
         return self.work
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """What the handler is given, and what is kept of its answer."""
+        """Yield the expressions for input and output."""
         for name, stored in (self.input or {}).items():
             yield NodeExpression(f"{GIVEN}{name}", f"{name!r}, which {node!r} is given,", stored)
         for name, stored in (self.output or {}).items():
             yield NodeExpression(f"{KEPT}{name}", f"{name!r}, which {node!r} keeps,", stored)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the call."""
+        """Yield the findings of the call."""
         yield from work_findings(node, repr(node), self.work, least_calls=1)
         if self.detached and (self.work.transactional or self.output):
             kept = (

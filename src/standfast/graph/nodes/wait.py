@@ -1,4 +1,4 @@
-"""Waiting for time to go by, for an instant, for the next time of a calendar rule, or for a signal."""
+"""Nodes that wait for a duration, a time, a calendar rule, or a signal."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _UNITS = {"d": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1000}
 
 
 UNTIL = "until"
-"""The name of the expression that gives an instant."""
+"""Name of the expression for a time."""
 
 
 class WaitTimerOp(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
-    """Waits for a time to go by, until an instant, or for the next time that a calendar rule names: one of the three."""
+    """Waits for a duration, until a time, or for the next match of a calendar rule. Exactly one is given."""
 
     duration_ms: int | None = None
     until: Stored | None = None
-    """Stored expression that yields an instant; one that has passed is no wait at all."""
+    """Stored expression for a time. A past time ends the wait immediately."""
     cron: str = ""
-    """When, as five fields: minute, hour, day of the month, month, day of the week."""
+    """Five cron fields: minute, hour, day of the month, month, day of the week."""
     time_zone: str = UTC_ZONE
-    """Whose clock `cron` means, as `Europe/Berlin`."""
+    """Time zone of `cron`, such as `Europe/Berlin`."""
     calendar: str = ""
-    """The calendar of the organisation whose working time the duration counts; empty for time by the clock."""
+    """Organisation calendar whose working time the duration counts. Empty for elapsed time."""
 
     word: ClassVar[str] = "wait"
     shape: ClassVar[NodeShape] = NodeShape(('(("', '"))'), "shape=ellipse, style=filled")
@@ -47,17 +47,17 @@ class WaitTimerOp(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
 
     @property
     def execution(self) -> Execution:
-        """By the world."""
+        """Waits for time."""
         return "wait"
 
     @property
     def exits(self) -> frozenset[str]:
-        """The time is over; or what should be an instant is none, or there is no such calendar."""
+        """Elapsed; failed for an invalid time or an unknown calendar."""
         return frozenset({OK}) if self.until is None and not self.calendar else frozenset({OK, ERROR})
 
     @property
     def detail(self) -> str:
-        """How long, or until when."""
+        """The duration or the time."""
         if self.until is not None:
             return f"until {source(self.until)}"
         if self.cron:
@@ -67,12 +67,12 @@ class WaitTimerOp(NodeOp, frozen=True, kw_only=True, tag="wait_timer"):
         return f"{length // _UNITS.get(unit, 1)} {unit}{f' of {self.calendar}' if self.calendar else ''}"
 
     def formulas(self, node: str) -> Iterator[NodeExpression]:
-        """What gives the instant."""
+        """Yield the expression for the time."""
         if self.until is not None:
             yield NodeExpression(UNTIL, f"the instant that {node!r} waits for", self.until)
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the time."""
+        """Yield the findings of the wait."""
         given = [self.duration_ms is not None, self.until is not None, self.cron != ""]
         if sum(given) != 1:
             message = f"{node!r} has {sum(given)} of a duration, `until` and `cron`; give one of the three"
@@ -101,24 +101,24 @@ class WaitEventOp(NodeOp, frozen=True, kw_only=True, tag="wait_event"):
 
     @property
     def execution(self) -> Execution:
-        """By the world."""
+        """Waits for an external signal."""
         return "wait"
 
     @property
     def exits(self) -> frozenset[str]:
-        """The signal came; it did not in time, which is a failure where no edge leads on from it; or there was no room for what it brought."""
+        """Received; timed out, which is a failure without an edge; or failed for lack of space."""
         return frozenset({OK, TIMEOUT, ERROR})
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """What it waited for has happened."""
+        """Answered by the signal."""
         return (OK,)
 
     @property
     def detail(self) -> str:
-        """What it waits for."""
+        """The signal."""
         return self.signal
 
     def findings(self, node: str) -> Iterator[Diagnostic]:
-        """What is wrong with the name of the signal."""
+        """Yield the findings of the signal's name."""
         return name_findings(node, "no_signal", f"the signal that {node!r} waits for", self.signal)

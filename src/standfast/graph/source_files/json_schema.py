@@ -1,4 +1,4 @@
-"""The JSON Schema of a format, made from its declaration: editors complete by it, and other tools validate by it."""
+"""Generates the JSON Schema of a file format from its declaration, for editors and validators."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema_of(form: type, title: str) -> dict[str, object]:
-    """The schema of the files that are read into a struct, as plain data."""
+    """Return the schema of the files of a struct, as plain data."""
     (outline,), parts = msgspec.json.schema_components([form], ref_template="#/$defs/{name}", schema_hook=_anything)
     return {"$schema": DIALECT, "title": title, **outline, "$defs": dict(sorted(parts.items()))}
 
 
 def _anything(_type: type) -> dict[str, object]:
-    """What a format leaves to others: forms, and conditions as objects."""
+    """Return the schema of untyped parts: forms, and conditions as objects."""
     return {"description": "Anything that JSON can say."}

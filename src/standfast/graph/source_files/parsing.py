@@ -1,7 +1,7 @@
-"""From the text of a file to its tree, within limits: what a few lines can blow up is refused before it is built.
+"""Parses the text of a file to a tree within limits, which are checked before anything large is built.
 
-YAML is read event by event, and JSON as the YAML that it is. Nothing is constructed but texts, numbers, lists and objects: tags are
-refused, anchors are counted, and what they stand for is counted as often as it is used.
+YAML is read event by event, and JSON as YAML. Only texts, numbers, lists and objects are constructed. Tags are refused,
+and the values of anchors count for each alias.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from standfast.errors import Diagnostic
 from standfast.graph.source_files.tree import Fields, FileField, FileItems, Mark, Scalar, Tree, value_of
 
 LARGEST: Final = 4 * 1024 * 1024
-"""Bytes of a file."""
+"""Maximum size of a file in bytes."""
 DEEPEST: Final = 40
-"""Levels of lists and objects."""
+"""Maximum nesting of lists and objects."""
 MOST_VALUES: Final = 400_000
-"""Values of a file, those that aliases stand for included."""
+"""Maximum number of values, including those of aliases."""
 MOST_ALIASES: Final = 1000
 MOST_FINDINGS: Final = 100
-"""Mistakes that are listed; whoever has made more sees the others when these are mended."""
+"""Maximum number of findings. The others are reported after these are corrected."""
 SHOWN: Final = 60
-"""Characters of a value that a message shows."""
+"""Maximum length of a value in a message."""
 
 _BEGIN: Final = Mark(1, 1)
 _PAIR: Final = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
@@ -33,7 +33,7 @@ _Loader: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 def parse(text: str | bytes, found: list[Diagnostic]) -> Tree | None:
-    """The tree of a file, and what is wrong with it in `found`; None if it cannot be read on, because it is no YAML or breaks a limit."""
+    """Return the tree of a file, and append findings to `found`. Returns None for invalid YAML or an exceeded limit."""
     try:
         return _Composer(found).document(_decoded(text))
     except _Refused as refused:
@@ -42,13 +42,13 @@ def parse(text: str | bytes, found: list[Diagnostic]) -> Tree | None:
 
 
 def shown(value: object) -> str:
-    """A value in a message, cut where it is long."""
+    """Return a value for a message, shortened if it is long."""
     told = repr(value)
     return told if len(told) <= SHOWN else f"{told[:SHOWN]}…"
 
 
-class _Refused(Exception):  # noqa: N818 - it ends the reading, and nobody else sees it
-    """The file cannot be read on."""
+class _Refused(Exception):  # noqa: N818 - it only ends the parsing
+    """Parsing cannot continue."""
 
     def __init__(self, code: str, message: str, at: Mark) -> None:
         self.finding = Diagnostic(code, message, str(at))
@@ -70,7 +70,7 @@ def _decoded(given: str | bytes) -> str:
     body = text.lstrip()
     if not body.startswith(("{", "[")):
         return text
-    # JSON may begin with tabs, and write a character beyond the first 65,536 as two halves; YAML knows neither.
+    # JSON may begin with tabs, and writes characters beyond U+FFFF as surrogate pairs. YAML supports neither.
     return text[: len(text) - len(body)].replace("\t", " ") + _PAIR.sub(_whole, body)
 
 
@@ -80,7 +80,7 @@ def _whole(pair: re.Match[str]) -> str:
 
 
 def _mark_in(before: str) -> Mark:
-    """The place behind a text."""
+    """Return the position after a text."""
     return Mark(before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
@@ -93,27 +93,27 @@ class _Frame:
         self.tree = tree
         self.anchor = anchor
         self.before = before
-        """How many values were there when it began."""
+        """Number of values before it."""
         self.height = 1
-        """Levels, its own included."""
+        """Its depth, including its own level."""
         self.key: Scalar | None = None
         """The name whose value comes next."""
 
 
 class _Composer:
-    """Puts the events of a document together, without recursion."""
+    """Builds a tree from the events of a document, without recursion."""
 
     def __init__(self, found: list[Diagnostic]) -> None:
         self._found = found
         self._anchors: dict[str, tuple[Tree, int, int]] = {}
-        """For each anchor: what it names, how many values that is, and how many levels."""
+        """For each anchor its tree, number of values and depth."""
         self._open: list[_Frame] = []
         self._root: Tree | None = None
         self._values = 0
         self._aliases = 0
 
     def document(self, text: str) -> Tree:
-        """The tree of the only document of a text."""
+        """Return the tree of the only document."""
         for event in _events(text):
             match event:
                 case yaml.ScalarEvent():
@@ -136,7 +136,7 @@ class _Composer:
         self._refuse_tag(event)
         tree = Scalar(value_of(event.value) if event.implicit[0] else event.value, event.value, _mark(event))
         self._count(1, tree.at)
-        if "\0" in event.value:  # Written with an escape: as it is, YAML refuses it.
+        if "\0" in event.value:  # Written with an escape; YAML itself refuses the raw character.
             self._find("syntax", "this holds the character U+0000, which no database keeps; remove it", tree.at)
         if event.anchor:
             self._anchors[event.anchor] = (tree, 1, 0)
@@ -173,7 +173,7 @@ class _Composer:
         self._place(tree, height)
 
     def _place(self, tree: Tree, height: int) -> None:
-        """Put a value where it belongs: into the list or the object that is open."""
+        """Add a value to the open list or object."""
         if not self._open:
             self._root = tree
             return
@@ -205,7 +205,7 @@ class _Composer:
             raise _Refused("too_deep", f"this is nested deeper than {DEEPEST} levels; nothing here needs that many", at)
 
     def _refuse_key(self, at: Mark) -> None:
-        """Names are texts."""
+        """Refuse a name that is no text."""
         if self._open and isinstance(self._open[-1].tree, Fields) and self._open[-1].key is None:
             raise _Refused("key", "a name must be a text, not a list, an object or an alias; quote it", at)
 
@@ -221,7 +221,7 @@ class _Composer:
 
 
 def _cure(text: str, mark: yaml.Mark | None) -> str:
-    """What to do where YAML ends. A tab is named, because nobody sees it."""
+    """Return a remedy for a YAML error. A tab is named, because it is invisible."""
     lines = text.splitlines()
     if mark is not None and mark.line < len(lines) and "\t" in lines[mark.line][: mark.column + 1]:
         return "there is a tab here; indent with spaces"

@@ -1,6 +1,6 @@
-"""From the tree of a file to the structs of the format: what is wrong is found where it stands, and whatever is sound is read.
+"""Converts the tree of a file to the structs of a format. Findings have positions, and all valid parts are read.
 
-The format is declared once, as types; a reader knows none of its names.
+The format is declared once, as types. The reader contains no names of a format.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from standfast.graph.source_files.values import DURATION, REMEDIES
 from standfast.kernel.durations import HOW_TO_WRITE, duration_of
 
 WRONG: Final = object()
-"""What is read of something that is wrong."""
+"""Result of an invalid part."""
 
 T = TypeVar("T")
 
@@ -28,20 +28,20 @@ _Struct = inspect.StructType
 
 
 class EnoughError(Exception):
-    """So much is wrong that the rest is not looked at."""
+    """The limit of findings is reached."""
 
 
 class Findings:
-    """What is wrong with a file, by place."""
+    """The findings in a file, by position."""
 
     def __init__(self, found: list[Diagnostic]) -> None:
         self.found = found
 
     def add(self, code: str, message: str, at: Mark) -> None:
-        """Something is wrong here."""
+        """Add a finding."""
         finding = Diagnostic(code, message, str(at))
         if finding in self.found[-2:]:
-            return  # An alias brings the same mistake again.
+            return  # An alias repeats the same mistake.
         self.found.append(finding)
         if len(self.found) >= MOST_FINDINGS:
             self.found.append(Diagnostic("too_many_findings", "there is more; mend these first", str(at)))
@@ -56,38 +56,39 @@ class StructReader:
     ) -> None:
         self._findings = findings
         self._stand_in = stand_in
-        """Makes something of what is told apart by its type and cannot be read, so that others can refer to it; None if it cannot."""
+        """Builds a substitute for an unreadable tagged struct, so that references to it resolve. Returns None if it
+        cannot."""
         self._noun = noun
-        """What messages call that which is told apart by its type."""
+        """Word for tagged structs in messages."""
         self._places: dict[int, Fields] = {}
-        """Where the structs that were read stand, by identity."""
+        """Positions of the structs that were read, by identity."""
         self._kept: list[object] = []
-        """The structs themselves, so that no identity is used twice."""
+        """The structs themselves, so that no identity is reused."""
 
     def read(self, form: type[T], tree: Tree) -> T | None:
-        """The file as this struct; None if not even its outline is there."""
+        """Return the file as this struct, or None if its top level is invalid."""
         found = self._read(_type_of(cast("Hashable", form)), tree, "the file")
         return None if found is WRONG else cast("T", found)
 
     def at(self, part: object, name: str = "") -> Mark:
-        """Where a struct stands, or one of its fields; the struct where the field was left out."""
+        """Return the position of a struct or of one of its fields. A missing field has the position of the struct."""
         place = self._places[id(part)]
         field = place.fields.get(name)
         return place.at if field is None else field.tree.at
 
     def has(self, part: object, name: str) -> bool:
-        """Whether a field was written."""
+        """Return whether a field was written."""
         return name in self._places[id(part)].fields
 
     def inner(self, part: object, name: str, key: str) -> Mark:
-        """Where a name inside of a field stands."""
+        """Return the position of a name inside a field."""
         field = self._places[id(part)].fields.get(name)
         if field is None or not isinstance(field.tree, Fields) or key not in field.tree.fields:
             return self.at(part, name)
         return field.tree.fields[key].name
 
     def within(self, part: object, name: str, path: Sequence[str | int]) -> Mark:
-        """Where something inside of a field stands, by the names and numbers that lead to it; the last of them that was written."""
+        """Return the position of a nested part of a field by its path, as far as the path was written."""
         field = self._places[id(part)].fields.get(name)
         if field is None:
             return self.at(part, name)
@@ -102,7 +103,7 @@ class StructReader:
         return tree.at
 
     def items(self, part: object, name: str) -> list[Tree]:
-        """What was written in a list, sound or not."""
+        """Return the written items of a list, valid or not."""
         field = self._places[id(part)].fields.get(name)
         return field.tree.items if field is not None and isinstance(field.tree, FileItems) else []
 
@@ -151,7 +152,7 @@ class StructReader:
         return part
 
     def _fields(self, kind: _Struct, tree: Fields, what: str) -> list[tuple[str, inspect.Field, FileField]]:
-        """The fields that the format knows; the others are found."""
+        """Return the known fields, and report the others."""
         known, found = _fields_of(kind.cls), []
         for name, given in tree.fields.items():
             field = known.get(name)
@@ -163,7 +164,7 @@ class StructReader:
         return found
 
     def _union(self, types: Sequence[inspect.Type], tree: Tree, what: str) -> object:
-        """One of several types: which one is settled by what stands there."""
+        """Return a value of a union. The written value selects the type."""
         structs = [each for each in map(_bare, types) if isinstance(each, inspect.StructType)]
         if structs and structs[0].tag_field is not None:
             return self._tagged(structs, tree, what)
@@ -209,7 +210,7 @@ class StructReader:
         return self._struct(kind, tree, f"a {self._noun} of the type `{tag}`")
 
     def _untagged(self, kinds: Sequence[_Struct], tree: Fields) -> object:
-        """Find what is wrong whichever type is meant: names that none has, and fields that all read alike who have them."""
+        """Report mistakes that do not depend on the type: unknown names, and common fields with invalid values."""
         known: dict[str, list[inspect.Field]] = {}
         for name, field in (each for kind in kinds for each in _fields_of(kind.cls).items()):
             known.setdefault(name, []).append(field)
@@ -258,7 +259,7 @@ class StructReader:
     def _word(self, words: Sequence[str], tree: Tree, what: str) -> object:
         value = plain(tree)
         if value in words:
-            # The word itself, not one like it: what is left to its default is left out of a graph by identity, and its hash with it.
+            # Returns the declared string itself. A graph omits defaults by identity, which affects its hash.
             return words[words.index(value)]
         told = suggestion(value, words) if isinstance(value, str) else ""
         self._findings.add("word", f"{what} is {shown(value)}; it can be {', '.join(words)}{told}", tree.at)
@@ -291,7 +292,7 @@ class StructReader:
         return WRONG
 
 
-# -- the types of the format
+# -- types of the format
 
 
 @cache
@@ -315,7 +316,7 @@ def _bare(kind: inspect.Type) -> inspect.Type:
 
 
 def _singular(what: str) -> str:
-    """An item of a list, by the name of the list."""
+    """Return the word for an item of a list by the list's name."""
     name = what.split("`")[1] if "`" in what else what
     return f"an item of `{name}`"
 
@@ -343,7 +344,7 @@ def _fits(kind: inspect.Type, value: object) -> bool:
 
 
 def _problem(kind: inspect.Type, value: object) -> tuple[str, str] | None:
-    """What is wrong with a value of the right type: a code, and what to do."""
+    """Return what is wrong with a value of the right type, as a code and a remedy. None if it is valid."""
     match kind, value:
         case inspect.StrType(), str():
             return _text_problem(kind, value)

@@ -1,8 +1,7 @@
-"""A file as its author wrote it: values, and where each of them stands.
+"""The tree of a source file: values with their positions.
 
-A tree has no circles, so the garbage collector need not look at its parts: large files have hundreds of thousands.
-
-Which scalars are what: the rule of JSON, for YAML too.
+Unquoted scalars follow the rules of JSON, in YAML too. Trees have no cycles and are excluded from garbage collection,
+because large files have hundreds of thousands of values.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Value: TypeAlias = "str | int | float | bool | None"
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """A place in a text, counted from 1 as editors do."""
+    """A position in a text, counted from 1 as in editors."""
 
     line: int
     column: int
@@ -30,7 +29,7 @@ class Scalar(msgspec.Struct, frozen=True, gc=False):
 
     value: Value
     text: str
-    """As it was written, without its quotes."""
+    """The written text without its quotes."""
     at: Mark
 
 
@@ -45,7 +44,7 @@ class FileField(msgspec.Struct, frozen=True, gc=False):
     """A name with its value."""
 
     name: Mark
-    """Where the name stands."""
+    """Position of the name."""
     tree: Tree
 
 
@@ -60,7 +59,7 @@ Tree: TypeAlias = Scalar | FileItems | Fields
 
 
 def plain(tree: Tree) -> object:
-    """The value without its places."""
+    """Return the value without positions."""
     match tree:
         case Scalar(value=value):
             return value
@@ -76,7 +75,7 @@ _BROKEN: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?(?:[eE][
 
 
 def value_of(text: str) -> Value:
-    """What a scalar without quotes stands for."""
+    """Return the value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if _WHOLE.fullmatch(text):

@@ -1,4 +1,4 @@
-"""Values that more than one format of files has: names, texts, times, expressions."""
+"""Value types that several file formats share: names, texts, durations, expressions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from standfast.kernel.durations import duration_of
 
 _NUMBER: Final = r"[0-9]{1,7}(\.[0-9]{1,6})?"
 DURATION: Final = "^(?=.)" + "".join(f"({_NUMBER}{unit})?" for unit in ("w", "d", "h", "m", "s", "ms")) + "$"
-"""Times as `kernel.durations` reads them: parts from large to small, each unit once."""
+"""Durations as in `kernel.durations`: from large to small units, each once."""
 
 WORD: Final = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
-"""Names that become parts of ids and of expressions."""
+"""Names that become parts of ids and expressions."""
 SLOT: Final = r"^slot:[A-Za-z][A-Za-z0-9_]{0,58}$"
 VERB: Final = r"^[A-Za-z][A-Za-z0-9_]{0,63}\.[A-Za-z][A-Za-z0-9_]{0,63}$"
 
@@ -24,7 +24,7 @@ REMEDIES: Final = {
     SLOT: "write slot: and a name, such as slot:draft_to_submit",
     VERB: "write a type and a verb, such as invoice.post",
 }
-"""What to do about a text that does not look as it should, by the pattern that says how."""
+"""Remedies for invalid texts, by pattern."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]
 Duration = Annotated[
@@ -47,19 +47,19 @@ Capability = Annotated[
 ]
 Text = Annotated[str, Meta(max_length=10_000)]
 Formula: TypeAlias = str | int | float | bool | None
-"""A text is an expression, in which a text is quoted: `'draft'`. Anything else stands for itself."""
+"""A text is an expression, with quoted texts: `'draft'`. Other values are literals."""
 Plain: TypeAlias = object
-"""Anything that JSON can say."""
+"""Any JSON value."""
 Condition: TypeAlias = str | dict[str, Plain]
-"""An expression, or the same as an object with field, operator and value."""
+"""An expression, or an object with field, operator and value."""
 
 
 EMPTY: Final = "empty"
-"""In the metadata of a list: what an empty one would come to."""
+"""Metadata key of a list: the consequence of an empty one."""
 
 
 def some(description: str, *, empty: str) -> Meta:
-    """Describe a list of people, roles or parts. It names at least one of them or is left out: an empty one never stands for all.
+    """Describe a list of people, roles or parts that must be omitted or have an item, because an empty list never means all.
 
     `empty` completes the finding: "`approvers` of … is empty, so <empty>".
     """
@@ -67,7 +67,7 @@ def some(description: str, *, empty: str) -> Meta:
 
 
 def empties(part: Struct) -> Iterator[tuple[str, str]]:
-    """The lists of a part that were written and hold nothing: the name of each, and what it would come to."""
+    """Yield the written empty lists of a part, each with its consequence."""
     for attribute, name, then in _some_of(type(part)):
         if getattr(part, attribute) == []:
             yield name, then
@@ -75,7 +75,7 @@ def empties(part: Struct) -> Iterator[tuple[str, str]]:
 
 @cache
 def _some_of(kind: type[Struct]) -> tuple[tuple[str, str, str], ...]:
-    """The lists of a struct that `some` describes."""
+    """Return the lists of a struct that `some` describes."""
     found = []
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
@@ -89,7 +89,7 @@ def _some_of(kind: type[Struct]) -> tuple[tuple[str, str, str], ...]:
 
 
 def milliseconds(duration: str | None) -> int | None:
-    """A time that was found to be one, as graphs have it."""
+    """Return a valid duration in milliseconds, or None."""
     if duration is None:
         return None
     found = duration_of(duration)

@@ -1,1 +1,1 @@
-"""Status names per kind of workflow."""
+"""Status names by kind of workflow."""

@@ -1,4 +1,4 @@
-"""Which words a workflow is told in: those of the front end that made it."""
+"""Selects the status names of a kind of workflow."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _BY_KIND: Final[dict[str, StatusWords]] = {"saga": saga, "rules": rules, "proces
 
 
 def words_of(kind: str) -> StatusWords:
-    """The words of a kind of workflow; those of sagas where a kind has none of its own."""
+    """Return the status names of a kind, or those of sagas if it has none of its own."""
     return _BY_KIND.get(kind, saga)
 
 
 def spoken(kinds: Iterable[str]) -> list[tuple[StatusWords, tuple[str, ...]]]:
-    """Whose words there are among these kinds of workflows: each front end's with the kinds that are told in them."""
+    """Return the sets of status names of these kinds, each with the kinds that use it."""
     found: dict[int, tuple[StatusWords, tuple[str, ...]]] = {}
     for kind in kinds:
         words = words_of(kind)

@@ -1,4 +1,4 @@
-"""The words of documents for what the machine stores: those of sagas, but a step that was stopped is `cancelled`."""
+"""Status names of documents: those of sagas, except that a stopped step is `cancelled`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SKIPPED: Final = "skipped"
 def step_status(
     status: str, *, wait_kind: str, outcome: str, undoing: str | None, is_called: bool, is_paused: bool, is_dead: bool
 ) -> str:
-    """The status of a step: `skipped` if an operator left it by an outcome, `cancelled` if it was stopped without one."""
+    """Return the status of a step: `skipped` if an operator chose its outcome, `cancelled` if it was stopped without one."""
     told = saga.step_status(
         status,
         wait_kind=wait_kind,
@@ -44,6 +44,9 @@ def step_status(
 
 
 def event_status(type_: str, known: StepFacts) -> str:
-    """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
+    """Return the status that an event sets for its step, or for the instance if it has no step.
+
+    Empty if it sets none.
+    """
     told = saga.event_status(type_, known)
     return CANCELLED if told == SKIPPED and type_ != "step_skipped" else told

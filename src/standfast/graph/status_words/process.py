@@ -1,4 +1,4 @@
-"""The words of processes for what the machine stores: an instance that has not ended is `active`, or `suspended` until somebody resumes it."""
+"""Status names of processes: an instance is `active` until it ends, or `suspended` until it is resumed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TERMINAL: Final = ("completed", "failed", "cancelled")
 ENDED_FOR: Final[Mapping[str, Sequence[str]]] = {}
 
 _STATUSES: Final = {"running": "active", "paused": "suspended", "aborted": "cancelled"}
-"""What is called otherwise than it is stored."""
+"""Statuses whose names differ from the stored ones."""
 _STORED: Final = {"active": ("running",), "suspended": ("paused",), "cancelled": ("cancelled", "aborted")}
 
 _EVENTS: Final = {
@@ -21,7 +21,7 @@ _EVENTS: Final = {
     "workflow_cancelled": "cancelled",
     "workflow_aborted": "cancelled",
 }
-"""What events are called in the trail of a process, where that is not their own name."""
+"""Names of events in the trail of a process that differ from the stored ones."""
 
 _OF_STEP: Final = {
     "step_started": "active",
@@ -46,12 +46,12 @@ _OF_INSTANCE: Final = {
 
 
 def instance_status(status: str, reason: str, *, has_begun: bool) -> str:  # noqa: ARG001 - an instance is active from its start
-    """The status of an instance: what was aborted is cancelled, because a process undoes nothing anyhow."""
+    """Return the status of an instance. An aborted process is cancelled, because it compensates nothing."""
     return _STATUSES.get(status, status)
 
 
 def stored_statuses(wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool | None]]:
-    """What is stored of the instances that these words stand for, all of them for no word at all."""
+    """Return the stored statuses for these names, or for all without names."""
     stored = [each for word in dict.fromkeys(wanted) for each in _STORED.get(word, (word,))]
     return [(tuple(stored), None)]
 
@@ -59,14 +59,14 @@ def stored_statuses(wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool |
 def step_status(
     status: str,
     *,
-    wait_kind: str,  # noqa: ARG001 - a step that waits is active too
-    outcome: str,  # noqa: ARG001 - which is told beside it
-    undoing: str | None,  # noqa: ARG001 - a process undoes nothing
+    wait_kind: str,  # noqa: ARG001 - a waiting step is active too
+    outcome: str,  # noqa: ARG001 - shown separately
+    undoing: str | None,  # noqa: ARG001 - a process compensates nothing
     is_called: bool,  # noqa: ARG001 - see wait_kind
     is_paused: bool,
     is_dead: bool,
 ) -> str:
-    """The status of a step."""
+    """Return the status of a step."""
     match status:
         case "failed":
             return "suspended" if is_dead else "failed"
@@ -79,12 +79,15 @@ def step_status(
 
 
 def event_name(type_: str, data: Mapping[str, object]) -> str:
-    """What an event is called in the trail: an answer by the event that it was."""
+    """Return the name of an event in the trail. An answer has the name of its event."""
     return str(data.get("outcome", "")) if type_ == "step_answered" else _EVENTS.get(type_, type_)
 
 
 def event_status(type_: str, known: StepFacts) -> str:
-    """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
+    """Return the status that an event sets for its step, or for the instance if it has no step.
+
+    Empty if it sets none.
+    """
     if type_ == "step_failed" and known.reason and not known.is_dead:
-        return "cancelled"  # Somebody ended it; it did not fail by itself.
+        return "cancelled"  # A caller ended it; it did not fail.
     return _OF_STEP.get(type_) or _OF_INSTANCE.get(type_, "")

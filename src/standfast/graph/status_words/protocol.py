@@ -1,4 +1,4 @@
-"""What a front end calls the things that the machine stores: statuses of instances and steps, and the names of events."""
+"""Protocol for the display names of statuses and events in one front end."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ from typing import NamedTuple, Protocol
 
 
 class StepFacts(NamedTuple):
-    """What an event says about its step, and what those before it have said."""
+    """The facts about a step at an event, from the event and earlier ones."""
 
     outcome: str = ""
     reason: str = ""
     is_human: bool = False
     is_waiting: bool = False
-    """Whether its node waits for somebody or something."""
+    """Whether its node waits for a person or an event."""
     is_paused: bool = False
-    """Whether the instance waits for an operator until then."""
+    """Whether the instance waits for an operator."""
     is_dead: bool = False
-    """Whether that is because of this step."""
+    """Whether it does so because of this step."""
     is_undoing: bool = False
-    """Whether it is the step's compensation that the event happened to."""
+    """Whether the event concerns the step's compensation."""
     is_delayed: bool = False
-    """Whether the first call waits."""
+    """Whether the first call is delayed."""
     calls: int = 0
-    """How many have come back."""
+    """Number of calls that have returned."""
 
 
 class StatusWords(Protocol):
-    """The words of one kind of workflow. A module can be them."""
+    """The display names of one kind of workflow. A module can implement it."""
 
     @property
     def ACTIVE(self) -> Sequence[str]:  # noqa: N802 - a constant of a module
-        """Statuses of instances that have not ended."""
+        """Statuses of active instances."""
         ...
 
     @property
     def TERMINAL(self) -> Sequence[str]:  # noqa: N802 - a constant of a module
-        """Statuses of instances that have."""
+        """Statuses of ended instances."""
         ...
 
     @property
     def ENDED_FOR(self) -> Mapping[str, Sequence[str]]:  # noqa: N802 - as above
-        """Statuses of instances that have ended, each with the reasons that tell it from another one that is stored alike."""
+        """Statuses of ended instances that share a stored status, each with the reasons that distinguish it."""
         ...
 
     def instance_status(self, status: str, reason: str, *, has_begun: bool) -> str:
-        """The status of an instance, by what is stored of it and why, and whether anybody has worked on it."""
+        """Return the status of an instance by its stored status and reason, and whether work on it has begun."""
         ...
 
     def stored_statuses(self, wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool | None]]:
-        """What is stored of the instances that these words stand for: statuses, and whether anybody has worked on them."""
+        """Return the stored statuses for these names, each with whether work has begun."""
         ...
 
     def step_status(
@@ -63,13 +63,16 @@ class StatusWords(Protocol):
         is_paused: bool,
         is_dead: bool,
     ) -> str:
-        """The status of a step."""
+        """Return the status of a step."""
         ...
 
     def event_name(self, type_: str, data: Mapping[str, object]) -> str:
-        """What an event is called in a history."""
+        """Return the name of an event in a history."""
         ...
 
     def event_status(self, type_: str, known: StepFacts) -> str:
-        """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
+        """Return the status that an event sets for its step, or for the instance if it has no step.
+
+        Empty if it sets none.
+        """
         ...

@@ -1,4 +1,4 @@
-"""The words of rules for what the machine stores. A run that waits is `paused`, one that a block has ended is `blocked`."""
+"""Status names of rules. A waiting run is `paused`, and a run ended by a block is `blocked`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ TERMINAL: Final = ("completed", "failed", "blocked", "cancelled", "aborted")
 ALLOWED: Final = "allowed"
 BLOCKED: Final = "blocked"
 APPROVAL_REJECTED: Final = "approval_rejected"
-"""Why a run is blocked whose block somebody was to lift, and did not."""
+"""Reason of a blocked run whose approval was rejected."""
 RESUMING: Final = "resuming"
 ENDED_FOR: Final[Mapping[str, Sequence[str]]] = {BLOCKED: (BLOCKED, APPROVAL_REJECTED)}
 
 
 def instance_status(status: str, reason: str, *, has_begun: bool) -> str:
-    """The status of an instance."""
+    """Return the status of an instance."""
     if reason in ENDED_FOR[BLOCKED] and status == "completed":
         return BLOCKED
     if reason == RESUMING and status == "running":
@@ -29,7 +29,7 @@ def instance_status(status: str, reason: str, *, has_begun: bool) -> str:
 
 
 def stored_statuses(wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool | None]]:
-    """What is stored of the instances that these words stand for; what a word shares with another one is told apart by the reason."""
+    """Return the stored statuses for these names. Names with a common stored status are distinguished by reason."""
     plain = [{BLOCKED: "completed", RESUMING: "running"}.get(word, word) for word in wanted]
     return saga.stored_statuses(plain)
 
@@ -37,7 +37,7 @@ def stored_statuses(wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool |
 def step_status(
     status: str, *, wait_kind: str, outcome: str, undoing: str | None, is_called: bool, is_paused: bool, is_dead: bool
 ) -> str:
-    """The status of a step: one that waits for a person or an event is `paused`."""
+    """Return the status of a step: `paused` if it waits for a person or an event."""
     if undoing is None and status in {"pending", "running"} and wait_kind:
         return "paused"
     told = saga.step_status(
@@ -53,14 +53,17 @@ def step_status(
 
 
 def event_name(type_: str, data: Mapping[str, object]) -> str:
-    """What an event is called in a history: an answer by what it was."""
+    """Return the name of an event in a history. An answer has the name of its outcome."""
     if type_ == "step_answered" and str(data.get("outcome", "")) in {"approved", "rejected"}:
         return str(data["outcome"])
     return type_
 
 
 def event_status(type_: str, known: StepFacts) -> str:
-    """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
+    """Return the status that an event sets for its step, or for the instance if it has no step.
+
+    Empty if it sets none.
+    """
     match type_:
         case "step_answered" | "step_completed" if known.outcome in {"approved", "rejected", ALLOWED, BLOCKED}:
             return known.outcome

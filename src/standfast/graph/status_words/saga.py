@@ -1,4 +1,4 @@
-"""The words of sagas for what the machine stores: statuses of instances and steps, and what an event means for its step."""
+"""Status names of sagas, for instances, steps and the effect of events on steps."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ STEP_STATUSES: Final = (
 
 
 ANSWERED: Final = {"confirmed": "approved", "rejected": "rejected"}
-"""What an answer is called in a history, by its outcome."""
+"""Names of answers in a history, by outcome."""
 
 HARMLESS: Final = frozenset({"requested", "approved", "drift"})
-"""Why an instance waits with which nothing is wrong: a person wants it to, or has decided, and another lets it go on."""
+"""Reasons of pauses without a fault: requested by a caller, or waiting after a decision."""
 
 
 def instance_status(status: str, reason: str, *, has_begun: bool) -> str:
-    """The status of an instance: one that waits for an operator is in the `dlq`, or `paused` if nothing is wrong with it."""
+    """Return the status of an instance: `dlq` if it waits for an operator, or `paused` without a fault."""
     if status == "paused":
         return PAUSED if reason in HARMLESS else DLQ
     return PENDING if status == RUNNING and not has_begun else status
 
 
 def stored_statuses(wanted: Sequence[str]) -> list[tuple[tuple[str, ...], bool | None]]:
-    """What is stored of the instances that these words stand for, all of them for no word at all.
+    """Return the stored statuses for these names, or for all without names.
 
-    Statuses, and whether somebody has worked on the instance: True, False, or None where that does not matter. No instance is in two.
+    Each has a flag whether work has begun: True, False, or None for both. No instance matches two of them.
     """
     if not wanted or {PENDING, RUNNING} <= set(wanted):
         return [(tuple(dict.fromkeys(_STORED.get(word, word) for word in wanted)), None)]
@@ -66,13 +66,13 @@ _STORED: Final = {PENDING: RUNNING, DLQ: "paused"}
 def step_status(
     status: str, *, wait_kind: str, outcome: str, undoing: str | None, is_called: bool, is_paused: bool, is_dead: bool
 ) -> str:
-    """The status of a step.
+    """Return the status of a step.
 
-    `undoing` is the status of its compensation, `is_called` says whether a worker has its call in hand, `is_paused` whether the
-    instance waits for an operator, `is_dead` whether the step itself does.
+    `undoing` is the status of its compensation. `is_called` says whether a worker runs its call, `is_paused` whether
+    the instance waits for an operator, and `is_dead` whether the step does.
     """
     if undoing is not None:
-        # After an abort nobody knows how far a compensation came that was under way.
+        # After an abort the progress of a running compensation is unknown.
         return {"completed": "rolled_back", "failed": "failed"}.get(undoing, "compensation")
     if status == "completed":
         return outcome if outcome in {"confirmed", "rejected"} else status
@@ -83,7 +83,7 @@ def step_status(
     if wait_kind == "human":
         return "waiting_decision"
     if is_paused:
-        return "paused"  # The event of the instance says so for all of its open steps.
+        return "paused"  # The event of the instance applies to all its open steps.
     return RUNNING if status == RUNNING or is_called or wait_kind else PENDING
 
 
@@ -117,12 +117,15 @@ _OF_INSTANCE: Final = {
 
 
 def event_name(type_: str, data: Mapping[str, object]) -> str:
-    """What an event is called in the history of a saga: a person's decision by what it was."""
+    """Return the name of an event in the history of a saga. A person's decision has the name of its outcome."""
     return ANSWERED.get(str(data.get("outcome", "")), type_) if type_ == "step_answered" else type_
 
 
 def event_status(type_: str, known: StepFacts) -> str:
-    """The status that an event leaves its step in, or the instance if it concerns no step; empty if it changes none."""
+    """Return the status that an event sets for its step, or for the instance if it has no step.
+
+    Empty if it sets none.
+    """
     match type_:
         case "step_started" | "step_resumed" | "step_skipped_missing_handler":
             return _awaiting_call(type_, known)
@@ -143,7 +146,7 @@ def event_status(type_: str, known: StepFacts) -> str:
 
 
 def _awaiting_call(type_: str, known: StepFacts) -> str:
-    """The status of a step that waits for its handler, or for a person."""
+    """Return the status of a step that waits for its handler or a person."""
     if known.is_undoing:
         return "compensation"
     if known.is_human:

@@ -1,1 +1,1 @@
-"""What nodes hold: forms, approver rules, calendars, handler calls."""
+"""Values in nodes: forms, approver rules, calendars and handler calls."""

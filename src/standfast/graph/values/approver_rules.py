@@ -1,4 +1,4 @@
-"""Who is to be asked, as a definition or an approval chain says it, and what they have to agree on."""
+"""Assignment of approvers in a definition or an approval chain, and their required agreement."""
 
 from __future__ import annotations
 
@@ -8,73 +8,74 @@ from typing import Literal, get_args
 import msgspec
 
 Agree = Literal["any", "all", "n", "weight"]
-"""How many have to be for it: the first one, all of them, at least a number of them, or as many as weigh enough."""
+"""Required agreement: any one, all, at least a number (`n`), or a total weight."""
 AGREES: tuple[Agree, ...] = get_args(Agree)
 
 Vote = Literal["for", "against", "abstained"]
-"""What a decision counts as: yes, no, or neither, in whatever words a definition has for them."""
+"""What a decision counts as, whatever its name in the definition."""
 VOTES: tuple[Vote, ...] = get_args(Vote)
 
 Pick = Literal["all", "any", "in_turn"]
 PICKS: tuple[Pick, ...] = get_args(Pick)
 
 USER, ROLE, RULE, CHAIN = "user", "role", "rule", "chain"
-"""The resolvers that the machine knows; every other one is the engine's, or the application's."""
+"""Resolvers that the machine handles. Others belong to the engine or the application."""
 
 
 HEAVIEST = 1_000_000
-"""The most that one of those who are asked can weigh."""
+"""Maximum weight of one approver."""
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
-    """Who is to be asked, before anybody has looked."""
+    """An unresolved assignment of approvers."""
 
     by: str
-    """The resolver that finds them: `user`, `role`, `rule`, `manager`, `chain`, or one that the application registers by name."""
+    """Its resolver: `user`, `role`, `rule`, `manager`, `chain`, or one that the application registers."""
     of: str = ""
-    """What it is given: the id of a user, the name of a role or chain, the text of a rule; empty for a manager means the requester's."""
+    """Argument of the resolver: a user id, the name of a role or chain, the text of a rule. For a manager, empty
+    means the requester's."""
     rule: dict[str, object] | None = None
-    """The stored form of a rule, which yields the id of a user, `role:<name>`, or a list of such."""
+    """Stored form of a rule. It returns a user id, `role:<name>`, or a list of these."""
     weight: int = 1
-    """What a decision of each of them weighs."""
+    """Weight of each approver's decision."""
     pick: Pick = "any"
-    """Of several: each of them is asked, or they share one question, or one of them is asked, in turn (round robin)."""
+    """For several approvers: each is asked, they share one task, or one is asked in turn (round robin)."""
     via: str = ""
-    """Why it is them, in words, where a rule has named them; empty otherwise."""
+    """Reason for asking them if a rule named them. Empty otherwise."""
 
     @property
     def is_direct(self) -> bool:
-        """Whether it names those who are asked, so that nobody has to look."""
+        """Whether it names the approvers directly, without a lookup."""
         return self.by == USER or (self.by == ROLE and self.pick == "any")
 
     @property
     def words(self) -> str:
-        """The same as people write it."""
+        """The assignment as text."""
         return f"{self.by}:{self.of}" if self.of else self.by
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One stage of an approval chain: it is asked once the stage before has agreed."""
+    """A stage of an approval chain. It is asked after the previous stage has agreed."""
 
     name: str = ""
     asks: list[Ask]
     agree: Agree = "any"
     least: int = 0
-    """How many, or how much weight, `n` and `weight` take."""
+    """Required number or weight, for `n` and `weight`."""
 
 
 def agreement_of_list(agree: Agree | None, resolvers: Sequence[str]) -> Agree | None:
-    """Return the rule that a new definition stores for those whom it asks, given the resolver of each.
+    """Return the agreement rule that a new definition stores for approvers with these resolvers.
 
-    All places of a list count unless its author says otherwise. Graphs that were stored before take a list of roles alone as `any`, so
-    for such a list the rule is stored. For other lists it is not, and their graphs keep their hashes.
+    Without an explicit rule all members of a list must agree. Older graphs without a rule treat a list of roles as
+    `any`, so the rule is stored for such lists. For other lists it is omitted, which keeps the hashes of their graphs.
     """
     is_of_roles = len(resolvers) > 1 and set(resolvers) == {ROLE}
     return "all" if agree is None and is_of_roles else agree
 
 
 def agreement_in_words(agree: Agree, least: int) -> str:
-    """What has to be agreed, for those who are asked."""
+    """Describe the required agreement to approvers."""
     return {
         "any": "any of them",
         "all": "all of them",

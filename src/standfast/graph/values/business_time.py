@@ -1,4 +1,7 @@
-"""Working time: the hours, holidays and clock of an organisation, and when so much of it has gone by. It follows from these and an instant alone."""
+"""Working time: counts working days and hours by an organisation's calendar.
+
+Results depend only on the calendar and a time.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +24,22 @@ MOST_HOLIDAYS: Final = 10_000
 _DAY: Final = timedelta(days=1)
 _SPAN: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-4]):([0-5]\d)", re.ASCII)
 _AROUND: Final = 2 * _DAY
-"""No zone is further from UTC than a day, and a day is as long as one."""
+"""No zone is further from UTC than a day, and a day is at most this long."""
 _TICK: Final = timedelta(seconds=1)
 
 
 class Calendar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When an organisation works, as its settings say it."""
+    """The working hours of an organisation, from its settings."""
 
     zone: str
-    """Whose clock the hours mean, such as `Europe/Berlin`."""
+    """Time zone of the hours, such as `Europe/Berlin`."""
     hours: dict[Day, list[str]]
-    """By day, such as `{"mon": ["09:00-12:30", "13:00-17:00"]}`; on days that are not named nobody works."""
+    """Hours by day, such as `{"mon": ["09:00-12:30", "13:00-17:00"]}`. Missing days are free."""
     holidays: list[date] = []
-    """Days on which nobody works, whatever the day of the week."""
+    """Free days, whatever the day of the week."""
 
     def flaws(self) -> Iterator[str]:
-        """What is wrong with it, each in a sentence."""
+        """Yield what is wrong with the calendar, one sentence each."""
         if not is_zone(self.zone):
             yield f"the time zone {self.zone!r} is not known; give one such as 'Europe/Berlin'"
         if len(self.holidays) > MOST_HOLIDAYS:
@@ -52,7 +55,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def calendars_of(settings: Mapping[str, object]) -> tuple[dict[str, Calendar], list[str]]:
-    """The calendars that the settings of an organisation name under `calendars`, and what is wrong with them."""
+    """Return the calendars under `calendars` in an organisation's settings, and what is wrong with them."""
     try:
         found = msgspec.convert(settings.get("calendars", {}), settled(dict[str, Calendar]))
     except msgspec.ValidationError as error:
@@ -62,7 +65,7 @@ def calendars_of(settings: Mapping[str, object]) -> tuple[dict[str, Calendar], l
 
 
 class _Stretch(NamedTuple):
-    """A time in which the clocks of a zone are not changed."""
+    """A period without clock changes in a zone."""
 
     begin: datetime
     end: datetime
@@ -70,9 +73,9 @@ class _Stretch(NamedTuple):
 
 
 class WorkingTime:
-    """A sound calendar, for counting.
+    """Counts by a valid calendar.
 
-    Hours are what clocks show: what they skip when they are put forward is not worked, and what they show twice is worked twice.
+    Hours are local times. Skipped hours at a clock change are not worked, and repeated hours are worked twice.
     """
 
     def __init__(self, calendar: Calendar) -> None:
@@ -82,9 +85,10 @@ class WorkingTime:
         self._hours = [[each for each in spans if each is not None] for spans in named]
 
     def after(self, since: datetime, *, days: int = 0, time: timedelta = timedelta(0)) -> datetime:
-        """When so many working days and so much working time have gone by.
+        """Return the time after this many working days and this much working time.
 
-        Working days end at the same time of day as they began, or when it is worked next. They begin with the first working time.
+        Working days end at the same time of day as they began, or at the next working time. They begin with the first
+        working time.
         """
         at = self._open(since)
         if days:
@@ -109,7 +113,7 @@ class WorkingTime:
         return self._open(self._reading(datetime.combine(day, local.time(), UTC)))
 
     def _open(self, at: datetime) -> datetime:
-        """The first working time from an instant on."""
+        """Return the first working time from a time on."""
         day = at.astimezone(self._zone).date()
         while True:
             for begin, end in self._spans(day):
@@ -118,7 +122,7 @@ class WorkingTime:
             day += _DAY
 
     def _spans(self, day: date) -> list[tuple[datetime, datetime]]:
-        """When it is worked on a day, in UTC and in order."""
+        """Return the working periods of a day in UTC, in order."""
         hours = self._named(day)
         if not hours:
             return []
@@ -131,21 +135,24 @@ class WorkingTime:
         return [(begin, end) for begin, end in found if begin < end]
 
     def _named(self, day: date) -> list[tuple[timedelta, timedelta]]:
-        """The hours of a day, as the calendar names them."""
+        """Return the hours of a day as the calendar states them."""
         return [] if day in self._holidays else self._hours[day.weekday()]
 
     def _reading(self, wall: datetime) -> datetime:
-        """When the clocks of the zone show a day and a time first, or more than that where they skip it. They are given as if they were UTC."""
+        """Return when local clocks first show this time, or a later one if it is skipped.
+
+        Local times are passed as if they were UTC.
+        """
         return next(at for each in self._stretches(wall) if (at := max(each.begin, wall - each.offset)) < each.end)
 
     def _stretches(self, wall: datetime) -> list[_Stretch]:
-        """The time around what clocks show, in order: one stretch, or two if they are changed in it."""
+        """Return the period around a local time: one, or two around a clock change."""
         begin, end = wall - _AROUND, wall + _AROUND
         before, behind = self._offset(begin), self._offset(end)
         if before == behind:
             return [_Stretch(begin, end, before)]
         low, high = begin, end
-        while high - low > _TICK:  # Clocks are changed at a whole second.
+        while high - low > _TICK:  # Clock changes occur at whole seconds.
             middle = low + (high - low) // _TICK // 2 * _TICK
             low, high = (middle, high) if self._offset(middle) == before else (low, middle)
         return [_Stretch(begin, high, before), _Stretch(high, end, behind)]
@@ -159,7 +166,7 @@ def _midnight(day: date) -> datetime:
 
 
 def _span(text: str) -> tuple[timedelta, timedelta] | None:
-    """Hours as times of the day; None if they cannot be read."""
+    """Parse hours as times of the day, or return None."""
     match = _SPAN.fullmatch(text)
     if match is None:
         return None

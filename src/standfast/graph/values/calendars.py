@@ -1,4 +1,4 @@
-"""Calendar rules: cron expressions on the clock of a time zone. The next time follows from the rule and an instant alone."""
+"""Calendar rules: cron expressions in a time zone. Results depend only on the rule and a time."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ UTC_ZONE: Final = "UTC"
 _FIELDS: Final = 5
 _INSTANT: Final = timedelta(microseconds=1)
 _LONGEST_SET: Final = timedelta(hours=3)
-"""By no more than this are clocks set at once."""
+"""Maximum size of a clock change."""
 _ANY_DAY: Final = datetime(2024, 1, 1, tzinfo=UTC)
-"""Rules repeat: one that fires at all does so within the decades after any day."""
+"""Rules repeat: a rule that ever matches does so within decades of any day."""
 
 
 def next_time(cron: str, zone: str, now: datetime) -> datetime:
-    """The first time after an instant that a sound rule names, in UTC."""
-    # In the hour that a clock shows twice, a rule counts from the first showing, and names what has passed.
+    """Return the first match of a valid rule after a time, in UTC."""
+    # In a repeated hour the rule counts from the first occurrence and would return a past time.
     times = (each.astimezone(UTC) for each in CronSim(cron, now.astimezone(_zone(zone))))
     return next(each for each in times if each > now)
 
 
 def last_time(cron: str, zone: str, now: datetime) -> datetime | None:
-    """The last time that a sound rule names and that is no later than an instant, in UTC; None if there is none."""
+    """Return the last match of a valid rule up to a time, in UTC, or None."""
     try:
         local = now.astimezone(_zone(zone))
         was_set = local.utcoffset() != (now - _LONGEST_SET).astimezone(_zone(zone)).utcoffset()
-        # Where clocks were just set back, what they have shown once is looked for from behind the second showing.
+        # After a clock was set back, the search for the first occurrence starts after the second one.
         start = (now + _LONGEST_SET if was_set else now + _INSTANT).astimezone(_zone(zone))
         times = (each.astimezone(UTC) for each in CronSim(cron, start, reverse=True))
         return next(each for each in times if each <= now)
@@ -43,7 +43,7 @@ def last_time(cron: str, zone: str, now: datetime) -> datetime | None:
 
 
 def calendar_findings(node: str, cron: object, zone: object) -> Iterator[Diagnostic]:
-    """What is wrong with a rule and its zone."""
+    """Yield the findings of a rule and its zone."""
     if not is_zone(zone):
         message = f"{node!r} goes by the time zone {zone!r}, which is not known; give one such as 'Europe/Berlin'"
         yield Diagnostic("time_zone", message, node)
@@ -58,7 +58,7 @@ def calendar_findings(node: str, cron: object, zone: object) -> Iterator[Diagnos
 
 
 def _flaw(fields: list[str]) -> str:
-    """What is wrong with the fields of a rule; empty if it fires."""
+    """Return what is wrong with the fields of a rule. Empty if it can match."""
     if len(fields) != _FIELDS:
         return f"it has {len(fields)} fields"
     try:
@@ -71,10 +71,10 @@ def _flaw(fields: list[str]) -> str:
 
 
 def is_zone(name: object) -> bool:
-    """Whether there is such a time zone."""
+    """Return whether the time zone exists."""
     try:
         return isinstance(name, str) and bool(_zone(name).key)
-    except (KeyError, ValueError, OSError):  # What the name looks like decides which of them it is.
+    except (KeyError, ValueError, OSError):  # The form of the name determines which of them is raised.
         return False
 
 

@@ -1,4 +1,4 @@
-"""What expressions read from outside of a document: settings of its organisation, and documents that it refers to."""
+"""What expressions read from outside a document: organisation settings and referenced documents."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ RELATED: Final = "related"
 
 
 class Reads(NamedTuple):
-    """What has to be read before expressions can be answered."""
+    """Data to be read before expressions can be evaluated."""
 
     org: bool = False
     """Whether they read settings of the organisation."""
     refs: tuple[str, ...] = ()
-    """The fields that refer to the documents that they read."""
+    """The reference fields whose documents they read."""
 
 
 READS_ORG: Final = Reads(org=True)
 
 
 def reads_of(expressions: Iterable[Expression], *, org: bool = False) -> Reads | None:
-    """Returns what expressions read from outside; None if that is nothing."""
+    """Return what expressions read from outside, or None."""
     refs = set()
     for each in expressions:
         for variable in variables(each.tree):

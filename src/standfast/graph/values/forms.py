@@ -1,9 +1,7 @@
-"""Forms: what a person has to give with an answer, as JSON Schema (draft 2020-12).
+"""Forms: JSON Schema (draft 2020-12) for the content of answers, and the regular expressions in them.
 
-A form is checked when its definition is compiled, and an answer when it is given. Both happen inside of decisions, so a form may not be able
-to take long: it refers to nothing outside and not to itself, it has a bounded size, and its patterns are quick (`patterns`).
-
-Regular expressions that users supply: read, bounded, and matched in linear time.
+A form is checked at compilation and an answer when it is given, both inside decisions. Their cost must be bounded: a
+form has no external or recursive references and a limited size. Its patterns are matched in linear time by RE2.
 """
 
 from __future__ import annotations
@@ -24,39 +22,39 @@ if TYPE_CHECKING:
 
 
 MOST_REPEATS: Final = 1_000
-"""Times that something may be repeated by a number; the bound of RE2."""
+"""Maximum number of repetitions; the limit of RE2."""
 MOST_INSTRUCTIONS: Final = 10_000
-"""Size of a compiled pattern: `.{1000}` takes 9,000."""
+"""Maximum size of a compiled pattern: `.{1000}` takes 9,000."""
 LONGEST_TEXT: Final = 100_000
-"""Bytes of a text that any pattern is tried on."""
+"""Maximum size of a text to be matched, in bytes."""
 _MOST_STEPS: Final = 10_000_000
-"""Instructions times bytes: about half a second where RE2 has no quick way."""
+"""Maximum of instructions times bytes: about half a second where RE2 has no fast path."""
 _MEMORY: Final = 512 * 1024
-"""Bytes that one pattern may use, compiled and while it is matched."""
+"""Maximum memory of one pattern, compiled and during matching, in bytes."""
 _KEPT: Final = 128
-"""Compiled patterns that are remembered."""
+"""Cache size for compiled patterns."""
 
 _REPEAT: Final = re.compile(r"\{(\d*)(?:,(\d*))?\}")
 _UNICODE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})")
 _LOOKAROUND: Final = {"(?=": "ahead", "(?!": "ahead", "(?<=": "back", "(?<!": "back"}
 _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
-"""The first and the second half of characters that are written in two."""
+"""High and low surrogates."""
 _DIGITS: Final = 9
 _CLASS_END: Final = ":]"
 _PLAIN: Final = "use characters, classes, groups, alternatives and repeats"
 
 
 class PatternError(ValueError):
-    """A pattern is not taken; says why, and what to do."""
+    """A pattern is not supported. The message gives reason and remedy."""
 
     def __init__(self, message: str, at: int | None = None) -> None:
         super().__init__(message if at is None else f"at character {at + 1}: {message}")
         self.at = at
-        """Where in the pattern, from 0; None if it is about all of it."""
+        """Index in the pattern, from 0. None for the whole pattern."""
 
 
 class _Compiled(Protocol):
-    """What RE2 makes of a pattern."""
+    """A compiled pattern of RE2."""
 
     programsize: int
 
@@ -64,26 +62,29 @@ class _Compiled(Protocol):
 
 
 class Pattern:
-    """A pattern that was taken."""
+    """A supported pattern."""
 
     def __init__(self, compiled: _Compiled) -> None:
         self._compiled = compiled
         self.size = compiled.programsize
         self.longest = min(LONGEST_TEXT, _MOST_STEPS // max(1, self.size))
-        """Bytes of the longest text that it may be tried on."""
+        """Maximum size of a text for this pattern, in bytes."""
 
     def allows(self, text: str) -> bool:
-        """Whether a text is short enough to be tried."""
+        """Return whether a text is short enough to be matched."""
         return len(text) * 4 <= self.longest or len(_encoded(text)) <= self.longest
 
     def is_found_in(self, text: str) -> bool:
-        """Whether it matches anywhere in a text, which is short enough."""
+        """Return whether it matches anywhere in a text that is short enough."""
         return self._compiled.search(_encoded(text)) is not None
 
 
 @lru_cache(_KEPT)
 def read_pattern(pattern: str) -> Pattern:
-    """Compile a pattern. PatternError if it looks around or back, repeats too often, or is otherwise none that is taken."""
+    """Compile a pattern.
+
+    Raises PatternError for lookaround, backreferences, excessive repetition and other unsupported parts.
+    """
     import re2  # type: ignore[import-untyped]  # Loaded by those who have patterns.
 
     options = re2.Options()
@@ -103,12 +104,12 @@ _TOO_LARGE: Final = "it is too large once its repeats are written out; repeat le
 
 
 def _encoded(text: str) -> bytes:
-    """What is matched: half of a character, which no database keeps, is matched as a question mark."""
+    """Encode a text for matching. A lone surrogate, which no database stores, becomes a question mark."""
     return text.encode("utf-8", "replace")
 
 
 def _translated(pattern: str) -> str:
-    """The pattern in RE2's words, once nothing in it is left that RE2 would refuse without saying why, or take for something else."""
+    """Translate a pattern to RE2, after refusing what RE2 would reject without a reason or interpret differently."""
     made: list[str] = []
     at, in_class = 0, False
     while at < len(pattern):
@@ -134,7 +135,7 @@ def _translated(pattern: str) -> str:
 
 
 def _check_piece(pattern: str, at: int, piece: str) -> None:
-    """Refuse what looks around or back, and repeats that RE2 would take for plain text because of their size."""
+    """Refuse lookaround, backreferences, and repetitions so large that RE2 would take them for literals."""
     if piece[0] == "\\" and piece[1:2] in "123456789k" and piece[1:]:
         raise PatternError(f"{piece!r} refers to what was matched before; {_PLAIN}", at)
     if piece == "(":
@@ -155,7 +156,7 @@ def _check_piece(pattern: str, at: int, piece: str) -> None:
 
 
 def _escape_end(pattern: str, at: int) -> int:
-    """Where an escape ends; two halves of one character are one."""
+    """Return the end of an escape. A surrogate pair is one escape."""
     found = _UNICODE.match(pattern, at)
     if found is None:
         return at + 2
@@ -165,7 +166,7 @@ def _escape_end(pattern: str, at: int) -> int:
 
 
 def _character(pattern: str, at: int, end: int) -> str:
-    """A character that is written by its code, or by two halves of it, in RE2's words."""
+    """Translate a character escape, or a surrogate pair, to RE2."""
     codes = [int(each, 16) for each in _UNICODE.findall(pattern, at, end)]
     if not codes:
         raise PatternError(r"'\u' needs four digits, as in \u00e9", at)
@@ -176,7 +177,7 @@ def _character(pattern: str, at: int, end: int) -> str:
 
 
 def _refusal(pattern: str, error: Exception) -> PatternError:
-    """What RE2 says of a pattern, with the place."""
+    """Convert an error of RE2 to a PatternError with its position."""
     raw = error.args[0] if error.args else b""
     told = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
     what, _, part = told.partition(": ")
@@ -199,15 +200,15 @@ def _position(pattern: str, part: str) -> int | None:
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 MOST_BYTES = 65_536
-"""Of a form, as JSON."""
+"""Maximum size of a form as JSON, in bytes."""
 MOST_PARTS = 2_000
-"""Schemas in a form, with each reference counted as what it stands for."""
+"""Maximum number of schemas in a form, with references expanded."""
 DEEPEST = 16
-"""Levels of schemas in a form, references included."""
+"""Maximum nesting of schemas in a form, with references expanded."""
 MOST_PATTERNS = 2 * MOST_INSTRUCTIONS
-"""Size of all patterns of a form together, each counted once."""
+"""Maximum total size of the patterns of a form, each counted once."""
 MOST_FAULTS = 50
-"""Faults of one answer that are told; nobody reads more."""
+"""Maximum number of reported faults of an answer."""
 
 _ONE = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
@@ -223,32 +224,32 @@ _REFUSED: Final = {
     "unevaluatedProperties": "say additionalProperties",
     "unevaluatedItems": "say items",
 }
-"""Words that a form cannot have, and what to do instead."""
+"""Unsupported keywords of forms, with the remedy."""
 _DEFS = "#/$defs/"
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 Schema = Mapping[str, object]
 
 
-# -- when the definition is compiled
+# -- at compilation
 
 
 class FormFault(NamedTuple):
-    """Something that is wrong with a form."""
+    """A fault of a form."""
 
     message: str
     path: tuple[str | int, ...] = ()
-    """The names and numbers that lead to it from the top of the form."""
+    """Path of the fault from the top of the form."""
 
 
 def form_findings(node: str, form: dict[str, object]) -> Iterator[Diagnostic]:
-    """What is wrong with a form, which is plain data."""
+    """Yield the findings of a form in plain data."""
     for wrong in form_faults(node, form):
         yield Diagnostic("form", wrong.message, node)
 
 
 def form_faults(node: str, form: dict[str, object]) -> list[FormFault]:
-    """The same, each with its place in the form."""
+    """Return the findings with their paths in the form."""
     return [FormFault(f"the form of {node!r} is no form: {message}", path) for message, path in _wrong(form)]
 
 
@@ -276,7 +277,7 @@ def _wrong(form: dict[str, object]) -> list[FormFault]:
 
 
 class _Place(NamedTuple):
-    """Where a schema is in a form."""
+    """Position of a schema in a form."""
 
     told: str
     path: tuple[str | int, ...]
@@ -285,7 +286,7 @@ class _Place(NamedTuple):
         return self.told
 
     def of(self, *names: str | int) -> _Place:
-        """A place inside of it."""
+        """Return a position inside it."""
         told = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in names)
         return _Place(f"{self.told}{told}", (*self.path, *names))
 
@@ -294,7 +295,7 @@ _TOP: Final = _Place("form", ())
 
 
 class _Walk:
-    """A look at every schema of a form, each reference followed to what it stands for."""
+    """Visits every schema of a form, and follows each reference."""
 
     def __init__(self, form: Schema) -> None:
         self._defs = form.get("$defs")
@@ -364,7 +365,7 @@ class _Walk:
 
 
 def _inner(schema: Schema) -> Iterator[tuple[object, tuple[str | int, ...]]]:
-    """The schemas directly inside of one, with the names that lead to them."""
+    """Return the direct subschemas with their paths."""
     for word in _ONE:
         if word in schema:
             yield schema[word], (word,)
@@ -376,24 +377,27 @@ def _inner(schema: Schema) -> Iterator[tuple[object, tuple[str | int, ...]]]:
         yield from ((each, (word, name)) for name, each in (given.items() if isinstance(given, dict) else ()))
 
 
-# -- when an answer is given
+# -- for an answer
 
 
 class Form:
-    """A form that was checked, ready for answers."""
+    """A checked form."""
 
     def __init__(self, form: Schema) -> None:
         self._form = form
         self._validator = _validators()(form, format_checker=_formats())
 
     def filled(self, given: object) -> object:
-        """An answer with the defaults of all that it leaves out; no answer at all is an empty one, if the form asks for an object."""
+        """Return an answer with the defaults of omitted fields.
+
+        A missing answer counts as empty if the form requires an object.
+        """
         if given is None and (self._form.get("type") == "object" or "properties" in self._form):
             given = {}
         return self._fill(self._form, given)
 
     def faults(self, given: object) -> list[str]:
-        """Everything that is wrong with an answer, each with its place."""
+        """Return all faults of an answer with their positions."""
         found = [f"{_place(error)}: {error.message[:200]}" for error in self._validator.iter_errors(given)]
         told = sorted(dict.fromkeys(found))
         return told if len(told) <= MOST_FAULTS else [*told[:MOST_FAULTS], f"and {len(told) - MOST_FAULTS} more"]
@@ -424,14 +428,14 @@ class Form:
 
 
 def _place(error: ValidationError) -> str:
-    """Where a fault is."""
+    """Return the position of a fault."""
     path = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in error.absolute_path)
     return f"data{path}"
 
 
 @cache
 def _validators() -> type[Draft202012Validator]:
-    """The validator of the package, but for two words that can take long there."""
+    """Return the package's validator, with two keywords replaced that can be slow."""
     from jsonschema import Draft202012Validator, ValidationError
     from jsonschema.validators import extend
 
@@ -440,7 +444,7 @@ def _validators() -> type[Draft202012Validator]:
             return
         try:
             made = read_pattern(sought)
-        except PatternError as error:  # An older release has taken it.
+        except PatternError as error:  # An older release has accepted it.
             yield ValidationError(f"the pattern {sought[:80]!r} cannot be used: {error}")
             return
         if not made.allows(value):
@@ -459,7 +463,7 @@ def _validators() -> type[Draft202012Validator]:
 
 @cache
 def _formats() -> FormatChecker:
-    """The formats that are looked at; others are left to whoever shows the form."""
+    """Return the checker of the supported formats. User interfaces may check others."""
     from jsonschema import FormatChecker
 
     checker = FormatChecker(formats=())
@@ -498,5 +502,5 @@ _READERS: Final = {
 
 
 def faults_told(node: str, faults: list[str]) -> str:
-    """The faults of an answer in one sentence."""
+    """Describe the faults of an answer in one sentence."""
     return f"the form of {node!r} is not filled in as it asks: {'; '.join(faults)}"

@@ -1,4 +1,4 @@
-"""The times of a question: when an answer is due, when people are reminded, and to whom or to what it goes if nobody answers."""
+"""The times of a human task: due date, reminders and escalation."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from standfast.errors import Diagnostic
 from standfast.graph.values.value_checks import listed, name_findings, time_findings
 
 LEAST_EVERY_MS = 60_000
-"""Reminders that repeat are at least a minute apart: each is told in the history."""
+"""Repeated reminders are at least a minute apart, because each is recorded in the history."""
 MOST_TIMES = 100
-"""Reminders, and rungs, of one question."""
+"""Maximum number of reminders and of escalations per task."""
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One rung of a ladder: somebody else is asked too, or the question ends by an outcome."""
+    """A step of an escalation: more people are asked, or the task ends by an outcome."""
 
     after_ms: int
-    """How long after the question was asked."""
+    """Time after the task was opened."""
     role: str = ""
     user: str = ""
     outcome: str = ""
     """Exactly one of the three is given."""
     timeout_ms: int | None = None
-    """How long they have: the time of the question begins anew with this length; None leaves it as it is."""
+    """New time limit of the task, from this escalation on. None keeps it."""
 
     def findings(self, node: str, outcomes: Collection[str]) -> Iterator[Diagnostic]:
-        """What is wrong with it."""
+        """Yield its findings."""
         yield from time_findings(node, "escalate", f"the time after which {node!r} escalates", self.after_ms, low=1)
         given = [each for each in (self.role, self.user, self.outcome) if each]
         if len(given) != 1:
-            told = "to nobody" if not given else "to several at once"
+            told = "to no role, user or outcome" if not given else "to several at once"
             message = f"{node!r} escalates {told}; give each rung a role, a user or an outcome"
             yield Diagnostic("escalate", message, node)
         for each in (self.role, self.user):
@@ -48,26 +48,27 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 
 
 class TaskTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """When what happens to a question that nobody has answered; all of it counts from when it was asked."""
+    """Times of an unanswered task, counted from its opening."""
 
     due_ms: int | None = None
-    """When an answer is due; it is shown, and nothing else follows from it."""
+    """Due time, for display only."""
     reminders_ms: tuple[int, ...] = ()
-    """When those who are asked are reminded, in rising order."""
+    """Times of reminders to approvers, in rising order."""
     every_ms: int | None = None
-    """They are reminded each time that so much time has gone by."""
+    """Interval of repeated reminders."""
     escalation: tuple[Rung, ...] = ()
-    """The ladder, in rising order."""
+    """The escalations in rising order."""
     calendar: str = ""
-    """The calendar of the organisation whose working time all of them count, and the time of the question; empty for time by the clock."""
+    """Organisation calendar whose working time all of them count, including the task's time limit. Empty for elapsed
+    time."""
 
     @property
     def reminds(self) -> bool:
-        """Whether those who are asked are reminded."""
+        """Whether approvers are reminded."""
         return bool(self.reminders_ms) or self.every_ms is not None
 
     def findings(self, node: str, outcomes: Collection[str]) -> Iterator[Diagnostic]:
-        """What is wrong with them."""
+        """Yield their findings."""
         if self.due_ms is not None:
             yield from time_findings(node, "due", f"the time in which {node!r} is due", self.due_ms, low=1)
         for each in self.reminders_ms:
@@ -94,7 +95,7 @@ class TaskTimes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
             yield Diagnostic("escalate", message, node)
 
     def beyond(self, node: str, timeout_ms: int) -> Iterator[Diagnostic]:
-        """What would come after the time of the question is over, which rungs may begin anew."""
+        """Yield the times after the task's time limit, which escalations may extend."""
         over_ms = timeout_ms
         for rung in self.escalation:
             if rung.after_ms < over_ms and rung.timeout_ms is not None:

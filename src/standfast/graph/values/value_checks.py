@@ -1,4 +1,4 @@
-"""What can be wrong with one value of a graph: a function for each sort of value, which yields findings with a code and a remedy."""
+"""Checks of single values of a graph. Each function yields findings with code and remedy."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from standfast.kernel.codec.canonical import LARGEST_INTEGER
 LONGEST_NAME = 200
 MOST_BYTES = vocabulary.LONGEST_NAME
 LONGEST_MS = 100 * 366 * 24 * 3600 * 1000
-"""A hundred years: a moment much further ahead is not a date any more."""
+"""A hundred years. A later time may exceed the calendar."""
 DEEPEST_DATA = 64
-"""Levels of data that an author gives."""
+"""Maximum nesting of an author's data."""
 BACKOFFS = ("fixed", "linear", "exponential")
 
 _WHOLE = 100
-"""The whole, in percent."""
+"""The whole in percent."""
 
 
 def name_findings(position: str, code: str, what: str, text: object) -> Iterator[Diagnostic]:
-    """Words by which something is found or shown."""
+    """Check a name or a display text."""
     if not isinstance(text, str):
         yield Diagnostic(code, f"{what} is {text!r}; give a text", position)
         return
@@ -42,52 +42,52 @@ def name_findings(position: str, code: str, what: str, text: object) -> Iterator
 
 
 def needed_findings(position: str, what: str, needed: object) -> Iterator[Diagnostic]:
-    """A capability that is needed, or several; the empty text asks for none."""
+    """Check a required capability, or several. The empty text requires none."""
     if not isinstance(needed, tuple):
         if needed != "":
             yield from name_findings(position, "capability", what, needed)
         return
-    yield from some_findings(position, "capability", what, needed, then="nobody could have it")
+    yield from some_findings(position, "capability", what, needed, then="it cannot be granted")
     for each in needed:
         yield from name_findings(position, "capability", what, each)
 
 
 def empty_words(what: str, then: str) -> str:
-    """Say of a list that somebody has written, and that holds nothing, what it would come to; it never stands for all."""
+    """Return the message about an empty list and its consequence. An empty list never means all."""
     return f"{what} is empty, so {then}; name at least one, or leave it out"
 
 
 def some_findings(position: str, code: str, what: str, given: Collection[object], *, then: str) -> Iterator[Diagnostic]:
-    """A list of people, roles, capabilities or parts that was written: an empty one would ask nobody, and must not ask everybody."""
+    """Check a list of people, roles, capabilities or parts: if it is written, it must have an item."""
     if not given:
         yield Diagnostic(code, empty_words(what, then), position)
 
 
 def word_findings(position: str, code: str, what: str, value: str, *, words: Collection[str]) -> Iterator[Diagnostic]:
-    """One of a few fixed words."""
+    """Check a word from a fixed set."""
     if value not in words:
         yield Diagnostic(code, f"{what} is {value!r}; it can be {listed(words)}", position)
 
 
 def time_findings(position: str, code: str, what: str, value: object, *, low: int = 0) -> Iterator[Diagnostic]:
-    """A duration in whole milliseconds."""
+    """Check a duration in whole milliseconds."""
     return number_findings(position, code, f"{what} in milliseconds", value, low=low, high=LONGEST_MS)
 
 
 def number_findings(
     position: str, code: str, what: str, value: object, *, low: int = 0, high: int = LARGEST_INTEGER
 ) -> Iterator[Diagnostic]:
-    """A whole number within its bounds."""
+    """Check a whole number within bounds."""
     if type(value) is int and low <= value <= high:
         return
     wanted = f"a whole number from {low} to {high}"
-    if high >= LONGEST_MS:  # A bound that nobody meets on purpose is named only to those who do.
+    if high >= LONGEST_MS:  # The bound is named only in findings that exceed it.
         wanted = f"at most {high}" if isinstance(value, int) and value > high else f"a whole number of at least {low}"
     yield Diagnostic(code, f"{what} is {value!r}; it must be {wanted}", position)
 
 
 def expression_findings(position: str, what: str, stored: object) -> Iterator[Diagnostic]:
-    """What the machine could not read back when it prepares the graph."""
+    """Check that the machine can read a stored expression."""
     try:
         Expression.from_data(stored)
     except ExpressionError as error:
@@ -95,7 +95,7 @@ def expression_findings(position: str, what: str, stored: object) -> Iterator[Di
 
 
 def work_findings(name: str, what: str, work: HandlerCall, *, least_calls: int) -> Iterator[Diagnostic]:
-    """A call of a handler."""
+    """Check a handler call."""
     retry = work.retry
     yield from name_findings(name, "no_handler", f"the handler of {what}", work.handler)
     if str(work.handler).startswith("$"):
@@ -123,7 +123,7 @@ def work_findings(name: str, what: str, work: HandlerCall, *, least_calls: int) 
 
 
 def plain_findings(position: str, what: str, value: object) -> Iterator[Diagnostic]:
-    """Data of the author's that is kept as it is; `what` is its name, and the code."""
+    """Check an author's plain data; `what` is its name and its code."""
     place = _not_plain(value, what)
     if place:
         remedy = "use texts, whole numbers, true, false, null, and lists and objects of them"
@@ -131,7 +131,7 @@ def plain_findings(position: str, what: str, value: object) -> Iterator[Diagnost
 
 
 def _not_plain(given: object, what: str) -> str:
-    """The place of the first value that JSON without fractions does not have; empty if there is none."""
+    """Return the path of the first value that JSON without fractions does not have. Empty if there is none."""
     pending: list[tuple[object, str, int]] = [(given, what, 0)]
     while pending:
         value, place, depth = pending.pop()
@@ -152,5 +152,5 @@ def _not_plain(given: object, what: str) -> str:
 
 
 def listed(words: Collection[str]) -> str:
-    """Words in a sentence, in the order of the alphabet."""
+    """Return words as a sorted enumeration."""
     return ", ".join(repr(word) for word in sorted(words))
