@@ -1,8 +1,8 @@
-"""One typed, auditable expression language in several spellings.
+"""A typed, auditable expression language with several syntaxes.
 
-Pure: nothing here reads a clock, a file or an object's attributes. A source is parsed into one tree (`parsing`), checked
-against a schema (`checking`), compiled to closures (`compiling`) and evaluated over plain data by one table of type rules
-(`values`). What an evaluation read and decided can be told afterwards (`tracing`).
+Everything is pure: nothing reads a clock, a file or an object's attributes. `syntax` parses a source to one tree,
+`model` defines the tree and checks it against a schema, `evaluation` compiles it to closures, and `tracing` records
+what an evaluation has read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Turns a tree into closures: built once, called many times, with nothing left to decide but the values.
+"""Compiles a tree to closures, once for many evaluations.
 
-Each closure takes the data and a notebook. With a notebook it writes down every variable it reads; with None it is as
-fast as Python allows. There is one set of closures for both, so an explanation never differs from the evaluation.
+Each closure takes the data and a notebook. With a notebook it records every variable that it reads; with None it skips
+that. Both use the same closures, so an explanation never differs from the evaluation.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Absence:
 
 
 ABSENT: Final = _Absence()
-"""What a notebook holds for a variable that was not there."""
+"""Recorded for a missing variable."""
 
 STAND_INS: Final[dict[Absent, object]] = {
     "null": None,
@@ -53,12 +53,12 @@ STAND_INS: Final[dict[Absent, object]] = {
     "list": [],
     "text": "",
 }
-"""What an absent value counts as; of one that is `alike`, the comparison makes zero where the other side is a number."""
+"""Substitutes for absent values. For `alike` the comparison uses zero if the other side is a number."""
 
 NUMBERS: Final = frozenset(each for each, kind in KINDS.items() if kind == "number")
 
 PAIR: Final = 2
-"""Two parts are the common case, and Python's own `and` and `or` are faster than a loop over them."""
+"""Two parts are the common case, in which Python's `and` and `or` are faster than a loop."""
 
 _EQUAL = frozenset({int, str, bool})
 _ORDERED = frozenset({int, str})
@@ -74,16 +74,17 @@ QUICK: Final[dict[Operator, tuple[Callable[[Any, Any], object], frozenset[type]]
     "starts_with": (operator.eq, frozenset()),
     "ends_with": (operator.eq, frozenset()),
 }
-"""Types for which Python's own operator is the rule when both sides have the same one, so that no table is asked."""
+"""Types for which Python's operator equals the language's if both sides have the same type. They skip the type
+table."""
 
 
 def compile_tree(tree: Node) -> Run:
-    """The closure of a whole expression."""
+    """Return the closure of a whole expression."""
     run = _compiled(tree)
     if isinstance(tree, Variable):
         return _checked(run, tree.at)
     if isinstance(tree, Items):
-        # A list of constants is made once; a caller gets its own copy of it.
+        # A constant list is built once, so callers get a copy.
         return lambda data, notebook: copy(run(data, notebook))
     return run
 
@@ -139,7 +140,10 @@ def _variable(node: Variable) -> Run:
 
 
 def _without_fields(value: object, node: Variable) -> Data:
-    """Null on the way down is an object without fields: what lies below it is missing. Anything else is a mistake."""
+    """Treat null in a path as an object without fields, so that everything below is missing.
+
+    Other non-objects are errors.
+    """
     if value is None:
         return {}
     if type(value) is Unreadable:
@@ -152,7 +156,10 @@ def _without_fields(value: object, node: Variable) -> Data:
 
 
 def _absence(node: Variable) -> Callable[[object], object]:
-    """What to make of nothing or null: a stand-in for an optional variable, else null is null and nothing an error."""
+    """Return the function for a missing or null value: a substitute for an optional variable.
+
+    Otherwise null stays null and a missing value raises.
+    """
     if node.absent != "error":
         stand_in = STAND_INS[node.absent]
         return lambda _nothing: stand_in
@@ -168,7 +175,7 @@ def _absence(node: Variable) -> Callable[[object], object]:
 
 
 def _typed(read: Run, node: Variable) -> Run:
-    """Reads an ISO text as the time that the schema says it is."""
+    """Read an ISO text as the time type of the schema."""
     kind, read_text = node.read_as, _located(read_time, node.at)
     assert kind is not None
 
@@ -203,7 +210,10 @@ def _comparison(node: Comparison) -> Run:
 
 
 def _relation(node: Comparison) -> Relation:
-    """The rule of an operator. Of two variables only the data says whether a number is compared, for which an absent one is zero."""
+    """Return the comparison function of an operator.
+
+    For two variables the data decides whether an absent one counts as zero.
+    """
     relation = RELATIONS[node.operator]
     is_alike = [isinstance(side, Variable) and side.absent == "alike" for side in (node.left, node.right)]
     if not any(is_alike):
@@ -220,9 +230,9 @@ def _relation(node: Comparison) -> Relation:
 
 
 def _fast_lane(node: Comparison, field: Variable, constant: object, compared: Run) -> Run:
-    """A shortcut for a field beside a constant of its own type, when nobody takes notes; else `compared` does it all.
+    """Return a fast path for a field compared with a constant of its type, without a notebook. Other cases use `compared`.
 
-    Most conditions are made of these. One call instead of four makes them twice as fast.
+    Most conditions have this form, and one call instead of four doubles their speed.
     """
     quick, types = QUICK[node.operator]
     wanted, first, last = type(constant), field.path[0], field.path[-1]
@@ -243,7 +253,7 @@ def _fast_lane(node: Comparison, field: Variable, constant: object, compared: Ru
 
 
 def _truth(node: Node) -> Run:
-    """The closure of a node that must be a truth value; most nodes cannot be anything else."""
+    """Return the closure of a node that must be a boolean. Most nodes always are."""
     run = _compiled(node)
     if isinstance(node, Comparison | Not | And | Or):
         return run
@@ -292,7 +302,7 @@ def _checked(run: Run, at: int) -> Run:
 
 
 def _located(function: Callable[ParametersT, ResultT], at: int) -> Callable[ParametersT, ResultT]:
-    """The same function, with a position on its errors: rules about values know of no source."""
+    """Add a source position to errors of a function that knows no source."""
 
     def located(*arguments: ParametersT.args, **keywords: ParametersT.kwargs) -> ResultT:
         try:

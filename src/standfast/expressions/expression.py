@@ -1,6 +1,6 @@
-"""The public face: a source becomes an `Expression`, which checks, evaluates and explains itself.
+"""`Expression`, the public class: parses, checks, evaluates and explains a source.
 
-Shows an error in its source: the line, a caret under the character, the message.
+Also formats errors with a caret under their position.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ from standfast.expressions.model.types import Kind
 from standfast.expressions.tracing import EvaluationFailure, Explanation, record
 
 COMPILED: Final = 1024
-"""How many compiled expressions are kept."""
+"""Cache size for compiled expressions."""
 
 
 class Expression:
-    """An expression that was read and found sound. Immutable, and equal to every other spelling of the same."""
+    """A valid expression. Immutable, and equal to other spellings of the same expression."""
 
     __slots__ = ("_run", "hash", "source", "spelling", "tree")
 
     def __init__(self, source: str, spelling: Spelling, tree: Node) -> None:
         self.source: Final = source
-        """The text as it was written; of a condition that came as data, its JSON."""
+        """The source text. For a condition given as data, its JSON."""
         self.spelling: Final = spelling
-        """The spelling that `source` is in."""
+        """The syntax of `source`."""
         self.tree: Final = tree
-        """What it means."""
+        """The tree of the expression."""
         self.hash: Final = digest(tree)
-        """SHA-256 of the meaning: the same for every spelling, whatever the white space."""
+        """SHA-256 of the tree, the same for every syntax and white space."""
         self._run: Final = _compiled(_Sourced(self.hash, source, tree))
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The paths that the expression can read, each once, in the order they are written."""
+        """The paths that the expression can read, without duplicates, in source order."""
         return tuple(dict.fromkeys(each.name for each in variables(self.tree)))
 
     def problems(self, schema: object, *, expects: Kind | None = None) -> tuple[ExpressionError, ...]:
-        """Everything that is wrong with the expression for data of this schema; empty when nothing is."""
+        """Return all errors of the expression for data of this schema."""
         return self._checked(schema, expects)[1]
 
     def check(self, schema: object, *, expects: Kind | None = None) -> Expression:
-        """The expression made fit for data of this schema, its ISO texts typed; raises the first problem there is.
+        """Return the expression checked against a schema, with typed ISO texts. Raises the first error.
 
-        `schema` is what `schema_type` takes. `expects` is the kind of value that the place needs.
+        `schema` is an argument of `schema_type`. `expects` is the required kind of value.
         """
         tree, problems = self._checked(schema, expects)
         if problems:
@@ -67,7 +67,7 @@ class Expression:
         return Expression(self.source, self.spelling, tree)
 
     def evaluate(self, data: Mapping[str, object]) -> object:
-        """The value for this data; of a condition, True or False. Raises `ExpressionError` when there is none."""
+        """Evaluate the expression; a condition returns True or False. Raises `ExpressionError` on failure."""
         try:
             return self._run(data if type(data) is dict else dict(data), None)
         except ExpressionError as error:
@@ -75,7 +75,7 @@ class Expression:
             raise
 
     def holds(self, data: Mapping[str, object]) -> bool:
-        """Whether the condition is true of this data."""
+        """Return whether the condition is true for this data."""
         value = self.evaluate(data)
         if isinstance(value, bool):
             return value
@@ -84,9 +84,9 @@ class Expression:
         )
 
     def explain(self, data: Mapping[str, object], *, sensitive: AbstractSet[str] = frozenset()) -> Explanation:
-        """Evaluate and tell what was read. What went wrong is told, not raised.
+        """Evaluate and record what was read. An error is recorded instead of raised.
 
-        The values of `sensitive` paths, and of everything below them, are masked.
+        Values of `sensitive` paths and below are masked.
         """
         notebook: dict[str, object] = {}
         try:
@@ -97,13 +97,13 @@ class Expression:
         return record(self.source, self.tree, notebook, result=result, sensitive=sensitive)
 
     def to_data(self) -> dict[str, object]:
-        """The expression as plain JSON, to be stored in a compiled definition and read back by `from_data`."""
+        """Return the expression as plain JSON for storage. `from_data` restores it."""
         stored = msgspec.json.encode(_Stored(self.source, self.spelling, self.tree, self.hash))
         return msgspec.json.decode(stored, type=dict[str, object])
 
     @classmethod
     def from_data(cls, data: object, *, options: ExpressionOptions = STORED) -> Expression:
-        """The expression that `to_data` stored. What was changed since, or breaks a limit, is refused."""
+        """Restore an expression from `to_data`. Raises if it was changed or exceeds a limit."""
         try:
             stored = msgspec.convert(data, _Stored)
             check_tree(stored.tree, options.limits)
@@ -113,7 +113,7 @@ class Expression:
         if not is_genuine:
             message = "the stored expression is not the one that was hashed"
             raise ExpressionError(message, reason=ExpressionErrorCode.BAD_FORM, source=stored.source)
-        from standfast.expressions.syntax.parsing import admit  # The grammars load when they are needed.
+        from standfast.expressions.syntax.parsing import admit  # Imported on first use, because loading the grammars is slow.
 
         admit(stored.tree, stored.spelling, options)
         return cls(stored.source, stored.spelling, stored.tree)
@@ -143,8 +143,8 @@ class Expression:
 def parse(
     source: str | Mapping[str, object], *, spelling: Spelling = "native", options: ExpressionOptions = DEFAULT
 ) -> Expression:
-    """Read an expression; a mapping is a JSON condition. Raises `ExpressionError`, which points at the mistake."""
-    from standfast.expressions.syntax.json_source import json_source  # The grammars load when they are needed.
+    """Parse an expression. A mapping is a JSON condition. Raises `ExpressionError` with the position of the mistake."""
+    from standfast.expressions.syntax.json_source import json_source  # Imported on first use, because loading the grammars is slow.
     from standfast.expressions.syntax.parsing import read_tree
 
     if not isinstance(source, str):
@@ -158,7 +158,7 @@ def parse(
 
 
 class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `to_data` writes."""
+    """The form that `to_data` writes."""
 
     source: str
     spelling: Spelling
@@ -166,12 +166,13 @@ class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hash: str
 
 
-msgspec.json.Decoder(_Stored)  # Looked at before several threads read one at once, which msgspec does not survive.
+# Created before threads use it, because msgspec's first analysis of a type is not thread-safe.
+msgspec.json.Decoder(_Stored)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sourced:
-    """The key of a compiled expression. Its errors point into the source, so equal meanings are not enough."""
+    """Cache key of a compiled expression. It includes the source, because errors point into it."""
 
     hash: str
     source: str
@@ -184,13 +185,13 @@ def _compiled(key: _Sourced) -> Run:
 
 
 CONTEXT: Final = 60
-"""Characters shown before and after the mistake on a long line."""
+"""Characters shown before and after the position on a long line."""
 
 _WIDE: Final = frozenset("WF")
 
 
 def point(error: ExpressionError) -> str:
-    """The message under its source, safe to print: hidden characters are shown as escapes."""
+    """Return the message under its source line. Hidden characters are shown as escapes."""
     if error.position is None or not error.source:
         return f"{error} [{error.reason}]"
     before, after = _line(error.source, error.position)
@@ -198,7 +199,7 @@ def point(error: ExpressionError) -> str:
 
 
 def _line(source: str, position: int) -> tuple[str, str]:
-    """What stands on the line of the position, before it and from it on, shortened and made visible."""
+    """Return the line of a position, split there, shortened and with visible characters."""
     head, tail = source[:position], source[position:]
     before = head.rsplit("\n", 1)[-1]
     after = tail.split("\n", 1)[0]
@@ -208,5 +209,5 @@ def _line(source: str, position: int) -> tuple[str, str]:
 
 
 def _width(text: str) -> int:
-    """Columns that a terminal gives the text; East Asian wide characters take two, combining marks none."""
+    """Return the columns of a text in a terminal: two for East Asian wide characters, none for combining marks."""
     return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in _WIDE) for each in text)

@@ -1,4 +1,4 @@
-"""Structured mappings: what a step's input or an action's payload is made of, field by field."""
+"""Field mappings: build a step's input or an action's payload field by field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Change: TypeAlias = Callable[[Expression], object]
 
 
 class FieldMapping:
-    """Fields and what fills them: an expression for every text, and every other literal as it is."""
+    """Fields with their values: texts are expressions, other literals stay as they are."""
 
     __slots__ = ("_fields",)
 
@@ -22,16 +22,16 @@ class FieldMapping:
         self._fields = fields
 
     def check(self, schema: object) -> FieldMapping:
-        """The mapping made fit for data of this schema; raises the first problem there is, naming the field."""
+        """Return the mapping checked against a schema. Raises the first error with the field's name."""
         return FieldMapping(_each(self._fields, lambda expression: expression.check(schema)))
 
     def evaluate(self, data: Mapping[str, object]) -> dict[str, object]:
-        """The fields filled from this data; raises `ExpressionError` naming the field that cannot be."""
+        """Return the fields with values from this data. Raises `ExpressionError` with the name of the failing field."""
         return _each(self._fields, lambda expression: expression.evaluate(data))
 
 
 def parse_fields(document: Mapping[str, object], *, options: ExpressionOptions = DEFAULT) -> FieldMapping:
-    """Read a mapping whose texts are mapping expressions, at any depth of objects and lists within the limit."""
+    """Parse a mapping whose texts are mapping expressions, within nested objects and lists up to the limit."""
     return FieldMapping(_read(document, options, options.limits.depth))
 
 
@@ -68,7 +68,7 @@ def _changed(form: object, change: Change) -> object:
 
 
 def _named(name: str, step: Callable[[object], object], form: object) -> object:
-    """What a step makes of a field's form; its errors say which field it was."""
+    """Apply a function to a field's form. Its errors name the field."""
     try:
         return step(form)
     except ExpressionError as error:

@@ -1,4 +1,4 @@
-"""The audit record of one evaluation: what was asked, what was read, what came out."""
+"""Audit record of an evaluation: the expression, the values read and the result."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from standfast.expressions.model.types import KINDS
 Path: TypeAlias = tuple[str, ...]
 
 MASK: Final = "[masked]"
-"""What a record shows in the place of a sensitive value."""
+"""Replaces a sensitive value in a record."""
 
 TOO_DEEP: Final = "[nested too deeply]"
-"""What a record shows in the place of a value that no JSON writer would take."""
+"""Replaces a value that is nested too deeply for JSON."""
 
 
 class EvaluationFailure(msgspec.Struct, frozen=True):
-    """Why an evaluation had no result."""
+    """The failure of an evaluation."""
 
     reason: str
     """The stable code."""
     message: str
-    """A sentence for people; it names types, never values."""
+    """Message for people. It names types and never values."""
     position: int | None
-    """The character of the expression that it is about."""
+    """Source position of the failure."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything needed to answer "why did it go that way?" later. All of it is plain JSON data."""
+    """A record that explains an evaluation later, as plain JSON data."""
 
     expression: str
-    """The source as it was written."""
+    """The source text."""
     variables: Mapping[str, object]
-    """The variables that were read, with their values; what a short circuit passed over is not among them."""
+    """The variables that were read, with their values. Those skipped by a short circuit are omitted."""
     result: object
-    """What came out; null when `failure` says why nothing did."""
+    """The result. Null after a failure."""
     absent: tuple[str, ...] = ()
-    """The variables that were looked for and not there; their value is given as null."""
+    """The missing variables. Their value is recorded as null."""
     failure: EvaluationFailure | None = None
-    """Why there is no result; None when there is one."""
+    """The failure, or None."""
 
     def to_data(self) -> dict[str, object]:
-        """The record as plain JSON, with `absent` and `failure` only where they have something to say."""
+        """Return the record as plain JSON. `absent` and `failure` are omitted if they are empty."""
         data: dict[str, object] = msgspec.to_builtins(self)
         return {**data, "absent": [*self.absent]} if self.absent else data
 
@@ -65,7 +65,7 @@ def record(
     failure: EvaluationFailure | None = None,
     sensitive: AbstractSet[str] = frozenset(),
 ) -> Explanation:
-    """The record of an evaluation from what its notebook holds. `sensitive` are paths whose values are masked."""
+    """Build the record of an evaluation from its notebook. Values of `sensitive` paths are masked."""
     masked = frozenset(map(_path, sensitive))
     return Explanation(
         expression=source,
@@ -77,7 +77,7 @@ def record(
 
 
 def plain(value: object, path: Path = (), sensitive: AbstractSet[Path] = frozenset()) -> object:
-    """A copy of the value that any JSON writer takes, with a mask wherever its path is sensitive."""
+    """Return a JSON-compatible copy of the value, masked where its path is sensitive."""
     try:
         return _plain(value, path, sensitive)
     except RecursionError:
@@ -85,7 +85,7 @@ def plain(value: object, path: Path = (), sensitive: AbstractSet[Path] = frozens
 
 
 def _path(text: str) -> Path:
-    """The names of a path, however it is written; one that no expression could read is taken apart at its dots."""
+    """Return the names of a path. One that no expression could read is split at its dots."""
     return read_path(text) or tuple(text.split("."))
 
 
@@ -98,7 +98,7 @@ def _shown(path: Path, value: object, sensitive: AbstractSet[Path]) -> object:
 def _plain(value: object, path: Path, sensitive: AbstractSet[Path]) -> object:
     if path in sensitive:
         return MASK
-    # As everywhere, only the exact types are plain: what another type says of itself is not asked.
+    # Only exact types are plain: no method of another type is called.
     if type(value) not in KINDS:
         return f"[{type(value).__name__}]"
     match value:
@@ -121,12 +121,12 @@ def _key(key: object) -> str:
 
 
 def _is_covered(path: Path, sensitive: AbstractSet[Path]) -> bool:
-    """Whether the path, or anything that it lies in, is sensitive."""
+    """Return whether the path or a prefix of it is sensitive."""
     return any(path[: len(each)] == each for each in sensitive)
 
 
 def _reveals(tree: Node, sensitive: AbstractSet[Path]) -> bool:
-    """Whether the result would show a sensitive value. A truth value about one is not the value."""
+    """Return whether the result would show a sensitive value. A boolean about one does not."""
     if isinstance(tree, Comparison | Not | And | Or):
         return False
     return any(

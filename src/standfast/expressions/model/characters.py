@@ -1,7 +1,6 @@
-"""Which characters a source may hold, and how the others are written: hidden ones only as escapes.
+"""Allowed characters of a source, and escapes for all others.
 
-A character that cannot be seen, or that reorders its neighbours on the screen, would let an expression read
-differently from what it does.
+Invisible characters, and those that reorder text on screen, could make an expression look different from its meaning.
 """
 
 from __future__ import annotations
@@ -15,22 +14,22 @@ from standfast.errors import ExpressionError
 from standfast.expressions.model.error_codes import ExpressionErrorCode
 
 LAYOUT = frozenset(" \t\r\n")
-"""The white space that may stand between words."""
+"""White space between words."""
 
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories that are refused in a source: controls, format and bidi marks, surrogates, line separators."""
+"""Unicode categories that are refused: controls, format and bidi marks, surrogates, line separators."""
 
 SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-"""Marks that choose a variant of the character before them."""
+"""Variation selectors."""
 
 BLANK = SELECTORS | frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-"""Characters that count as letters or marks and show nothing."""
+"""Letters and marks without a visible shape."""
 
 JOINERS = SELECTORS | frozenset("\u200c\u200d")
-"""Hidden characters that some scripts and many emoji need; welcome in a text meant for people."""
+"""Invisible characters that some scripts and many emoji need. They are allowed in texts for people."""
 
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "'": "'", '"': '"', "\\": "\\", "{": "{", "}": "}"}
-"""What may follow a backslash in a string, besides `uXXXX` and `UXXXXXXXX`."""
+"""Characters after a backslash in a string, besides `uXXXX` and `UXXXXXXXX`."""
 
 ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))", re.DOTALL)
 
@@ -41,7 +40,7 @@ _ASTRAL = 0x10000
 
 
 def check_characters(source: str, allowed: AbstractSet[str] = frozenset()) -> None:
-    """Refuse a source with a hidden character, and say which and where."""
+    """Refuse a source with a hidden character. The error names it and its position."""
     if source.isascii() and source.isprintable():
         return
     for position, character in enumerate(source):
@@ -54,12 +53,12 @@ def check_characters(source: str, allowed: AbstractSet[str] = frozenset()) -> No
 
 
 def is_hidden(character: str) -> bool:
-    """Whether the character has no shape of its own."""
+    """Return whether the character is invisible."""
     return character in BLANK or unicodedata.category(character) in HIDDEN_CATEGORIES
 
 
 def describe(character: str) -> str:
-    """The character for a message: its shape if it has one, and beyond ASCII its number and name."""
+    """Describe a character for a message: its shape if visible, and beyond ASCII its number and name."""
     shape = "" if is_hidden(character) else f"'{character}'"
     if character.isascii() and shape:
         return shape
@@ -68,33 +67,36 @@ def describe(character: str) -> str:
 
 
 def escaped(character: str) -> str:
-    r"""The character as `\uXXXX`, or `\UXXXXXXXX` beyond the basic plane."""
+    r"""Return the character as `\uXXXX`, or `\UXXXXXXXX` beyond the basic plane."""
     code = ord(character)
     return f"\\u{code:04x}" if code < _ASTRAL else f"\\U{code:08x}"
 
 
 def visible(text: str) -> str:
-    """The text with every hidden character and every unusual space written as an escape."""
+    """Return the text with all hidden characters and unusual spaces escaped."""
     return "".join(escaped(each) if is_hidden(each) or _is_odd_space(each) else each for each in text)
 
 
 def mention(text: str) -> str:
-    """A word from outside for a message: in quotes, visible, and not longer than a line can bear."""
+    """Return an external word for a message: quoted, visible and shortened."""
     return f"'{visible(text[:LONGEST_MENTION])}{'…' if len(text) > LONGEST_MENTION else ''}'"
 
 
 def quoted(text: str) -> str:
-    """The text as a string of the native form. Braces are escaped so that no spelling takes them for a template."""
+    """Return the text as a string of the native syntax.
+
+    Braces are escaped, so that no syntax takes them for a template.
+    """
     return f"'{inside_quotes(text)}'"
 
 
 def inside_quotes(text: str) -> str:
-    """The text as it stands between single quotes."""
+    """Return the text for use between single quotes."""
     return visible(re.sub(r"[\\'{}]", r"\\\g<0>", text))
 
 
 def unescape(body: str, locate: Callable[[int], int]) -> str:
-    """The text that a string's body stands for; `locate` tells where a character of the body stands."""
+    """Return the text of a string's body. `locate` maps positions in the body to the source."""
     return ESCAPE.sub(lambda match: _unescape_one(match, locate(match.start())), body)
 
 

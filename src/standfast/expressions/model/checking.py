@@ -1,7 +1,7 @@
-"""Checks a tree against what is known about the data: names, types, and the texts that stand for times.
+"""Checks a tree against a schema: names, types, and texts that stand for times.
 
-The rules are the ones that evaluation follows (`values`): what is certain to fail, or by its type can never be equal,
-is refused before anything runs. The outcome is the tree with ISO texts typed where the schema says what they are.
+The rules equal those of the evaluation (`types`): what certainly fails, or can never be equal, is refused. The result
+is the tree with ISO texts typed by the schema.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _EQUATED_PAIRS: Final = {*ORDERED, *((kind, kind) for kind in (*EQUATED, "list")
 
 
 class Typed(NamedTuple):
-    """A node and the type that it has for certain."""
+    """A node with its known type."""
 
     node: Node
     type: Type
 
 
 class Checker:
-    """Walks one tree; collects every problem instead of stopping at the first."""
+    """Checks one tree, and collects all errors."""
 
     def __init__(self, schema: Type) -> None:
         self.schema = schema
         self.problems: list[ExpressionError] = []
 
     def visit(self, node: Node) -> Typed:
-        """The node with its type; ISO texts under it are typed."""
+        """Return the node with its type. ISO texts below it are typed."""
         match node:
             case Constant(value=value):
                 return Typed(node, Type(KINDS[type(value)]))
@@ -75,7 +75,7 @@ class Checker:
                 assert_never(node)
 
     def expect(self, typed: Typed, name: Kind) -> None:
-        """Note a problem unless the node can be of this kind."""
+        """Record an error unless the node can be of this kind."""
         if typed.type.kind not in {name, "any"}:
             reason = ExpressionErrorCode.NOT_BOOLEAN if name == "bool" else ExpressionErrorCode.TYPE_MISMATCH
             wanted = "true or false is needed here" if name == "bool" else f"a {name} is needed here"
@@ -151,7 +151,7 @@ class Checker:
     def _check_membership(self, needle: Typed, haystack: Typed, node: Comparison) -> None:
         if isinstance(haystack.node, Items):
             for item in haystack.node.items:
-                # What is wrong with the item itself was noted when the list was visited.
+                # Errors of the item itself were recorded with the list.
                 self._check_equality(needle, Checker(self.schema).visit(item), node)
         elif haystack.type.items is not None:
             self._check_equality(needle, Typed(haystack.node, haystack.type.items), node)
@@ -165,7 +165,7 @@ class Checker:
             self._check_membership(right, left, node)
 
     def _check_texts(self, left: Typed, right: Typed) -> None:
-        """What a literal says must be possible for what it is compared with."""
+        """Check that a literal is a possible value of the other side."""
         for literal, other in ((left, right), (right, left)):
             if isinstance(literal.node, Number) and other.type.name == "money" and "." in literal.node.text:
                 message = "money is counted in minor units, so this must be a whole number"
@@ -192,7 +192,7 @@ class Checker:
 
 
 def _or_null(side: Typed, other: Typed) -> Node:
-    """Read a declared field that has no value as null beside the word `null`: that is what the author asks for."""
+    """Read a declared null field as null beside the word `null`, because the author tests for it."""
     is_asked = isinstance(other.node, Constant) and other.node.value is None
     node = side.node
     if is_asked and isinstance(node, Variable) and node.absent == "error" and side.type is not ANY:
@@ -209,5 +209,5 @@ def _temporal(declared: Type) -> Temporal | None:
 
 
 def _is_possible(kinds: tuple[str, str], pairs: Iterable[tuple[str, str]]) -> bool:
-    """Whether some pair of kinds fits; an unknown kind fits every one."""
+    """Return whether some pair of kinds fits. An unknown kind fits every one."""
     return any(kinds[0] in {first, "any"} and kinds[1] in {second, "any"} for first, second in pairs)

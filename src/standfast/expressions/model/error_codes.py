@@ -1,4 +1,4 @@
-"""The stable reason codes of `ExpressionError`. The reference page lists every one; a test keeps it so."""
+"""Stable codes of `ExpressionError`. A test checks that the reference page lists all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ExpressionErrorCode(StrEnum):
-    """Why an expression was refused. Programs may rely on the value, people read the message."""
+    """Reason of an error. Programs may rely on the value; the message is for people."""
 
     SYNTAX = "syntax"
     FORBIDDEN_CHARACTER = "forbidden_character"

@@ -1,6 +1,6 @@
-"""How large an expression may be. The bounds are part of what a definition was compiled with.
+"""Size limits of expressions. They are part of what a definition was compiled with.
 
-Length is judged before parsing, depth while the tree grows (so that no deep tree ever exists), the rest on the tree.
+Length is checked before parsing, depth while the tree is built, and the rest on the tree.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from standfast.expressions.model.numbers import canonical_number
 from standfast.expressions.model.tree import Items, Node, Number, depth, variables, walk
 
 DEEPEST = 100
-"""The depth no configuration may exceed: trees are walked by recursion."""
+"""Upper bound of the depth limit, because trees are traversed recursively."""
 
 
 class ExpressionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The bounds on one expression. The defaults are the ones the specifications ask for."""
+    """Limits of one expression. The defaults come from the specifications."""
 
     length: int = 500
-    """Characters of the source; for a JSON condition, of its native form."""
+    """Characters of the source. For a JSON condition, of its native form."""
     depth: int = 10
-    """Nodes on the longest way from the root to a leaf; `a && b && c` is one node with three parts."""
+    """Nodes on the longest path from root to leaf. `a && b && c` is one node with three parts."""
     dereferences: int = 20
-    """Names that follow a namespace, summed over all variables."""
+    """Names after a namespace, summed over all variables."""
     list_items: int = 100
     """Items in one list."""
     digits: int = 30
-    """Digits of a number when it is written without an exponent."""
+    """Digits of a number, written without an exponent."""
     json_length: int = 4000
-    """Characters of a JSON condition as it is written."""
+    """Characters of a JSON condition."""
     template_length: int = 2000
     """Characters of a `{path}` text."""
 
@@ -45,7 +45,7 @@ class ExpressionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_length(text: str, limit: int) -> None:
-    """Refuse a source before anything looks at it closely."""
+    """Refuse a source that is too long, before it is parsed."""
     if len(text) > limit:
         raise ExpressionError(
             f"an expression may have {limit} characters; this one has {len(text)}",
@@ -55,7 +55,7 @@ def check_length(text: str, limit: int) -> None:
 
 
 def check_depth(node: Node, limits: ExpressionLimits, above: int = 0) -> None:
-    """Refuse a node that goes too deep with the levels `above` it. Its children have been checked before it."""
+    """Refuse a node whose depth, with the levels `above` it, exceeds the limit. Its children have been checked."""
     if depth(node) + above > limits.depth:
         raise ExpressionError(
             f"an expression may be nested {limits.depth} levels deep; this one goes deeper",
@@ -75,7 +75,7 @@ def check_items(node: Items, limits: ExpressionLimits) -> None:
 
 
 def check_tree(tree: Node, limits: ExpressionLimits) -> None:
-    """Refuse a tree from outside that no source within the limits could have become."""
+    """Refuse an external tree that no source within the limits could produce."""
     check_depth(tree, limits)
     for node in walk(tree):
         if isinstance(node, Items):
@@ -85,7 +85,10 @@ def check_tree(tree: Node, limits: ExpressionLimits) -> None:
 
 
 def check_dereferences(tree: Node, limits: ExpressionLimits, tops: AbstractSet[str]) -> None:
-    """Refuse an expression that reads too much; the names in `tops` are free. Points at the variable that goes over."""
+    """Refuse an expression that reads too many names, at the variable that exceeds the limit.
+
+    Names in `tops` do not count.
+    """
     count = 0
     for variable in variables(tree):
         count += len(variable.path) - (variable.path[0] in tops)

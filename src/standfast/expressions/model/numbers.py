@@ -1,8 +1,8 @@
-"""Numbers: how a literal is read, and how int, float and Decimal compare.
+"""Numbers: reading of literals, and comparison of int, float and Decimal.
 
-Every number stands for one decimal: an int for itself, a Decimal for itself, a float for the shortest decimal that
-denotes it (what JSON shows). So `0.1` from JSON equals `0.1` in an expression equals `Decimal("0.1")`, and the order
-is total and transitive. Python's own comparison agrees with this everywhere except between float and Decimal.
+Every number stands for one decimal: a float for the shortest decimal that denotes it, as in JSON. `0.1` from JSON
+therefore equals `0.1` in an expression and `Decimal("0.1")`, and the order is total and transitive. Python's comparison
+differs only between float and Decimal.
 """
 
 from __future__ import annotations
@@ -16,13 +16,16 @@ from standfast.expressions.model.error_codes import ExpressionErrorCode
 AnyNumber: TypeAlias = int | float | Decimal
 
 LONGEST_TEXT = 400
-"""Digits beyond which a number is not written out; every float has fewer before its point."""
+"""Maximum number of digits to write out. Every float has fewer before its point."""
 
 
 def canonical_number(text: str, digits: int, at: int) -> str:
-    """The literal without exponent, sign of zero or trailing zeros. Refuses what would be longer than `digits`."""
+    """Return the literal without exponent, sign of zero or trailing zeros.
+
+    Raises if it has more than `digits` digits.
+    """
     number = _decimal(text, at)
-    # The size is judged on the exponent, before the number is written out: 1e999999999 has a billion digits.
+    # The size is determined from the exponent before writing out: 1e999999999 has a billion digits.
     whole, places = number.adjusted() + 1, -int(number.as_tuple().exponent)
     if not number.is_zero() and max(whole, 1) + max(places, 0) > digits:
         raise ExpressionError(
@@ -32,7 +35,7 @@ def canonical_number(text: str, digits: int, at: int) -> str:
 
 
 def number_value(text: str) -> AnyNumber:
-    """The value of canonical text: an int, a float if that says the same number, else a Decimal."""
+    """Return the value of canonical text: an int, a float if it denotes the same number, or else a Decimal."""
     if "." not in text:
         return int(text)
     exact, rounded = Decimal(text), float(text)
@@ -40,7 +43,7 @@ def number_value(text: str) -> AnyNumber:
 
 
 def number_text(number: AnyNumber) -> str:
-    """The number as people write it: 5 for 5.0, no exponent, no trailing zeros. Refuses what has no such form."""
+    """Format a number: 5 for 5.0, no exponent, no trailing zeros. Raises for numbers without such a form."""
     exact = as_decimal(number)
     if not exact.is_finite() or abs(exact.adjusted()) > LONGEST_TEXT:
         raise ExpressionError("this number cannot be written out", reason=ExpressionErrorCode.BAD_NUMBER)
@@ -48,14 +51,17 @@ def number_text(number: AnyNumber) -> str:
 
 
 def as_decimal(number: AnyNumber) -> Decimal:
-    """The decimal that a number stands for."""
+    """Return the decimal that a number stands for."""
     if isinstance(number, float):
         return Decimal(int(number)) if number.is_integer() else Decimal(repr(number))
     return Decimal(number)
 
 
 def align_numbers(left: AnyNumber, right: AnyNumber) -> tuple[AnyNumber, AnyNumber]:
-    """The pair in a form that Python compares without rounding. NaN is refused: it would make every answer a no."""
+    """Return the pair in types that Python compares exactly.
+
+    Raises for NaN, which would make every comparison false.
+    """
     if _is_nan(left) or _is_nan(right):
         raise ExpressionError("NaN is not a number that can be compared", reason=ExpressionErrorCode.NOT_A_NUMBER)
     if isinstance(left, float) and isinstance(right, Decimal):
@@ -73,7 +79,7 @@ def _plain(number: Decimal) -> str:
 
 
 def _is_nan(number: AnyNumber) -> bool:
-    # A signalling NaN raises on comparison, so Decimals are asked by name.
+    # A signalling NaN raises in a comparison, so Decimals are tested by method.
     return number.is_nan() if isinstance(number, Decimal) else number != number  # noqa: PLR0124
 
 

@@ -1,7 +1,4 @@
-"""What a caller may decide about parsing: leniency, where bare names live, and the limits.
-
-All of it is settled before there is a tree; evaluation knows none of it.
-"""
+"""Options of a parse: leniency, namespaces and limits. They affect the tree only; evaluation has no options."""
 
 from __future__ import annotations
 
@@ -17,29 +14,29 @@ from standfast.expressions.model.paths import NAME_PATTERN
 Spelling: TypeAlias = Literal["native", "go", "json", "mapping", "template"]
 
 LENIENT_SPELLINGS: Final[frozenset[Spelling]] = frozenset({"go"})
-"""The spellings that tolerate absent values when the caller does not say."""
+"""Syntaxes that tolerate absent values by default."""
 
 NAMESPACES: Final = frozenset({"entity", "actor", "org", "now", "context", "input", "steps", "event", "workflow"})
-"""The names under which the engine offers data."""
+"""Names under which the engine provides data."""
 
 
 class ExpressionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to read a source. Equal options make equal trees of the same condition in every spelling."""
+    """Options of a parse. With equal options a condition has the same tree in every syntax."""
 
     lenient: bool | None = None
-    """Whether every variable is read as if it carried the mark `?`; None takes the custom of the spelling."""
+    """Whether every variable is read as if marked with `?`. None means the default of the syntax."""
     root: str = ""
-    """The namespace that a name outside `namespaces` belongs to, e.g. `input`; empty leaves bare names alone."""
+    """Namespace of names outside `namespaces`, such as `input`. Empty leaves bare names unchanged."""
     namespaces: frozenset[str] = NAMESPACES
-    """The names that stand at the top of the data and do not count as a dereference."""
+    """Names at the top of the data, which do not count as dereferences."""
     templates: bool = True
-    """Whether a quoted text in a mapping may have `{path}` holes."""
+    """Whether a quoted text in a mapping may contain `{path}` placeholders."""
     limits: ExpressionLimits = ExpressionLimits()
-    """The bounds on size."""
+    """The size limits."""
 
     @property
     def tops(self) -> frozenset[str]:
-        """Every name that can stand at the top of the data."""
+        """All names at the top of the data."""
         return self.namespaces | {self.root} if self.root else self.namespaces
 
     def __post_init__(self) -> None:
@@ -49,5 +46,6 @@ class ExpressionOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 STORED: Final = ExpressionOptions(namespaces=NAMESPACES | {"approval", "related", "resume"})
-"""For expressions that were read with the namespaces of their place, and are read back: whatever any place offers is free."""
+"""For stored expressions, which were parsed with the namespaces of their place: the namespaces of all places are
+allowed."""
 DEFAULT: Final = ExpressionOptions()

@@ -1,4 +1,4 @@
-"""The tree as text of the native form. Reading that text back gives the same tree, whatever spelling it came from."""
+"""Prints a tree in the native syntax. Parsing the text returns the same tree."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from standfast.expressions.model.tree import (
 WORDS = {None: "null", True: "true", False: "false"}
 
 _LOOSE = (Comparison, And, Or)
-"""What needs parentheses as an operand."""
+"""Nodes that need parentheses as an operand."""
 
 
 def printed(node: Node) -> str:
-    """The native text of a tree; of a template, the quoted text that a mapping would hold."""
+    """Return the native text of a tree. For a template, the quoted text of a mapping."""
     match node:
         case Constant() | Number() | Variable() | Items():
             return _atom(node)

@@ -1,4 +1,4 @@
-"""What is known about the data before there is any: the type of every name that an expression may use."""
+"""Schemas: the types of the names that an expression may use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from standfast.expressions.model.types import Kind
 TypeName: TypeAlias = Kind | Literal["any", "money"]
 
 TYPE_NAMES: Final[tuple[str, ...]] = ("any", "money", *get_args(Kind))
-"""Every type a schema may name. `money` is a number of minor units; `any` is not checked."""
+"""All types of a schema. `money` is an integer of minor units, and `any` is unchecked."""
 
 
 class Type(msgspec.Struct, frozen=True):
@@ -22,15 +22,15 @@ class Type(msgspec.Struct, frozen=True):
 
     name: TypeName = "any"
     fields: Mapping[str, Type] | None = None
-    """The fields of an object; None for an object whose fields are not known."""
+    """Fields of an object. None if they are unknown."""
     items: Type | None = None
-    """The type of a list's items; None when it is not known."""
+    """Type of list items. None if it is unknown."""
     values: tuple[str, ...] = ()
-    """The only texts that can occur; empty when any can."""
+    """The possible texts. Empty means any."""
 
     @property
     def kind(self) -> Kind | Literal["any"]:
-        """What the type is to an operator: money compares as the number it is."""
+        """The kind for operators: money compares as a number."""
         return "number" if self.name == "money" else self.name
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ BOOL: Final = Type("bool")
 
 
 def schema_type(form: object) -> Type:
-    """A type from its short form: a name, a list with the type of its items, an object of fields, or a `Type`.
+    """Build a type from its short form: a name, a list with its item type, an object of fields, or a `Type`.
 
     `{"entity": {"total": "money", "tags": ["string"]}, "now": "datetime"}` describes two namespaces.
     """

@@ -1,4 +1,4 @@
-"""The nearest known word to one that is not known."""
+"""Suggestions for unknown words."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from itertools import islice
 from typing import Final
 
 _LONGEST: Final = 50
-"""Characters of a word that is compared: two long ones take as long as a whole file."""
+"""Maximum length of a compared word, which bounds the cost."""
 _MOST: Final = 100
-"""Words that one is compared with: a file may hold thousands, and as many that are misspelt."""
+"""Maximum number of compared words. A file may contain thousands of words and of misspelt ones."""
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """The end of a message: `; did you mean 'total'?`, or nothing when no known word is near."""
+    """Return the end of a message: `; did you mean 'total'?`, or an empty text without a similar word."""
     near = nearest(word, known)
     return f"; did you mean '{near}'?" if near else ""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that is nearest; empty if none is near."""
+    """Return the most similar known word, or an empty text."""
     if len(word) > _LONGEST:
         return ""
     compared = (each for each in known if len(each) <= _LONGEST)

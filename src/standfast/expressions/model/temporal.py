@@ -1,7 +1,7 @@
-"""Dates, datetimes and durations: how ISO 8601 texts become them and how they meet in a comparison.
+"""Dates, datetimes and durations: parsing of ISO 8601 texts, and comparison.
 
-A datetime without a time zone is refused: it names no moment. Against a date a datetime counts as its day in UTC, so
-`due_date < now` is false for the whole of the due day.
+A datetime without a time zone is refused, because it is ambiguous. Compared with a date, a datetime counts as its day
+in UTC, so `due_date < now` is false for the whole due day.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _DATE_LENGTH = len(EXAMPLES["date"])
 
 
 def read_time(text: str, kind: Temporal) -> Time:
-    """The date, datetime or duration that a text denotes. A date may stand for a datetime and the reverse."""
+    """Parse a date, datetime or duration. A date is accepted as a datetime and the reverse."""
     if kind != "duration":
         kind = "date" if len(text) == _DATE_LENGTH else "datetime"
     try:
         return msgspec.convert(text, TYPES[kind])
-    except (msgspec.ValidationError, UnicodeEncodeError):  # The latter for half a character.
+    except (msgspec.ValidationError, UnicodeEncodeError):  # UnicodeEncodeError for a lone surrogate.
         raise ExpressionError(
             f"this text is not a {kind}; one looks like {EXAMPLES[kind]}", reason=ExpressionErrorCode.BAD_TIME
         ) from None
 
 
 def in_utc(moment: datetime) -> datetime:
-    """The moment in UTC: comparing across zones in Python depends on whether they are the same object."""
+    """Return the time in UTC, because Python's comparison depends on whether two zones are the same object."""
     if moment.utcoffset() is None:
         raise ExpressionError("this datetime has no time zone", reason=ExpressionErrorCode.NO_TIME_ZONE)
     try:
@@ -51,7 +51,7 @@ def in_utc(moment: datetime) -> datetime:
 
 
 def align_times(left: Time | str, right: Time | str) -> tuple[Time, Time]:
-    """The pair in a form that Python compares: texts read, datetimes in UTC, and days where one side is a date."""
+    """Return the pair in comparable types: texts parsed, datetimes in UTC, and days if one side is a date."""
     first, second = _read_beside(left, right), _read_beside(right, left)
     if isinstance(first, datetime) and isinstance(second, datetime):
         return in_utc(first), in_utc(second)
@@ -59,7 +59,7 @@ def align_times(left: Time | str, right: Time | str) -> tuple[Time, Time]:
 
 
 def time_text(value: Time) -> str:
-    """The value in ISO 8601; datetimes in UTC."""
+    """Return the value in ISO 8601, datetimes in UTC."""
     return str(msgspec.to_builtins(in_utc(value) if isinstance(value, datetime) else value))
 
 

@@ -1,7 +1,6 @@
-"""The one tree that every spelling becomes: frozen nodes that are plain data and know nothing of their meaning.
+"""The tree of an expression, common to all syntaxes: immutable nodes of plain data.
 
-`at` is the character of the source a node came from. It is carried for messages and is no part of what an expression
-means: the canonical form and the hash leave it out.
+`at` is the source position of a node, for messages. The canonical form and the hash ignore it.
 """
 
 from __future__ import annotations
@@ -21,60 +20,60 @@ Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "in", "contains"
 ORDERINGS: Final[frozenset[Operator]] = frozenset({"<", "<=", ">", ">="})
 PARTS_OF_TEXT: Final[frozenset[Operator]] = frozenset({"starts_with", "ends_with"})
 Absent: TypeAlias = Literal["error", "null", "zero", "alike", "false", "list", "text"]
-"""What an absent value counts as; `alike` is zero beside a number and null beside anything else, which only the data tells."""
+"""Substitute for an absent value. `alike` is zero beside a number and null otherwise, which depends on the data."""
 Temporal: TypeAlias = Literal["date", "datetime", "duration"]
 
 
 Plain: TypeAlias = "bool | str | list[Plain] | dict[str, Plain] | None"
-"""What the canonical form is made of. It has no numbers: those are text, so that no platform rounds them."""
+"""Data of the canonical form. Numbers are texts, so that no platform rounds them."""
 
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
-"""Canonical JSON (RFC 8785) of what has no numbers and only names of fields for keys."""
+"""Canonical JSON (RFC 8785) for data without numbers."""
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True, tag_field="node", omit_defaults=True):
-    """What all nodes share."""
+    """Base of all nodes."""
 
     at: int = 0
-    """The character of the source that messages point at."""
+    """Source position for messages."""
 
 
 class Constant(Located, frozen=True, kw_only=True, tag="constant"):
-    """A text, a truth value or null. Numbers have a node of their own, since `True == 1` in Python."""
+    """A text, boolean or null. Numbers have their own node, because `True == 1` in Python."""
 
     value: str | bool | None
 
 
 class Number(Located, frozen=True, kw_only=True, tag="number"):
-    """A number, as canonical decimal text: hashing needs a form that no platform rounds."""
+    """A number as canonical decimal text, which no platform rounds before hashing."""
 
     text: Annotated[str, Meta(pattern=r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")]
 
 
 class Variable(Located, frozen=True, kw_only=True, tag="variable"):
-    """A value to be read from the data, by names alone."""
+    """A value read from the data by a path."""
 
     path: Annotated[tuple[Name, ...], Meta(min_length=1)]
     absent: Absent = "error"
-    """What stands in when nothing, or null, is there; `error` for a variable that must exist."""
+    """Substitute for a missing or null value. `error` for a required variable."""
     read_as: Temporal | None = None
-    """What the schema says an ISO string in this place is; None leaves strings alone."""
+    """Time type of an ISO text by the schema. None leaves texts unchanged."""
 
     @property
     def name(self) -> str:
-        """The path as it is written."""
+        """The path as text."""
         return path_text(self.path)
 
 
 class Items(Located, frozen=True, kw_only=True, tag="list"):
-    """A list written in the expression."""
+    """A list literal."""
 
     items: tuple[Constant | Number | Variable, ...]
 
 
 class Comparison(Located, frozen=True, kw_only=True, tag="compare"):
-    """Two operands and what is asked about them; `at` is the operator."""
+    """A comparison of two operands. `at` is the operator."""
 
     operator: Operator
     left: Node
@@ -82,29 +81,28 @@ class Comparison(Located, frozen=True, kw_only=True, tag="compare"):
 
 
 class Not(Located, frozen=True, kw_only=True, tag="not"):
-    """The opposite of a truth value."""
+    """A negation."""
 
     part: Node
 
 
 class And(Located, frozen=True, kw_only=True, tag="all"):
-    """True when every part is. Flat, so that a long chain is not a deep one.
+    """A conjunction. It is flat, so that a long chain is not deep.
 
-    One part alone stands for "this must be a truth value": so a condition that is a bare variable differs from the
-    mapping that reads the same variable.
+    A single part requires a boolean: a condition that is a bare variable differs from a mapping that reads it.
     """
 
     parts: Annotated[tuple[Node, ...], Meta(min_length=1)]
 
 
 class Or(Located, frozen=True, kw_only=True, tag="any"):
-    """True when at least one part is."""
+    """A disjunction."""
 
     parts: Annotated[tuple[Node, ...], Meta(min_length=2)]
 
 
 class TextTemplate(Located, frozen=True, kw_only=True, tag="template"):
-    """A text with holes; only ever the whole of an expression."""
+    """A text with placeholders. It is always a whole expression."""
 
     parts: tuple[Constant | Variable, ...]
 
@@ -113,7 +111,7 @@ Node: TypeAlias = Constant | Number | Variable | Items | Comparison | Not | And 
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below, in the order they are written."""
+    """Return the direct children in source order."""
     match node:
         case Constant() | Number() | Variable():
             return ()
@@ -130,31 +128,31 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and everything below it, parents first."""
+    """Yield the node and all nodes below it, parents first."""
     yield node
     for child in children(node):
         yield from walk(child)
 
 
 def depth(node: Node) -> int:
-    """How many nodes lie on the longest way down, this one included."""
+    """Return the number of nodes on the longest path down, including this one."""
     return 1 + max(map(depth, children(node)), default=0)
 
 
 def variables(node: Node) -> Iterator[Variable]:
-    """Every place where the expression reads the data."""
+    """Yield the variables of the expression."""
     return (each for each in walk(node) if isinstance(each, Variable))
 
 
 def canonical(node: Node) -> dict[str, Plain]:
-    """The tree as plain JSON without positions: what two spellings of one condition have in common."""
+    """Return the tree as plain JSON without positions, equal for all syntaxes."""
     stripped = _without_positions(msgspec.to_builtins(node))
     assert isinstance(stripped, dict)
     return stripped
 
 
 def digest(node: Node) -> str:
-    """SHA-256 over the canonical JSON (RFC 8785) of the canonical form, in hexadecimal."""
+    """Return the SHA-256 of the canonical JSON (RFC 8785), in hexadecimal."""
     return hashlib.sha256(_encode(canonical(node)).encode()).hexdigest()
 
 

@@ -1,7 +1,7 @@
-"""The type rules: which kinds of value there are, and what each operator makes of each pair of kinds.
+"""Type rules: the kinds of values, and the result of each operator for each pair of kinds.
 
-Every pair has an answer or an error with a reason; nothing else can come out. Only the exact types listed are values:
-no object's own methods are ever called. Messages name kinds, never contents, since data may be secret.
+Every pair has a result or an error with a reason. Only the listed exact types are values, so that no method of an
+object is called. Messages name kinds and never contents, which may be confidential.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Relation: TypeAlias = Callable[[object, object], bool]
 
 
 class Unreadable(NamedTuple):
-    """Stands where an object would be that must not be read: to read a field of it is an error that says why."""
+    """Replaces an object that must not be read. Reading a field of it raises an error with the reason."""
 
     why: str
 
@@ -64,14 +64,14 @@ ORDERED: Final[dict[tuple[Kind, Kind], Aligner]] = {
     ("string", "date"): align_times,
     ("string", "datetime"): align_times,
 }
-"""The pairs that have an order, with what makes both sides comparable in Python. All of them have equality too."""
+"""Ordered pairs, each with a function that makes both sides comparable in Python. All of them also have equality."""
 
 EQUATED: Final[frozenset[Kind]] = frozenset({"null", "bool"})
-"""Kinds without an order that equal only themselves. Lists are equal item by item; objects are never compared."""
+"""Kinds without an order that equal only themselves. Lists are compared item by item, objects never."""
 
 
 def kind_of(value: object) -> Kind:
-    """The kind of a value; anything that is not plain data is refused."""
+    """Return the kind of a value. Raises for anything but plain data."""
     try:
         return KINDS[type(value)]
     except KeyError:
@@ -82,7 +82,7 @@ def kind_of(value: object) -> Kind:
 
 
 def equal(left: object, right: object) -> bool:
-    """Whether two values are the same. Values of different kinds are not, and that is no error."""
+    """Return whether two values are equal. Different kinds are unequal, without an error."""
     kinds = kind_of(left), kind_of(right)
     if kinds in ORDERED:
         first, second = ORDERED[kinds](left, right)
@@ -97,7 +97,7 @@ def equal(left: object, right: object) -> bool:
 
 
 def contains(haystack: object, needle: object) -> bool:
-    """Whether a list has an item equal to the needle, or a string has it as a part."""
+    """Return whether a list contains an equal item, or a string contains a substring."""
     if type(haystack) is list:
         return any(equal(item, needle) for item in haystack)
     if type(haystack) is str and type(needle) is str:
@@ -106,26 +106,26 @@ def contains(haystack: object, needle: object) -> bool:
 
 
 def is_in(needle: object, haystack: object) -> bool:
-    """Whether a list has an item equal to the needle."""
+    """Return whether a list contains an equal item."""
     if type(haystack) is not list:
         raise mismatch(f"'in' needs a list on its right, not {kind_of(haystack)}")
     return contains(haystack, needle)
 
 
 def starts_with(text: object, part: object) -> bool:
-    """Whether a string begins with another."""
+    """Return whether a string starts with another."""
     whole, beginning = _texts("starts_with", text, part)
     return whole.startswith(beginning)
 
 
 def ends_with(text: object, part: object) -> bool:
-    """Whether a string ends with another."""
+    """Return whether a string ends with another."""
     whole, end = _texts("ends_with", text, part)
     return whole.endswith(end)
 
 
 def text_of(value: object) -> str:
-    """The value as a template shows it; null, lists and objects have no such text."""
+    """Return the text of a value in a template. Raises for null, lists and objects."""
     kind = kind_of(value)
     if kind not in TEXTS:
         raise mismatch(f"a text cannot show a value of kind {kind}")
@@ -133,7 +133,7 @@ def text_of(value: object) -> str:
 
 
 def mismatch(message: str) -> ExpressionError:
-    """The error for a pair of kinds that an operator has no answer for."""
+    """Build the error for an unsupported pair of kinds."""
     return ExpressionError(message, reason=ExpressionErrorCode.TYPE_MISMATCH)
 
 
@@ -175,7 +175,7 @@ TEXTS: Final[dict[Kind, Callable[[Any], str]]] = {
     "date": time_text,
     "duration": time_text,
 }
-"""The kinds that a template can show, and how."""
+"""Formatters of the kinds that a template can show."""
 
 RELATIONS: Final[dict[Operator, Relation]] = {
     "==": equal,
@@ -189,4 +189,4 @@ RELATIONS: Final[dict[Operator, Relation]] = {
     "starts_with": starts_with,
     "ends_with": ends_with,
 }
-"""What each operator asks."""
+"""The relation of each operator."""

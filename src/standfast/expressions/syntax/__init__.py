@@ -1,1 +1,1 @@
-"""The spellings of expressions."""
+"""The syntaxes of expressions."""

@@ -1,7 +1,7 @@
 """Go-template conditions: `{{ gt .count 5 }}`, `{{ and (eq .a 1) (ne .b "x") }}`, `{{ .count | lt 5 }}`.
 
-One action, a few functions, fields, literals, parentheses and pipes; everything else of Go templates is refused. `index`
-reads names that cannot stand behind a dot: `{{ index .input "ship-to" }}`.
+It supports one action with a few functions, fields, literals, parentheses and pipes, and refuses the rest of Go
+templates. `index` reads names that are not allowed after a dot: `{{ index .input "ship-to" }}`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ARITY: Final = {
     "not": (1, 1),
     "index": (2, MANY),
 }
-"""Every function, with the least and the most values it takes. `eq` asks whether the first equals any other."""
+"""The functions with their minimum and maximum number of arguments. `eq` compares the first with any of the others."""
 
 GRAMMAR: Final = Grammar(
     r"""
@@ -71,7 +71,7 @@ GRAMMAR: Final = Grammar(
 
 
 class Whole(NamedTuple):
-    """The whole data, which only `index` can look into."""
+    """The whole data, as an argument of `index` only."""
 
     at: int
 
@@ -80,7 +80,7 @@ Argument: TypeAlias = Node | Whole
 
 
 class TemplateCall(NamedTuple):
-    """A function with the arguments that stand beside it; a pipe may still add one."""
+    """A function call. A pipe may add a further argument."""
 
     name: Token
     arguments: list[Argument]
@@ -90,12 +90,12 @@ Command: TypeAlias = TemplateCall | Argument
 
 
 def read_go(source: str, builder: Builder) -> Node:
-    """The tree of a Go-template condition."""
+    """Return the tree of a Go-template condition."""
     return GRAMMAR.read(source, _GoTree(builder))
 
 
 class _GoTree(LiteralTree):
-    """What each rule of the grammar builds."""
+    """Builds the tree from the grammar's rules."""
 
     constants: ClassVar = {"true": True, "false": False, "nil": None}
 
@@ -122,7 +122,7 @@ class _GoTree(LiteralTree):
         return TemplateCall(name, arguments)
 
     def pipeline(self, parts: list[Command]) -> Node:
-        """Each command's value becomes the last argument of the next, as in Go."""
+        """Pass the value of each command as the last argument of the next, as Go does."""
         value: list[Node] = []
         for part in parts:
             if isinstance(part, TemplateCall):
@@ -153,7 +153,7 @@ class _GoTree(LiteralTree):
         )
 
     def _indexed(self, arguments: list[Argument]) -> Variable:
-        """A field by names that cannot stand behind a dot."""
+        """Return a field by names that are not allowed after a dot."""
         first, *others = arguments
         names: list[str] = []
         for each in others:
@@ -171,7 +171,7 @@ class _GoTree(LiteralTree):
 
 
 def _valued(argument: Argument) -> Node:
-    """An argument that has a value of its own."""
+    """Return an argument as a node. Raises for the whole data."""
     if isinstance(argument, Whole):
         message = "'.' alone is the whole data; name a field of it, or look into it with 'index'"
         raise ExpressionError(message, reason=ExpressionErrorCode.SYNTAX, position=argument.at)

@@ -1,4 +1,4 @@
-"""Runs a lark grammar over a source and turns what lark has to say into errors that point and explain."""
+"""Parses a source with a lark grammar, and converts lark's errors to messages with positions and hints."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ QUOTES = frozenset("'\"`")
 
 ResultT = TypeVar("ResultT")
 Locate: TypeAlias = Callable[[int], int]
-"""From a character of the text being parsed to the character of the source that a person sees."""
+"""Maps a position in the parsed text to the position in the user's source."""
 
 
 def unmoved(position: int) -> int:
-    """The place of a character in a text that is not part of another."""
+    """Return the position unchanged, for a text that is not part of another."""
     return position
 
 
 class Grammar:
-    """A grammar, the words for its terminals, and what to add when something familiar from elsewhere turns up."""
+    """A grammar, the names of its terminals, and hints for constructs of other languages."""
 
     def __init__(self, text: str, *, words: Mapping[str, str], hints: Mapping[str, str]) -> None:
         self.text = text
@@ -37,11 +37,11 @@ class Grammar:
 
     @cached_property
     def parser(self) -> Lark:
-        """The LALR tables; made at first use, since many programs never parse in every spelling."""
+        """The LALR parser, created on first use, because many programs use few syntaxes."""
         return Lark(self.text, parser="lalr", maybe_placeholders=False)
 
     def read(self, source: str, builder: Transformer_NonRecursive[Token, ResultT], locate: Locate = unmoved) -> ResultT:
-        """Parse the source and build with it, or raise an error that points at the mistake."""
+        """Parse the source and build the result. Raises an error with the position of the mistake."""
         try:
             return builder.transform(self.parser.parse(source))
         except UnexpectedInput as error:

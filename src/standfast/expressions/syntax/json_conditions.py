@@ -1,7 +1,6 @@
 """JSON conditions: `{"field": "order.total", "operator": "gte", "value": 10000}`, joined by `all`, `any` and `not`.
 
-`{"expression": "..."}` holds a native expression, so that both forms mix. `{"field": "..."}` as a value compares two
-fields.
+`{"expression": "..."}` contains a native expression. `{"field": "..."}` as a value compares two fields.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ OPERATORS: Final[dict[str, Operator]] = {
     ">": ">",
     ">=": ">=",
 }
-"""What may stand under `operator`, besides `exists`."""
+"""The values of `operator`, besides `exists`."""
 
 EXISTS: Final = "exists"
 
@@ -48,14 +47,14 @@ SHAPES: Final = (
     (frozenset({"field", "op"}), frozenset({"field", "op", "value"})),
     *((frozenset({key}), frozenset({key})) for key in ("all", "any", "not", "expression")),
 )
-"""The keys that must, and the keys that may, stand together."""
+"""Keys that must, and keys that may, occur together."""
 
 _LEVELS_PER_NODE = 3
-"""JSON levels that one level of the tree can need: an object, a list in it, and one for parts that fold away."""
+"""JSON levels per level of the tree: an object, a list in it, and one for parts that are merged."""
 
 
 def read_condition(source: str, builder: Builder) -> Node:
-    """The tree of a JSON condition."""
+    """Return the tree of a JSON condition."""
     return _condition(read_json(source, _LEVELS_PER_NODE * builder.limits.depth), builder)
 
 
@@ -98,7 +97,7 @@ def _comparison(spot: Spot, keys: Mapping[str, Spot], builder: Builder) -> Compa
 
 
 def _existence(keys: Mapping[str, Spot], builder: Builder, at: int) -> Comparison:
-    """Something other than null is there: `path? != null`; with the value false, the opposite."""
+    """Build the test for a non-null value: `path? != null`, or the opposite for the value false."""
     field = keys["field"]
     path = _string(field, "a field").removesuffix("?")
     wanted = keys["value"].value if "value" in keys else True
@@ -109,7 +108,7 @@ def _existence(keys: Mapping[str, Spot], builder: Builder, at: int) -> Compariso
 
 
 def _expression(spot: Spot, builder: Builder) -> Node:
-    """A native expression inside the JSON."""
+    """Parse a native expression inside the JSON."""
     text = _string(spot, "an expression")
     return read_native(text, builder, text_places(spot).__getitem__)
 

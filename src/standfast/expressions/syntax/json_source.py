@@ -1,4 +1,4 @@
-"""JSON that remembers where everything stood, so that a structured condition can be pointed into like text."""
+"""JSON with positions, so that errors in a structured condition point into its text."""
 
 from __future__ import annotations
 
@@ -41,33 +41,33 @@ GRAMMAR: Final = Grammar(
 )
 
 _CHARACTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.|.")
-"""One character of a text as JSON writes it; beyond the basic plane it takes two escapes."""
+"""A character of a JSON text. One beyond the basic plane takes two escapes."""
 
 CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 
 class Numeral(str):
-    """A number as it was written."""
+    """A number as written."""
 
     __slots__ = ()
 
 
 class Spot(msgspec.Struct, frozen=True):
-    """A JSON value and the character it begins at."""
+    """A JSON value with its position."""
 
     value: Content
     at: int
     depth: int = 1
-    """How many levels of lists and objects it holds, itself included."""
+    """Depth of lists and objects, including itself."""
     raw: str = ""
-    """A text as it was written, quotes and escapes included."""
+    """A text as written, with quotes and escapes."""
 
 
 Content: TypeAlias = Numeral | str | bool | list[Spot] | dict[str, Spot] | None
 
 
 def json_source(document: object) -> str:
-    """The text of a condition that came as plain data; hidden characters are escaped, as a text would have them."""
+    """Return the JSON text of a condition given as data, with hidden characters escaped."""
     try:
         text = json.dumps(document, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
@@ -81,19 +81,19 @@ def json_source(document: object) -> str:
 
 
 def read_json(source: str, deepest: int) -> Spot:
-    """The value of a JSON text; refuses repeated keys and nesting beyond `deepest`."""
+    """Parse a JSON text. Raises for repeated keys and for nesting beyond `deepest`."""
     return GRAMMAR.read(source, _Spots(deepest))
 
 
 def text_places(spot: Spot) -> list[int]:
-    """For every character of a text, and for its end, where in the source it stands."""
+    """Return the source position of each character of a text and of its end."""
     body = spot.raw[1:-1]
     starts = [spot.at + 1 + match.start() for match in _CHARACTER.finditer(body)]
     return [*starts, spot.at + 1 + len(body)]
 
 
 class _Spots(Transformer_NonRecursive[Token, Spot]):
-    """What each rule of the grammar builds."""
+    """Builds the values from the grammar's rules."""
 
     def __init__(self, deepest: int) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class _Spots(Transformer_NonRecursive[Token, Spot]):
 
 
 def _text(token: Token) -> str:
-    """The text of a JSON string. A lone surrogate is no character and could not be hashed."""
+    """Return the text of a JSON string. Raises for a lone surrogate, which cannot be hashed."""
     try:
         text = cast("str", json.loads(token))
         text.encode()

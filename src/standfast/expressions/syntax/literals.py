@@ -1,4 +1,4 @@
-"""What the text spellings have in common: how literals are written, and what they become."""
+"""Literals, common to the text syntaxes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TERMINALS: Final = r"""
     SINGLE_QUOTED: /'([^'\\\t\r\n]|\\.)*'/
     %ignore /[ \t\r\n]+/
 """
-"""The terminals of numbers, strings and white space, to be added to a grammar."""
+"""Grammar terminals of numbers, strings and white space."""
 
 
 class LiteralTree(Transformer_NonRecursive[Token, Node]):
-    """Builds the nodes of literals; a spelling adds its own rules."""
+    """Builds the nodes of literals. Syntaxes add their rules."""
 
     constants: ClassVar[Mapping[str, bool | None]]
     """The words for true, false and null."""
@@ -33,19 +33,19 @@ class LiteralTree(Transformer_NonRecursive[Token, Node]):
         self.locate = locate
 
     def number(self, parts: list[Token]) -> Number:
-        """A number."""
+        """Build a number."""
         return self.builder.number(parts[0], self.at(parts[0]))
 
     def string(self, parts: list[Token]) -> Constant:
-        """A text in quotes."""
+        """Build a quoted text."""
         token = parts[0]
         inside = (token.start_pos or 0) + 1
         return Constant(value=unescape(token[1:-1], lambda index: self.locate(inside + index)), at=self.at(token))
 
     def constant(self, parts: list[Token]) -> Constant:
-        """True, false or null."""
+        """Build true, false or null."""
         return Constant(value=self.constants[parts[0]], at=self.at(parts[0]))
 
     def at(self, token: Token) -> int:
-        """Where a token stands in the source that a person sees."""
+        """Return the position of a token in the user's source."""
         return self.locate(token.start_pos or 0)

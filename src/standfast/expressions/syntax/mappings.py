@@ -1,9 +1,9 @@
-"""Mapping expressions and `{path}` texts: what a step's input is made of.
+"""Mapping expressions and `{path}` templates, for the input of a step.
 
-A mapping is a native expression of any type (`workflow.order_id`, `5`, `entity.total > 10`) or a quoted text, which
-may have holes: `'pod:{entity.shipment_id}'`. Names must begin with a namespace: a bare word is a text that somebody
-forgot to quote. A mapping that is nothing but a path reads null where nothing is. A template is a text with holes
-that has no quotes around it.
+A mapping is a native expression of any type (`workflow.order_id`, `5`, `entity.total > 10`), or a quoted text with
+optional placeholders: `'pod:{entity.shipment_id}'`. Names must begin with a namespace, because a bare word is probably
+an unquoted text. A mapping that is only a path reads null for a missing value. A template is a text with placeholders
+and without quotes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUOTED_PIECE = re.compile(rf"{_BRACES}|{_ESCAPE.pattern}|[^{{}}\\]+")
 
 
 def read_mapping(source: str, builder: Builder) -> Node:
-    """The tree of a mapping expression."""
+    """Return the tree of a mapping expression."""
     quoted = _QUOTED.fullmatch(source)
     if quoted and re.search("[{}]", _ESCAPE.sub("", quoted[1])):
         return _quoted_template(quoted, builder.options)
@@ -45,10 +45,10 @@ def read_mapping(source: str, builder: Builder) -> Node:
 
 
 def read_template(source: str, options: ExpressionOptions, at: int = 0, *, is_quoted: bool = False) -> Node:
-    """The tree of a text with holes; of a text without, the text. Doubled braces stand for themselves.
+    """Return the tree of a template, or the constant of a text without placeholders. Doubled braces are literal.
 
-    Leniency does not reach in here: a key or a message with a hole in it is worse than a step that fails. Only the
-    mark `?` makes a hole optional.
+    Leniency does not apply here, because an incomplete key or message is worse than a failed step. Only the mark `?`
+    makes a placeholder optional.
     """
     builder = Builder(options, lenient=False)
     pieces = list(_pieces(source, builder, at, is_quoted=is_quoted))
@@ -86,7 +86,7 @@ def _pieces(source: str, builder: Builder, at: int, *, is_quoted: bool) -> Itera
 
 
 def _merged(pieces: list[str | Variable], at: int) -> Iterator[Constant | Variable]:
-    """The pieces with neighbouring texts joined, so that how a brace was written leaves no trace."""
+    """Yield the pieces with adjacent texts joined, so that the spelling of braces leaves no trace."""
     for is_text, group in groupby(pieces, key=lambda piece: isinstance(piece, str)):
         if is_text:
             yield Constant(value="".join(str(piece) for piece in group), at=at)

@@ -1,4 +1,4 @@
-"""The native text form: `entity.grand_total > 10000 && actor.roles contains 'finance_manager'`."""
+"""The native syntax: `entity.grand_total > 10000 && actor.roles contains 'finance_manager'`."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ GRAMMAR: Final = Grammar(
 
 
 def read_native(source: str, builder: Builder, locate: Locate = unmoved) -> Node:
-    """The tree of a native source; `locate` tells where its characters stand if it is part of a larger text."""
+    """Return the tree of a native source. `locate` maps its positions if it is part of a larger text."""
     return GRAMMAR.read(source, _NativeTree(builder, locate), locate)
 
 
 class _NativeTree(LiteralTree):
-    """What each rule of the grammar builds."""
+    """Builds the tree from the grammar's rules."""
 
     constants: ClassVar = {"true": True, "false": False, "null": None}
 

@@ -1,4 +1,4 @@
-"""From a source in any spelling to a tree that keeps every limit and every rule that needs no schema."""
+"""Parses a source in any syntax to a tree, and checks all limits and rules that need no schema."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ READERS: Final[dict[Spelling, Callable[[str, Builder], Node]]] = {
 }
 
 CONDITIONS: Final = frozenset({"native", "go", "json"})
-"""The spellings whose expressions are true or false; the others make values of any kind."""
+"""Syntaxes of conditions. The others return values of any kind."""
 
 
 def read_tree(source: str, spelling: Spelling, options: ExpressionOptions) -> Node:
-    """The tree of a source."""
+    """Return the tree of a source."""
     if spelling not in READERS:
         known = ", ".join(READERS)
         raise ExpressionError(
@@ -53,7 +53,7 @@ def read_tree(source: str, spelling: Spelling, options: ExpressionOptions) -> No
 
 
 def admit(tree: Node, spelling: Spelling, options: ExpressionOptions) -> None:
-    """Refuse a tree that reads too much, or whose types cannot fit whatever the data is."""
+    """Refuse a tree that reads too much, or whose types cannot match for any data."""
     check_dereferences(tree, options.limits, options.tops)
     checker = Checker(ANY)
     typed = checker.visit(tree)

@@ -1,8 +1,8 @@
-"""Where trees grow. Every spelling builds through here, so the same condition becomes the same tree.
+"""Builds trees for all syntaxes, so that the same condition has the same tree.
 
-Leniency ends here. A variable marked optional learns from the place it stands in what an absent value counts as: zero
-beside a number, false as a condition, an empty list where one is searched, empty text in a template or where one has a
-beginning and an end, null elsewhere.
+Leniency is resolved here. The context of an optional variable determines its substitute: zero beside a number, false as
+a condition, an empty list where one is searched, empty text in templates and prefix or suffix tests, and null
+otherwise.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from standfast.expressions.model.tree import (
 )
 
 RESERVED: Final = frozenset({"true", "false", "null", "and", "or", "not", "in", "contains", "starts_with", "ends_with"})
-"""The words of the language; no variable begins with one, in any case."""
+"""Reserved words. No variable begins with one, in any case."""
 
 NOW: Final = ("now",)
-"""The one variable whose type needs no schema: as a text it would be compared letter by letter."""
+"""The only variable with a type but no schema, because as a text it would be compared by characters."""
 
 NodeT = TypeVar("NodeT", bound=Node)
 
 
 class Builder:
-    """Makes nodes and keeps the limits on them. One per source."""
+    """Builds the nodes of one source and enforces the limits."""
 
     def __init__(self, options: ExpressionOptions, *, lenient: bool) -> None:
         self.options = options
@@ -53,11 +53,11 @@ class Builder:
         self.lenient = lenient
 
     def number(self, text: str, at: int) -> Number:
-        """A number literal."""
+        """Build a number literal."""
         return Number(text=canonical_number(text, self.limits.digits, at), at=at)
 
     def variable(self, text: str, at: int) -> Variable:
-        """A path, with the mark `?` after it when it may be absent."""
+        """Build a variable from a path, with a final `?` if it may be absent."""
         written = text.removesuffix("?")
         names = read_path(written, at)
         if names is None:
@@ -71,7 +71,7 @@ class Builder:
         return self.variable_of(names, at, is_optional=written != text)
 
     def variable_of(self, names: tuple[str, ...], at: int, *, is_optional: bool = False) -> Variable:
-        """What these names lead to."""
+        """Build a variable from names."""
         _check_names(names, at)
         if self.options.root and names[0] not in self.options.tops:
             names = (self.options.root, *names)
@@ -89,18 +89,18 @@ class Builder:
         )
 
     def below(self, variable: Variable, names: tuple[str, ...]) -> Variable:
-        """What these names lead to from a variable on."""
+        """Extend a variable by further names."""
         _check_names(names, variable.at)
         return replace(variable, path=(*variable.path, *names), read_as=None)
 
     def items(self, items: Iterable[Constant | Number | Variable], at: int) -> Items:
-        """A list literal."""
+        """Build a list literal."""
         node = Items(items=tuple(items), at=at)
         check_items(node, self.limits)
         return self._grown(node)
 
     def comparison(self, operator: Operator, left: Node, right: Node, at: int) -> Comparison:
-        """Two operands compared; `at` is where the operator stands."""
+        """Build a comparison. `at` is the position of the operator."""
         return self._grown(
             Comparison(
                 operator=operator,
@@ -111,29 +111,29 @@ class Builder:
         )
 
     def negation(self, part: Node, at: int) -> Not:
-        """The opposite."""
+        """Build a negation."""
         return self._grown(Not(part=_settled(part, "false"), at=at))
 
     def conjunction(self, parts: Sequence[Node]) -> Node:
-        """All of the parts; a single one is itself."""
+        """Build a conjunction. A single part is returned unchanged."""
         flat = self._flattened(parts, And)
         return flat[0] if len(flat) == 1 else And(parts=flat, at=flat[0].at)
 
     def disjunction(self, parts: Sequence[Node]) -> Node:
-        """Any of the parts; a single one is itself."""
+        """Build a disjunction. A single part is returned unchanged."""
         flat = self._flattened(parts, Or)
         return flat[0] if len(flat) == 1 else Or(parts=flat, at=flat[0].at)
 
     def condition(self, root: Node) -> Node:
-        """The whole of a condition: a bare variable becomes the demand that it be a truth value."""
+        """Build a whole condition. A bare variable must be a boolean."""
         return And(parts=(_settled(root, "false"),), at=root.at) if isinstance(root, Variable) else root
 
     def template(self, parts: Iterable[Constant | Variable], at: int) -> TextTemplate:
-        """A text with holes."""
+        """Build a template."""
         return self._grown(TextTemplate(parts=tuple(_settled(part, "text") for part in parts), at=at))
 
     def _flattened(self, parts: Sequence[Node], kind: type[And | Or]) -> tuple[Node, ...]:
-        """The parts, with the parts of those of the same kind in their place; only what is new has to be checked."""
+        """Return the parts with nested ones of the same kind merged. Only the new node is checked."""
         flat: list[Node] = []
         for part in parts:
             if isinstance(part, kind):
@@ -177,7 +177,10 @@ def _absent_right(operator: Operator, left: Node) -> Absent:
 
 
 def _absent_beside(operator: Operator, other: Node) -> Absent:
-    """Ordering is arithmetic unless a text stands there; equality is arithmetic only beside a number, written or read."""
+    """Return the substitute beside an operand.
+
+    Ordering is numeric unless the other side is a text. Equality is numeric only beside a number.
+    """
     if operator in ORDERINGS:
         return "null" if isinstance(other, Constant) else "zero"
     if isinstance(other, Variable):
@@ -186,7 +189,7 @@ def _absent_beside(operator: Operator, other: Node) -> Absent:
 
 
 def _settled(node: NodeT, absent: Absent) -> NodeT:
-    """The node, told what an absent value counts as here, if it is a variable that may be absent."""
+    """Return the node with its substitute for an absent value, if it is an optional variable."""
     if isinstance(node, Variable) and node.absent != "error":
         return replace(node, absent=absent)
     return node
