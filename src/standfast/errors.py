@@ -1,27 +1,27 @@
-"""The public error tree. Every error carries a stable `code` and says whether trying again can help.
+"""The public error tree. Every error carries a stable `code` and says whether a retry can help (`retryable`).
 
     StandfastError
     ├── DefinitionError            a document, builder or decider class cannot be compiled; carries diagnostics
     ├── ExpressionError            an expression cannot be parsed, checked or evaluated; carries a position
     ├── RejectedError              the decider refused a command
-    │   └── ForbiddenError         …because of who asked
-    ├── CommandError               the decider could not answer a command: it raised, or answered with nonsense
-    ├── WorkflowFailedError        a workflow whose result was asked for has ended, but not well
-    ├── NotFoundError              no such thing, or none that this tenant may see
-    ├── ConflictError              somebody else was first; retryable
+    │   └── ForbiddenError         …because the actor lacks a right
+    ├── CommandError               the decider could not answer a command: it raised, or returned an invalid answer
+    ├── WorkflowFailedError        the workflow whose result was requested has ended without success
+    ├── NotFoundError              the object does not exist, or belongs to another tenant
+    ├── ConflictError              another change was committed first; retryable
     │   └── ReusedIdError          the id or idempotency key was used for another command
     ├── PayloadError               a value cannot be stored: too large, or of a type the codec does not know
     ├── ReplayError
     │   └── UnknownEventError      the history holds an event that this code does not know
     ├── StoreError
-    │   ├── StoreUnavailableError  the database is gone, full, read-only or locked, or a directory hangs; retryable
+    │   ├── StoreUnavailableError  the database is unavailable, full, read-only or locked, or a directory hangs; retryable
     │   ├── SchemaMismatchError    migrations are missing, or newer than the code
     │   └── CorruptHistoryError    stored rows contradict one another
     ├── StoppedError               the engine is stopped, or refuses work in maintenance mode; retryable
-    ├── DeadlockError              a wait for something that cannot come while it is waited for
+    ├── DeadlockError              a wait that blocks the thread it waits for
     └── ConfigurationError         a setting, a URL or a registration is wrong
 
-HTTP statuses and exit codes are mapped at the edges, never here.
+The HTTP and command-line layers map errors to statuses and exit codes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import msgspec
 
 
 def indefinite(kind: object) -> str:
-    """A type in a sentence: `an int`, `a Deposit`."""
+    """Return the name of a type with its article: `an int`, `a Deposit`."""
     name: str = getattr(kind, "__name__", str(kind))
     return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
 
@@ -44,10 +44,10 @@ _REPR.maxstring = _REPR.maxother = 60
 
 
 def brief(value: object) -> str:
-    """A value in a few words: whatever it is, however large, a sentence can name it."""
+    """Return a short representation of any value for a message."""
     try:
         return _REPR.repr(value)
-    except Exception:  # noqa: BLE001 - classes of the user's own tell of themselves as they like, and some numbers have too many digits
+    except Exception:  # noqa: BLE001 - a user's class may raise in its repr, and some numbers have too many digits
         return indefinite(type(value))
 
 
@@ -55,11 +55,11 @@ class Diagnostic(msgspec.Struct, frozen=True):
     """One finding about a definition: what is wrong, where, and what to do about it."""
 
     code: str
-    """Stable, machine-readable name of the rule that was broken."""
+    """Stable, machine-readable name of the violated rule."""
     message: str
-    """One sentence that names the culprit and the remedy."""
+    """One sentence with the cause and the remedy."""
     position: str = ""
-    """Where: a path such as `steps.charge.retry`, or `line:column`; empty when it concerns the whole."""
+    """A path such as `steps.charge.retry`, or `line:column`. Empty for the whole definition."""
 
     def __str__(self) -> str:
         place = f"{self.position}: " if self.position else ""
@@ -67,14 +67,14 @@ class Diagnostic(msgspec.Struct, frozen=True):
 
 
 class StandfastError(Exception):
-    """Base of everything Standfast raises on purpose."""
+    """Base class of all errors that Standfast raises."""
 
     code: ClassVar[str] = "standfast_error"
     retryable: ClassVar[bool] = False
 
 
 class DefinitionError(StandfastError):
-    """A definition cannot be compiled. `diagnostics` lists every finding, not only the first."""
+    """A definition cannot be compiled. `diagnostics` lists all findings."""
 
     code = "invalid_definition"
 
@@ -86,7 +86,7 @@ class DefinitionError(StandfastError):
 
 
 class ExpressionError(StandfastError):
-    """An expression is wrong. `reason` is the stable code of the rule; `position` the character it points at."""
+    """An expression is invalid. `reason` is the stable code of the rule, and `position` the source position."""
 
     code = "invalid_expression"
 
@@ -98,7 +98,7 @@ class ExpressionError(StandfastError):
 
 
 class RejectedError(StandfastError):
-    """The decider refused the command; nothing was written."""
+    """The decider refused the command. Nothing was written."""
 
     code = "rejected"
 
@@ -108,13 +108,13 @@ class RejectedError(StandfastError):
 
 
 class ForbiddenError(RejectedError):
-    """The actor may not do this; nothing was written. The message says which capability or role is missing."""
+    """The actor lacks a capability or role, which the message names. Nothing was written."""
 
     code = "not_allowed"
 
 
 class CommandError(StandfastError):
-    """The decider failed on the command; nothing was written. The cause is chained where there is one."""
+    """The decider failed on the command. Nothing was written. An original exception is chained as the cause."""
 
     code = "decider_failed"
 
@@ -124,7 +124,7 @@ class CommandError(StandfastError):
 
 
 class WorkflowFailedError(StandfastError):
-    """A workflow whose result was asked for has ended, but not well. `status` says how, `reason` why."""
+    """The workflow whose result was requested has ended without success. See `status` and `reason`."""
 
     code = "workflow_failed"
 
@@ -139,7 +139,7 @@ _ENDS = {"failed": "failed", "cancelled": "was cancelled", "aborted": "was abort
 
 
 class NotFoundError(StandfastError):
-    """There is no such thing, or none that the caller's tenant may see."""
+    """The object does not exist, or belongs to another tenant."""
 
     code = "not_found"
 
@@ -150,20 +150,20 @@ class NotFoundError(StandfastError):
 
 
 class ConflictError(StandfastError):
-    """Somebody else changed the same thing first."""
+    """Another command or process has changed the object first."""
 
     code = "conflict"
     retryable = True
 
 
 class HeldError(ConflictError):
-    """Another transaction holds what the command needs, and has not ended in the time that the caller has; nothing was written."""
+    """Another transaction held a needed lock for longer than the caller waits. Nothing was written."""
 
     code = "held"
 
 
 class ReusedIdError(ConflictError):
-    """A command id or idempotency key was used before, for another command; nothing was written."""
+    """A command id or idempotency key was used before for another command. Nothing was written."""
 
     code = "reused_id"
     retryable = False
@@ -176,7 +176,7 @@ class ReusedIdError(ConflictError):
 
 
 class PayloadError(StandfastError):
-    """A value cannot be encoded, decoded or stored; nothing was written. `reason` is the stable code of the rule, if it has one."""
+    """A value cannot be encoded, decoded or stored. Nothing was written. `reason` is the stable code of the rule, if there is one."""
 
     code = "bad_payload"
 
@@ -192,7 +192,7 @@ class ReplayError(StandfastError):
 
 
 class UnknownEventError(ReplayError):
-    """The history holds an event type or version for which the code has neither a class nor an upcaster."""
+    """The history contains an event type or version without a class or an upcaster in the code."""
 
     code = "unknown_event"
 
@@ -213,43 +213,43 @@ class StoreError(StandfastError):
 
 
 class StoreUnavailableError(StoreError):
-    """The database cannot take the work now: gone, full, read-only or locked; or a directory does not answer. Nothing of it was acknowledged."""
+    """The database is unavailable, full, read-only or locked, or a directory does not answer. Nothing was acknowledged."""
 
     code = "store_unavailable"
     retryable = True
 
     def __init__(self, message: str = "", *, may_be_done: bool = False) -> None:
         self.may_be_done = may_be_done
-        """Whether it may have been done all the same, because only the answer got lost; False if it certainly was not."""
+        """Whether the work may have been committed, because only the answer was lost. False if it certainly was not."""
         super().__init__(message)
 
 
 class SchemaMismatchError(StoreError):
-    """The tables are not the ones this code was written for."""
+    """The tables do not match the schema of this code."""
 
     code = "schema_mismatch"
 
 
 class CorruptHistoryError(StoreError):
-    """Stored rows contradict one another, for example a gap in an instance's event numbers."""
+    """Stored rows are inconsistent, for example by a gap in an instance's event numbers."""
 
     code = "corrupt_history"
 
 
 class StoppedError(StandfastError):
-    """The engine takes no work now: it is stopped, or maintenance mode refuses commands."""
+    """The engine accepts no work: it is stopped, or maintenance mode refuses commands."""
 
     code = "stopped"
     retryable = True
 
 
 class DeadlockError(StandfastError):
-    """Somebody waits for an answer on the very thread that has to bring it."""
+    """A caller waits for a reply on the thread that must set it."""
 
     code = "deadlock"
 
 
 class ConfigurationError(StandfastError):
-    """A setting, a URL or a registration is wrong; the message says which and what is expected."""
+    """A setting, a URL or a registration is invalid. The message names it and the expected value."""
 
     code = "bad_configuration"
