@@ -113,7 +113,8 @@ class Expression:
         if not is_genuine:
             message = "the stored expression is not the one that was hashed"
             raise ExpressionError(message, reason=ExpressionErrorCode.BAD_FORM, source=stored.source)
-        from standfast.expressions.syntax.parsing import admit  # Imported on first use, because loading the grammars is slow.
+        # Imported on first use, because loading the grammars is slow.
+        from standfast.expressions.syntax.parsing import admit
 
         admit(stored.tree, stored.spelling, options)
         return cls(stored.source, stored.spelling, stored.tree)
@@ -144,7 +145,8 @@ def parse(
     source: str | Mapping[str, object], *, spelling: Spelling = "native", options: ExpressionOptions = DEFAULT
 ) -> Expression:
     """Parse an expression. A mapping is a JSON condition. Raises `ExpressionError` with the position of the mistake."""
-    from standfast.expressions.syntax.json_source import json_source  # Imported on first use, because loading the grammars is slow.
+    # Imported on first use, because loading the grammars is slow.
+    from standfast.expressions.syntax.json_source import json_source
     from standfast.expressions.syntax.parsing import read_tree
 
     if not isinstance(source, str):

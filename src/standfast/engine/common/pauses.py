@@ -68,7 +68,7 @@ class ActivePauses:
 
 
 def holds_call(pauses: Sequence[PauseRecord], step: str) -> bool:
-    """Return whether one of the pauses, all of which cover the instance, holds a call of this step."""
+    """Return whether one of these pauses, which cover the instance, holds a call of this step."""
     return any(each.scope.is_about(step) for each in pauses)
 
 

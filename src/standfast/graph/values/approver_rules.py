@@ -12,7 +12,7 @@ Agree = Literal["any", "all", "n", "weight"]
 AGREES: tuple[Agree, ...] = get_args(Agree)
 
 Vote = Literal["for", "against", "abstained"]
-"""What a decision counts as, whatever its name in the definition."""
+"""Meaning of a decision, whatever its name in the definition."""
 VOTES: tuple[Vote, ...] = get_args(Vote)
 
 Pick = Literal["all", "any", "in_turn"]

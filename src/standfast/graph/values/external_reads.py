@@ -1,4 +1,4 @@
-"""What expressions read from outside a document: organisation settings and referenced documents."""
+"""External data that expressions read besides a document: organisation settings and referenced documents."""
 
 from __future__ import annotations
 

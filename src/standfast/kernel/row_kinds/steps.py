@@ -39,7 +39,7 @@ class StepOpened(Record, frozen=True, kw_only=True, gc=False):
     retry_of: int | None = None
     """Number of the step that this one retries on request of an operator."""
     wait_kind: str = ""
-    """What an open step waits for (`human`, `event`, `timer`). Empty otherwise."""
+    """Target of an open step's wait (`human`, `event`, `timer`). Empty otherwise."""
     attempts: int = 0
     outcome: str = ""
     error: str = ""

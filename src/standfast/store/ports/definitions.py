@@ -71,5 +71,5 @@ class Definitions(Protocol):
         ...
 
     def triggered(self, tenant: str, event: str) -> list[PublishedDefinition]:
-        """Return all versions of those definitions of which at least one version is started by the event."""
+        """Return all versions of the definitions that have a version started by the event."""
         ...

@@ -192,7 +192,7 @@ class PendingWork(Protocol):
         ...
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Return those instances of which a live or dead worker has claimed an effect."""
+        """Return the instances with an effect claimed by a worker, live or dead."""
         ...
 
     def step_names(self, instance: InstanceId, numbers: Sequence[int]) -> dict[int, StepName]:

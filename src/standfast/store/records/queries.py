@@ -57,7 +57,7 @@ class WaitingWord(msgspec.Struct, frozen=True):
 
 
 class Remains(NamedTuple):
-    """What still needs an ended instance. None of it may be deleted implicitly."""
+    """The dependents of an ended instance. None of them may be deleted implicitly."""
 
     effects: int
     """Number of pending effects."""

@@ -222,7 +222,7 @@ class PostgresReader(
         return [rows.header(row) for row in self._all(_sql.stuck, values)]
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Return those of which a worker has claimed an effect."""
+        """Return the instances with a claimed effect."""
         values = [self._tenant, Uuids(instances), self._partition]
         return {InstanceId(row[0]) for row in self._all(_sql.in_hand, values)}
 

@@ -201,7 +201,7 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
         return [rows.header(row) for row in self._all(_sql.stuck, values)]
 
     def in_hand(self, instances: Sequence[InstanceId]) -> set[InstanceId]:
-        """Return those of which a worker has claimed an effect."""
+        """Return the instances with a claimed effect."""
         values = {**self._whose, "instances": json.dumps([str(each) for each in instances])}
         return {rows.instance_id(row[0]) for row in self._all(_sql.in_hand, values)}
 
