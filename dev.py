@@ -2,7 +2,8 @@
 
     python3 dev.py run      try Standfast: an order that is undone although its worker is killed half-way; then a server with samples to
                             look at, until Ctrl-C (--exit ends after the order, --port and --folder are for the server)
-    python3 dev.py test     all tests, and the checks beside them (arguments after `test` go to pytest; --long adds the slow campaigns)
+    python3 dev.py test     all tests, and the checks beside them (arguments after `test` go to pytest; --long adds the slow campaigns;
+                            --level unit runs the tests that need no engine, in a minute; tests/README.md has the other levels)
     python3 dev.py check    formatting, lint, types, layers, generated code and pages
     python3 dev.py bench    the benchmark (see bench/README.md)
     python3 dev.py docs     write the generated code and pages anew (--site builds the documentation site into site/)
@@ -33,6 +34,10 @@ DATA = ROOT / "standfast-dev"
 """Where the server of `run` keeps its data."""
 MINIMUM = (3, 11)
 INTERRUPTED = 130
+LEVELS = ("unit", "model", "engine", "fault")
+"""Levels of tests, from fast to slow."""
+PROCESSES = str((os.cpu_count() or 1) + 1)
+"""Of tests. A test waits for a server or a clock for a part of its time, so one more than there are processors keeps them busy."""
 PATIENCE = 10.0
 """Seconds that a program has to come to its end after Ctrl-C, which it hears of by itself."""
 
@@ -188,13 +193,22 @@ def test(arguments: list[str]) -> int:
     """The checks, and beside them pytest. With arguments of its own pytest runs alone, for the quick loop at the desk."""
     long = "--long" in arguments
     rest = [word for word in arguments if word != "--long"]
-    marks = [] if "-m" in rest else ["-m", "long or not long" if long else "not long"]
+    chosen = "long or not long" if long else "not long"
+    if "--level" in rest:
+        at = rest.index("--level")
+        level = rest[at + 1] if at + 1 < len(rest) else ""
+        if level not in LEVELS:
+            print(f"--level takes one of {', '.join(LEVELS)}; tests/README.md describes them.")
+            return 2
+        rest[at : at + 2] = []
+        chosen = f"({chosen}) and {level}"
+        if not rest:
+            return tool("pytest", "-n", str(os.cpu_count() or 1), "--dist", "worksteal", "-m", chosen)
+    marks = [] if "-m" in rest else ["-m", chosen]
     if long:
         os.environ.setdefault("STANDFAST_RACES", "200")
     if rest:
         return tool("pytest", *marks, *rest)
-    # A test waits for a server or a clock for a part of its time, so one process more than there are processors keeps them busy.
-    processes = str((os.cpu_count() or 1) + 1)
     with ThreadPoolExecutor(1) as aside:
         checks = aside.submit(checked)
         if not any((ROOT / "tests").rglob("*-pytest-*.pyc")):  # Compiled once, not by each of the processes below.
@@ -205,7 +219,7 @@ def test(arguments: list[str]) -> int:
                 env=surroundings(),
                 stdout=subprocess.DEVNULL,
             )
-        code = tool("pytest", "-n", processes, "--dist", "worksteal", *marks)
+        code = tool("pytest", "-n", PROCESSES, "--dist", "worksteal", *marks)
         told, verdict = checks.result()
     print(told, flush=True)
     return max(code, verdict)

@@ -5,12 +5,30 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from support.campaigns import GRAPHS, SEED
 from support.databases import Databases, any_server
 
+TESTS = Path(__file__).resolve().parent
+UNIT = {"authoring", "diagrams", "expressions", "kernel", "machine"}
+"""Folders of tests that need no engine, unless they take a fixture with one."""
+MODEL = {
+    "authoring/document/test_fuzz.py",
+    "expressions/test_attacks.py",
+    "expressions/test_fuzz.py",
+    "expressions/test_reference.py",
+    "machine/test_growth.py",
+    "machine/test_random_graphs.py",
+    "machine/test_remedies.py",
+    "machine/test_rules.py",
+}
+"""Tests that compare with an independent reference, or count the calls of large inputs."""
+FAULT = {"chaos", "crash", "faults"}
+ENGINES = {"live", "place", "postgres_dsn", "store", "world"}
+"""Fixtures with an engine or a store."""
 COLLECT_AFTER = 10_000
 """So many objects of a test: Python's own 700 make the garbage collector look ten times as often."""
 
@@ -55,6 +73,21 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
     gc.enable()
+
+
+def level_of(item: pytest.Item) -> str:
+    """The level of a test, by its place and the fixtures that it takes. `tests/README.md` describes the levels."""
+    place = item.path.relative_to(TESTS)
+    if place.parts[0] in FAULT:
+        return "fault"
+    if place.parts[0] not in UNIT or ENGINES.intersection(getattr(item, "fixturenames", ())):
+        return "engine"
+    return "model" if place.as_posix() in MODEL else "unit"
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark a test with its level."""
+    item.add_marker(level_of(item))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
