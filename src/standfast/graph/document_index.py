@@ -16,7 +16,7 @@ from standfast.graph.document_spec import (
     Region,
     Window,
 )
-from standfast.graph.model import Graph, PolicyGateOp, ProxyOp, StateOp
+from standfast.graph.model import Graph, HumanOp, PolicyGateOp, ProxyOp, StateOp
 from standfast.graph.values.external_reads import Reads, reads_of
 from standfast.graph.values.forms import Form
 
@@ -65,6 +65,21 @@ def _computed_from(system: frozenset[str], computed: Mapping[str, Computed]) -> 
     return found
 
 
+def _before_approvals(graph: Graph) -> frozenset[str]:
+    """The nodes of slots from which a way leads to an approval of the same slot."""
+    into: dict[str, list[str]] = {}
+    for edge in graph.edges:
+        if graph.nodes[edge.source].region == graph.nodes[edge.target].region:
+            into.setdefault(edge.target, []).append(edge.source)
+    waiting = [node.id for node in graph.nodes.values() if isinstance(node.op, HumanOp) and node.op.pins]
+    found = set[str]()
+    while waiting:
+        fresh = {each for each in into.get(waiting.pop(), ()) if each not in found}
+        found |= fresh
+        waiting += fresh
+    return frozenset(found)
+
+
 class DocumentIndex:
     """Index of an envelope by the names of its document."""
 
@@ -89,6 +104,8 @@ class DocumentIndex:
         self.state_of = {node.op.status: node.id for node in nodes if isinstance(node.op, StateOp)}
         """The node of each status."""
         self._proxies = {(node.op.slot, node.op.side): node.id for node in nodes if isinstance(node.op, ProxyOp)}
+        self.before_approvals = _before_approvals(graph)
+        """The nodes from which a way leads to an approval of the same slot."""
         self.gated = frozenset(
             node.op.action
             for node in nodes

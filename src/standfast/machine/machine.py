@@ -68,9 +68,9 @@ class GraphMachine(Decider[RunState, Command, Event, RunEffect]):
         """That of the version which runs begin with; `routes_of` tells that of one run."""
         # Runs know since the second who was asked what is decided. Those of documents know since the second who wrote them, since the third
         # what was approved, since the fourth who was asked. The last one, of all that keep deciders apart, knows who has voted on what ended
-        # otherwise. What was kept before is made from the history again.
+        # otherwise. Those of documents know since the sixth which refusals stand. What was kept before is made from the history again.
         is_plain = graph.document is None and not self.routes.tells_deciders_apart
-        self.state_version = 2 if is_plain else 3 if graph.document is None else 5  # type: ignore[misc]
+        self.state_version = 2 if is_plain else 3 if graph.document is None else 6  # type: ignore[misc]
         self.asks_people = self.routes.asks_people
         """Whether a run, or one that it starts, may ask somebody in particular."""
 

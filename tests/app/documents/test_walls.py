@@ -722,3 +722,195 @@ def test_a_line_of_the_audit_answers_all_ten_questions(place: Place) -> None:
             "business",
         ),
     ]
+
+
+# -- a refusal that is routed on
+
+FIN_ASKED = "{id: a, type: approval, approvers: [{user: fin}], timeout: 1d}"
+NOTICE = '{id: n, type: notification, to: ["user:ann"], subject: "refused"}'
+BOTH = f"{{id: sp, type: parallel_split}}, {FIN_ASKED}, {BUD_ASKED}, {NOTICE}"
+JOIN = "{id: j, type: parallel_join}"
+TWO = "{from: sp, to: a}, {from: sp, to: b}, {from: a, to: j}, {from: b, to: j}, {from: j, to: out}"
+ROUTED = {
+    "notice": (f"{FIN_ASKED}, {NOTICE}", "{from: a, to: out}, {from: a, to: n, on: rejected}, {from: n, to: out}"),
+    "script": (
+        f'{FIN_ASKED}, {{id: n, type: script, formula: "1", into: x}}',
+        "{from: a, to: out}, {from: a, to: n, on: rejected}, {from: n, to: out}",
+    ),
+    "any outcome": (FIN_ASKED, '{from: a, to: out, on: "*"}'),
+    "join of all": (f"{BOTH}, {JOIN}", f"{TWO}, {{from: a, to: n, on: rejected}}, {{from: n, to: j}}"),
+    "join of one": (
+        f"{BOTH}, {{id: j, type: parallel_join, mode: any}}",
+        f"{TWO}, {{from: a, to: n, on: rejected}}, {{from: n, to: j}}",
+    ),
+    "join left out": (BOTH, "{from: sp, to: a}, {from: sp, to: b}, {from: a, to: out}, {from: a, to: n, on: rejected}"),
+    "notice before a join that is not the last": (
+        f"{BOTH}, {JOIN}, {{id: x, type: script, formula: '1', into: y}}",
+        f"{TWO.replace('j, to: out', 'j, to: x')}, {{from: a, to: n, on: rejected}}, {{from: n, to: j}}",
+    ),
+    "an approval before it": (
+        f"{BUD_ASKED}, {FIN_ASKED}, {NOTICE}",
+        "{from: b, to: a}, {from: a, to: out}, {from: a, to: n, on: rejected}, {from: n, to: out}",
+    ),
+}
+
+
+@pytest.mark.row("E-402", "E-680", "E-681")
+@pytest.mark.parametrize("case", list(ROUTED))
+def test_a_rejection_that_is_led_on_past_nobody_sends_the_document_back(place: Place, case: str) -> None:
+    """A notice, a script or a join between a rejection and the end of the slot does not make an approval of it."""
+    engine = opened(place.engine(), patch("asking", *ROUTED[case]))
+    submit(engine)
+    if case == "an approval before it":
+        decide(engine, "b", BUD)
+    decide(engine, "a", FIN, "rejected")
+    engine.drain()
+    assert (stands(engine), open_tasks(engine)) == (("draft", 100, "running", ""), {})
+    last = acting(engine, ANN).documents.mutations("invoice", "I-1")[-1]
+    assert (last.actor, last.action) == ("fin", "rejected draft")
+    assert violations(engine) == []
+    again(engine)
+    assert stands(engine)[0] == "submitted"
+
+
+@pytest.mark.row("EC-10", "E-402")
+@pytest.mark.parametrize("says", ["approved", "rejected"])
+@pytest.mark.parametrize("way", ["behind", "in a branch", "behind a join"])
+def test_a_rejection_that_is_led_to_another_approver_is_for_them_to_answer(place: Place, way: str, says: str) -> None:
+    """Their approval lets the document pass; without it, the gate stays closed."""
+    asked = "{id: boss, type: approval, approvers: [{user: bud}]}"
+    wait = "{id: w, type: wait_timer, duration: 1h}"
+    cases = {
+        "behind": (
+            f"{FIN_ASKED}, {asked}",
+            "{from: a, to: out}, {from: a, to: boss, on: rejected}, {from: boss, to: out}",
+        ),
+        "in a branch": (
+            f"{FIN_ASKED}, {{id: sp, type: parallel_split}}, {asked}, {wait}, {JOIN}",
+            "{from: a, to: out}, {from: a, to: sp, on: rejected}, {from: sp, to: boss}, {from: sp, to: w}, "
+            "{from: boss, to: j}, {from: w, to: j}, {from: j, to: out}",
+        ),
+        "behind a join": (
+            f"{{id: sp, type: parallel_split}}, {FIN_ASKED}, {wait}, {JOIN}, {asked}",
+            "{from: sp, to: a}, {from: sp, to: w}, {from: a, to: j}, {from: a, to: j, on: rejected}, "
+            "{from: w, to: j}, {from: j, to: boss}, {from: boss, to: out}",
+        ),
+    }
+    engine = opened(place.engine(), patch("asking", *cases[way]))
+    submit(engine)
+    decide(engine, "a", FIN, "rejected")
+    engine.advance(timedelta(hours=2))
+    decide(engine, "boss", BUD, says)
+    engine.advance(timedelta(hours=2))
+    assert stands(engine)[0] == ("active" if says == "approved" else "draft")
+    assert violations(engine) == []
+
+
+@pytest.mark.row("E-402")
+@pytest.mark.parametrize("losers", ["undo", "stop"])
+def test_an_approval_in_a_branch_that_was_not_needed_answers_nothing(place: Place, losers: str) -> None:
+    """Another branch wins that nobody has approved: the rejection before the split still stands."""
+    nodes = (
+        f"{FIN_ASKED}, {{id: sp, type: parallel_split}}, {BUD_ASKED}, {{id: late, type: wait_timer, duration: 5h}}, "
+        f"{{id: w, type: wait_timer, duration: 1h}}, {{id: j, type: parallel_join, mode: any, losers: {losers}}}"
+    )
+    ways = (
+        "{from: a, to: out}, {from: a, to: sp, on: rejected}, {from: sp, to: b}, {from: sp, to: w}, {from: b, to: late}, "
+        "{from: late, to: j}, {from: w, to: j}, {from: j, to: out}"
+    )
+    engine = opened(place.engine(), patch("asking", nodes, ways))
+    submit(engine)
+    decide(engine, "a", FIN, "rejected")
+    decide(engine, "b", BUD)
+    engine.advance(timedelta(hours=2))
+    assert stands(engine)[0] == "draft"
+    assert violations(engine) == []
+
+
+SAY_NO = '{id: n, type: script, formula: "true", into: no}, {id: m, type: script, formula: "true", into: no}'
+SAID_YES = 'accept: "context.no? != true"'
+
+
+@pytest.mark.row("E-553", "E-554")
+@pytest.mark.parametrize("losers", ["stop", "undo"])
+def test_a_rejection_in_a_branch_that_is_cancelled_sends_nothing_back(place: Place, losers: str) -> None:
+    """The other branch was enough, and what was said in this one does not count."""
+    nodes = f"{BOTH}, {{id: w, type: wait_timer, duration: 1h}}, {{id: j, type: parallel_join, mode: any, losers: {losers}}}"
+    engine = opened(
+        place.engine(),
+        patch("asking", nodes, f"{TWO}, {{from: a, to: n, on: rejected}}, {{from: n, to: w}}, {{from: w, to: j}}"),
+    )
+    submit(engine)
+    decide(engine, "a", FIN, "rejected")
+    decide(engine, "b", BUD)
+    assert (stands(engine)[0], violations(engine)) == ("active", [])
+
+
+@pytest.mark.row("E-402", "E-554")
+@pytest.mark.parametrize("says", ["approved", "rejected"])
+@pytest.mark.parametrize("mode", ["any", "all"])
+def test_a_join_says_which_rejections_count(place: Place, mode: str, says: str) -> None:
+    """An arrival that it does not accept does not count where another one does. Where none does, the way on from `none` does not lead past the gate."""
+    nodes = f"{{id: sp, type: parallel_split}}, {FIN_ASKED}, {BUD_ASKED}, {SAY_NO}, {{id: j, type: parallel_join, mode: {mode}, {SAID_YES}}}"
+    ways = f"{TWO}, {{from: a, to: n, on: rejected}}, {{from: n, to: j}}, {{from: b, to: m, on: rejected}}, {{from: m, to: j}}, {{from: j, to: out, on: none}}"
+    engine = opened(place.engine(), patch("asking", nodes, ways))
+    submit(engine)
+    decide(engine, "a", FIN, "rejected")
+    decide(engine, "b", BUD, says)
+    assert (stands(engine)[0], violations(engine)) == ("active" if says == "approved" else "draft", [])
+
+
+@pytest.mark.row("E-402")
+@pytest.mark.parametrize(
+    "ways", ["{from: r, to: n, on: blocked}, {from: n, to: out}", "{from: r, to: n, on: blocked}, {from: n, to: j}"]
+)
+def test_a_rule_that_blocks_and_is_led_on_sends_the_document_back(place: Place, ways: str) -> None:
+    """The notice goes out, and the gate stays closed."""
+    rule = '{id: r, type: rule, rules: [{name: big, effect: block, when: "entity.total > 50", reason: "too much"}]}'
+    split = "to: j" in ways
+    nodes = f"{rule}, {NOTICE}" + (f", {{id: sp, type: parallel_split}}, {BUD_ASKED}, {JOIN}" if split else "")
+    more = (
+        "{from: sp, to: r}, {from: sp, to: b}, {from: b, to: j}, {from: r, to: j}, {from: j, to: out}, "
+        if split
+        else "{from: r, to: out}, "
+    )
+    engine = opened(place.engine(), patch("asking", nodes, more + ways))
+    submit(engine)
+    assert (stands(engine)[0], open_tasks(engine)) == ("draft", {})
+    assert violations(engine) == []
+
+
+@pytest.mark.row("E-402")
+@pytest.mark.parametrize(
+    "ways",
+    [
+        "{from: a, to: out, on: timeout}",
+        '{from: a, to: out, on: "*"}',
+        "{from: a, to: n, on: timeout}, {from: n, to: out}",
+    ],
+)
+def test_a_question_that_nobody_answers_in_time_lets_nothing_pass(place: Place, ways: str) -> None:
+    """Its time is over, and the document is sent back, unless another approval lies behind."""
+    nodes = f"{FIN_ASKED}, {NOTICE}" if "to: n" in ways else FIN_ASKED
+    engine = opened(place.engine(), patch("asking", nodes, ("" if "*" in ways else "{from: a, to: out}, ") + ways))
+    submit(engine)
+    engine.advance(timedelta(days=2))
+    assert stands(engine)[0] == "draft"
+    last = acting(engine, ANN).documents.mutations("invoice", "I-1")[-1]
+    assert (last.actor, last.action) == ("system", "rejected draft")
+    assert "timeout" in last.reason
+    assert violations(engine) == []
+
+
+@pytest.mark.row("E-402")
+def test_a_gate_that_was_passed_with_a_standing_refusal_is_named(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine of before let a document pass whose rejection went by a notice; the invariants say so."""
+    engine = opened(place.engine(), patch("asking", *ROUTED["notice"]))
+    submit(engine)
+    with monkeypatch.context() as patched:
+        patched.setattr(slots, "standing_refusals", lambda *_: {})
+        decide(engine, "a", FIN, "rejected")
+    assert stands(engine)[0] == "active"
+    (found,) = acting(engine, OPERATOR).invariants.check().items
+    assert found.rule == "G3"
+    assert "with a standing refusal" in found.told

@@ -183,7 +183,10 @@ class _Writer:
         name = self._enter(before, node)
         usual = {"approval": "approved", "wait_event": "event"}.get(str(node["type"]), "ok")
         end: Plain = {"from": name, "on": self.dice.choice([usual, usual, "*"])}
-        return [{**end, "id": f"e{self.dice.randrange(10**9)}"} if self.dice.random() < 0.2 else end]
+        ends = [{**end, "id": f"e{self.dice.randrange(10**9)}"} if self.dice.random() < 0.2 else end]
+        if node["type"] == "approval" and self.dice.random() < 0.4:
+            ends.append({"from": name, "on": self.dice.choice(["rejected", "rejected", "timeout"])})
+        return ends
 
     def _choice(self, before: list[Plain], depth: int) -> list[Plain]:
         if self.dice.random() < 0.5:

@@ -6,7 +6,7 @@ as they were written.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
@@ -203,6 +203,13 @@ class Ledger:
         self._sealed: Plain = {}
         self._status = ""
         self._refused = ""
+        self._answered: set[int] = set()
+        self._stands: defaultdict[str, set[int]] = defaultdict(set)
+        """The refusals that each token carries: a branch takes over those of the token that was split."""
+        self._inherited: dict[str, set[int]] = {}
+        """Those that a branch began with."""
+        self._apart: defaultdict[int, set[int]] = defaultdict(set)
+        """Those of branches that ended without counting, by the split. One that ends after the others have met leaves them to the branch it lay in."""
         self.met: Counter[str] = Counter()
         """What there was, so that nobody believes a campaign that met nothing."""
 
@@ -211,6 +218,7 @@ class Ledger:
         is_amended = any(isinstance(each, e.DocumentMoved) and each.how == "amended" for each in events)
         for event in events:
             self.met[type(event).__name__] += 1
+            self._carry(event)
             self._tell(event)
             match event:
                 case e.DocumentCreated():
@@ -253,9 +261,60 @@ class Ledger:
             case _:
                 self._branch(event)
 
+    def _carry(self, event: e.Event) -> None:
+        """Tokens carry refusals along until somebody approves behind them."""
+        match event:
+            case e.StepAnswered():
+                token = self._at[event.step]
+                self._answered.add(event.step)
+                self._stands[token] = set() if event.outcome == "approved" else self._stands[token] | {event.step}
+            case e.StepCompleted() | e.StepSkipped():
+                self._left(event.step)
+            case e.StepFailed() if not event.reason:
+                self._left(event.step)
+            case e.TokenEnded():
+                self._dropped(event)
+            case e.BranchesMet():
+                self._meet(event.step)
+            case _:
+                pass
+
+    def _left(self, step: int) -> None:
+        """A question was left that nobody has answered."""
+        node, token = self._open.get(step, ("", ""))
+        if node in self._covers and step not in self._answered:
+            self._stands[token].add(step)
+
+    def _dropped(self, event: e.TokenEnded) -> None:
+        own = self._stands.pop(event.token, set()) - self._inherited.pop(event.token, set())
+        split = event.token.rpartition("/")[2].partition(".")[0]
+        if event.reason == "finished" and split and int(split) in self._scopes:
+            self._apart[int(split)] |= own
+        elif event.reason == "finished" and split != "0":
+            above = event.token.rpartition("/")[0]
+            while above not in self._tokens:
+                above = above.rpartition("/")[0]
+            for (
+                each
+            ) in self._tokens:  # Whoever decides behind it from now on does so, whatever branch of it they are in.
+                if each != event.token and f"{each}/".startswith(f"{above}/"):
+                    self._stands[each] |= own
+                    self._inherited.setdefault(each, set()).update(own if each != above else ())
+
+    def _meet(self, step: int) -> None:
+        """What each branch that counts still carries from before goes on, and all that it carries of its own."""
+        parent, arrived = self._at[step], self._scopes[step]
+        found = set(self._stands[parent])
+        for each in arrived:
+            found &= self._stands[each] | (found - self._inherited[each])
+        for each in arrived:
+            found |= self._stands.pop(each, set()) - self._inherited.pop(each, set())
+        self._stands[parent] = found | (set() if arrived else self._apart[step])
+
     def _entered(self, node: str) -> None:
-        """A slot is gone through anew: what was void there is asked again."""
+        """A slot is gone through anew: what was void there is asked again, and what was refused there is forgotten."""
         if node.startswith("sys:slot:") and node.endswith(":in"):
+            self._stands.clear()
             slot = node.removeprefix("sys:").removesuffix(":in")
             self._void = {step: each for step, each in self._void.items() if not each.startswith(f"usr:{slot}:")}
 
@@ -300,7 +359,10 @@ class Ledger:
 
     def _begin(self, step: int, place: int) -> None:
         self._begun[step] = place
-        self._tokens.add(f"{self._at[step]}/{step}.{place}")
+        name = f"{self._at[step]}/{step}.{place}"
+        self._tokens.add(name)
+        self._inherited[name] = set(self._stands[self._at[step]])
+        self._stands[name] = set(self._inherited[name])
 
     def _is_alone(self, when: str) -> None:
         """Nothing else is under way: neither a branch nor a question."""
@@ -334,12 +396,16 @@ class Ledger:
             assert event.status == self._targets[event.transition]
             void = [each for each in self._void.values() if self._exit(each) == f"sys:gate:{event.transition}"]
             assert not void, f"{event.transition} lets it pass, and {void} are void"
+            stands = {self._asked[step][0] for step in self._stands["0"]}
+            refused = [each for each in stands if self._exit(each) == f"sys:gate:{event.transition}"]
+            assert not refused, f"{event.transition} lets it pass, and {refused} were refused"
             self._void, self._kept = {}, set()
             self.met["passed"] += 1
         if event.how == "rejected":
             gate = self._exits[self._refused].removeprefix("sys:gate:")
             assert self._status in self._sources[gate], f"{self._status} was rejected by {gate}"
             self._is_alone("it is rejected")
+        self._stands.clear()
         self._status = event.status
         if self._windows[event.status] == "editable":
             self._sealed = {}

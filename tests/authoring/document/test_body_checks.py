@@ -133,6 +133,16 @@ def test_a_single_exit_has_one_end() -> None:
     assert codes([ask("a"), ask("b")], edges, entry="branch") == ["exit_mode"]
 
 
+@pytest.mark.row("E-138", "E-139", "E-402")
+def test_a_way_behind_a_refusal_is_no_end_of_its_own() -> None:
+    """It refuses the document, like an edge that leads out from `rejected`, unless an approval lies on it; where no gate follows it is a way like others."""
+    told: Plain = {"id": "n", "type": "notification", "to": ["ann"], "subject": "no"}
+    assert codes([ask("a"), told], ["a out", "a n rejected", "n out"]) == []
+    assert codes([ask("a", timeout="1d")], ["a out", "a out timeout"]) == []
+    assert codes([ask("a"), ask("b")], ["a out", "a b rejected", "b out"]) == ["exit_mode"]
+    assert codes([ask("a"), told], ["a out", "a n rejected", "n out"], slot=ACTIVE) == ["exit_mode"]
+
+
 @pytest.mark.row("E-141", "E-232", "E-233", "E-019", "E-027")
 @pytest.mark.parametrize("slot", [SUBMIT, APPROVE, ACTIVE])
 @pytest.mark.parametrize("window", ["editable", "amend_only", "locked"])

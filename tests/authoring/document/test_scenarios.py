@@ -61,7 +61,7 @@ GOOD = [
     "acts: [{ask: submit}], expect: {status: submitted, asks: [manager]}",
     "acts: [{ask: submit}, {decide: manager, decision: rejected, reason: no}], expect: {status: draft, asks_nobody: true}",
     "acts: [{ask: submit}, {wait: 71h}], expect: {asks: [manager], avoids: [late]}",
-    "acts: [{ask: submit}, {wait: 72h}], expect: {path: [manager, late], status: active}",
+    "acts: [{ask: submit}, {wait: 72h}], expect: {path: [manager, late], status: draft}",
     "acts: [{edit: {note: x}}, {ask: submit, refused: not_allowed, by: eve}], people: {eve: {}}, expect: {status: draft, data: {note: x}}",
     "acts: [{ask: submit}, {decide: manager, by: mia}], people: {mia: {roles: [manager]}}, expect: {status: submitted, asks: [manager]}",
     "acts: [{ask: submit}, {decide: manager, by: eve, refused: not_allowed}], expect: {asks: [manager]}",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from standfast.graph.model import ActionOp, GateOp, Node, ProxyOp
+from standfast.kernel.actor import SYSTEM
 from standfast.machine.flow.cancellation import NOT_NEEDED, stop_step, unended
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.rollback import NOT_UNDONE
 from standfast.machine.flow.routing import complete_at_once, end_branches
-from standfast.machine.model.document_state import Approval
+from standfast.machine.model.document_state import Approval, StandingRefusal
 from standfast.machine.model.events import (
     ApprovalsApplied,
     ApprovalsVoided,
@@ -66,6 +67,47 @@ def has_void(turn: DecisionBuilder, exit_: str) -> bool:
         each.verdict == "void" and regions[turn.routes.node(each.node).region].exit == exit_
         for each in document_of(turn.state).approvals.values()
     )
+
+
+def standing_refusals(turn: DecisionBuilder, exit_: str) -> dict[int, StandingRefusal]:
+    """The refusals in slots that lead to a gate which no approval behind them has answered."""
+    refusals = document_of(turn.state).refusals
+    if not refusals or not isinstance(turn.routes.node(exit_).op, GateOp):
+        return {}
+    regions = index_of(turn.routes).regions
+    found = ((step, each, regions.get(turn.routes.node(each.node).region)) for step, each in refusals.items())
+    return {step: each for step, each, region in found if region is not None and region.exit == exit_}
+
+
+def refuse_at_end(turn: DecisionBuilder, node: Node, *, token: str = "") -> bool:
+    """Refuse the document at the end of a slot if a refusal stands there: one on the way of this token, if a token is named. Returns whether it did."""
+    region = index_of(turn.routes).regions.get(node.region)
+    found = standing_refusals(turn, node.id if region is None else region.exit)
+    named = next(((step, each) for step, each in found.items() if not token or each.token == token), None)
+    if named is None:
+        return False
+    step, refusal = named
+    void(turn, standing(turn), "rejected")
+    _gather(turn, f"{refusal.node!r} was {refusal.outcome}")
+    turn.emit(_told_of(turn, step, refusal))
+    return True
+
+
+def refuse_in_branch(turn: DecisionBuilder, token: Token, node: Node) -> bool:
+    """Refuse the document at a join to which a refused branch has come, if no approval lies behind that could answer. Returns whether it did."""
+    document = turn.state.document
+    if document is None or not document.refusals or node.id in index_of(turn.routes).before_approvals:
+        return False
+    if not can_leave_slot(turn, node.id) or not refuse_at_end(turn, node, token=token.id):
+        return False
+    _go_out(turn, node.region)
+    return True
+
+
+def _told_of(turn: DecisionBuilder, step: int, refusal: StandingRefusal) -> SlotRejected:
+    told = refusal.reason or f"{refusal.node!r} was left by {refusal.outcome!r}, and nobody has approved behind it"
+    slot = turn.routes.node(refusal.node).region
+    return SlotRejected(slot=slot, step=step, node=refusal.node, by=refusal.by or SYSTEM.id, reason=told)
 
 
 # -- waiting for the others
@@ -176,6 +218,11 @@ def _leave(turn: DecisionBuilder, step: int, node: str, outcome: str, *, by: str
     void(turn, standing(turn), "rejected")
     _gather(turn, f"{node!r} was {outcome}")
     turn.emit(SlotRejected(slot=slot, step=step, node=node, by=by, reason=reason))
+    _go_out(turn, slot)
+
+
+def _go_out(turn: DecisionBuilder, slot: str) -> None:
+    """Send the token of a document out of a slot that a rejection has left."""
     target = index_of(turn.routes).way_out(slot)
     if turn.state.tokens[ROOT].stay is not None:  # It must not go on to where it was held.
         turn.emit(TokenHeld(token=ROOT, target=target))

@@ -85,6 +85,20 @@ class Refused(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     reason: str = ""
 
 
+class StandingRefusal(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """A refusal that an edge has routed on inside of its slot. The gate stays closed until an approval behind it on its way is given."""
+
+    node: str
+    token: str
+    """The token that was refused. Where branches meet, the refusal goes on with the token that was split."""
+    outcome: str
+    by: str = ""
+    """Empty if no person refused it: a rule did, or the time was over."""
+    reason: str = ""
+    answered: list[str] = []
+    """Branches in which an approval was given since. They answer the refusal once they have met."""
+
+
 MOST_MADE: Final = 20
 """How many documents may have been made one after the other, each by a step of the one before, without a person between them."""
 
@@ -115,6 +129,8 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     approvals: dict[int, Approval] = {}
     """Those of the present way to the next gate, by step."""
     refused: Refused | None = None
+    refusals: dict[int, StandingRefusal] = {}
+    """Those of this visit of a slot that no approval has answered yet, by step."""
     round: int = 1
     """Counts the ways from a state to the rest."""
     updated_by: str = ""

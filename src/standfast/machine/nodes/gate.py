@@ -3,7 +3,7 @@
 Entered when: a token arrives; a gate waits there while another branch of the document is under way. May do: a gate uses up the approvals of the way to it and moves the document. Both judge by the rights of
 the moment whoever they act for; where a directory of the host has the people, it is asked whether somebody who is not there just now is still active. A gate that a rule of the organisation
 stands against has failed. Left when: at once: a gate by `reject` if its slot was left by a
-rejection, by `again` if an approval is void, else by `pass`; a policy gate by `ok` or `denied`, once that is known. On compensation: nothing to undo: no
+rejection, or a refusal stands in it that no approval behind it has answered, by `again` if an approval is void, else by `pass`; a policy gate by `ok` or `denied`, once that is known. On compensation: nothing to undo: no
 rollback goes back through a gate.
 """
 
@@ -34,7 +34,7 @@ from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up
 from standfast.machine.flow.node_kind import Kind
 from standfast.machine.flow.routing import finish, pass_through
-from standfast.machine.flow.slots import has_void, hold, use_up
+from standfast.machine.flow.slots import has_void, hold, refuse_at_end, use_up
 from standfast.machine.model.commands.run_commands import PeopleFound
 from standfast.machine.model.engine_tasks import FindPeople
 from standfast.machine.model.events import DocumentMoved
@@ -53,6 +53,8 @@ class GateKind(Kind):
             pass_through(turn, token, node, REJECT)
         elif hold(turn, token, node):
             return
+        elif refuse_at_end(turn, node):
+            pass_through(turn, token, node, REJECT)
         elif has_void(turn, node.id):
             pass_through(turn, token, node, AGAIN)
         elif told := gate_objection(turn, node):

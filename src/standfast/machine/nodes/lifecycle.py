@@ -14,7 +14,7 @@ from standfast.graph.model import StateOp as StateNode
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.node_kind import Kind
 from standfast.machine.flow.routing import complete_at_once, end, pass_through
-from standfast.machine.flow.slots import has_void, hold, in_force, standing, use_up, void
+from standfast.machine.flow.slots import has_void, hold, in_force, refuse_at_end, standing, use_up, void
 from standfast.machine.flow.unneeded_branches import give_back
 from standfast.machine.model.events import ApprovalsKept, DocumentMoved, RoundCompleted
 from standfast.machine.model.queries.edit_windows import document_of, index_of
@@ -98,7 +98,9 @@ class ProxyKind(Kind):
             void(turn, [step for step in standing(turn) if step not in kept], "entered_again")
             if kept:
                 turn.emit(ApprovalsKept(steps=kept, slot=node.op.slot))
-        elif document_of(turn.state).refused is None and hold(turn, token, node):
+        elif document_of(turn.state).refused is None and (
+            not refuse_at_end(turn, node, token=token.id) and hold(turn, token, node)
+        ):
             return
         elif not _is_before_gate(turn, node.op.slot):
             if has_void(turn, index_of(turn.routes).regions[node.op.slot].exit):

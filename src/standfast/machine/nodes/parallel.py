@@ -4,7 +4,7 @@ Entered when: a token arrives; it then waits for the branches. May do: begin bra
 meet at the join, or have ended; by `error` if no condition holds or one cannot be answered, and if there are no items where some are needed.
 On compensation: nothing to undo itself.
 
-A join waits for the branches of its split.
+A join waits for the branches of its split. A branch that was refused, where no approval lies behind the join, ends all of them: the slot is left by a rejection.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from standfast.graph.nodes.parallel import ABORT, ACCEPT
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.node_kind import Kind
 from standfast.machine.flow.routing import abort_branches, complete_at_once, end, look_at_branches, pass_through
+from standfast.machine.flow.slots import refuse_in_branch
 from standfast.machine.model.events import BranchesOpened, JoinArrived, TokenEnded
 from standfast.machine.model.state import Token
 
@@ -112,6 +113,8 @@ class JoinKind(Kind):
             return
         if not is_accepted and not is_last:
             end(turn, token)
+            return
+        if refuse_in_branch(turn, token, node):
             return
         turn.emit(JoinArrived(token=token.id))
         if is_last:

@@ -5,6 +5,7 @@ Whatever is wrong with names and ends is reported on the way; what is left is a 
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
@@ -22,6 +23,7 @@ from standfast.features.documents.contract.ids import (
     LONGEST,
     OUT,
     edge_id,
+    gate_id,
     prefix_of,
     proxy_id,
 )
@@ -210,8 +212,45 @@ class PatchDraft:
     # -- walks
 
     def endings(self) -> list[DraftEdge]:
-        """The edges that lead out of the slot, rejections apart."""
-        return [edge for edge in self.back[self.way_out] if not is_rejection(edge, self.nodes)]
+        """The edges that lead out of the slot, rejections apart: those that lead out at once, and those that no approval lies behind."""
+        ends = (edge for edge in self.back[self.way_out] if not is_rejection(edge, self.nodes))
+        return [edge for edge in ends if not self.is_unapproved(edge) and not self._is_refused(edge)]
+
+    @functools.cached_property
+    def refused(self) -> frozenset[str]:
+        """The nodes that a document reaches only by a refusal which no approval has answered. At the end of the slot their ways refuse the document."""
+        clean, tainted = {self.way_in}, set[str]()
+        waiting = [(self.way_in, False)]
+        while waiting:
+            name, is_tainted = waiting.pop()
+            for edge in self.out[name]:
+                found, is_refused = clean, False
+                if self.is_unapproved(edge) or (is_tainted and not self._is_approved(edge)):
+                    found, is_refused = tainted, True
+                if edge.target not in found:
+                    found.add(edge.target)
+                    waiting.append((edge.target, is_refused))
+        return frozenset(tainted - clean - {self.way_out})
+
+    def _is_refused(self, edge: DraftEdge) -> bool:
+        return edge.source in self.refused and not self._is_approved(edge)
+
+    def is_unapproved(self, edge: DraftEdge) -> bool:
+        """Whether an edge leads on from an approval that was not given, or from a rule that blocks. Where no gate follows, nothing is refused."""
+        node = self.nodes.get(edge.source)
+        if not self.slot.exit.startswith(gate_id("")):
+            return False
+        if isinstance(node, b.ApprovalNode):
+            return not self._is_approved(edge)
+        return node is not None and edge.on == refusal_of(node)
+
+    def _is_approved(self, edge: DraftEdge) -> bool:
+        """Whether an edge is taken where an approval was given."""
+        node = self.nodes.get(edge.source)
+        if not isinstance(node, b.ApprovalNode):
+            return False
+        others = {each.on for each in self.out[edge.source]}
+        return edge.on == main_outcome(node) or (edge.on == ANY and main_outcome(node) not in others)
 
     def ways(self, name: str) -> Iterator[DraftEdge]:
         """The edges from a node, rejections that leave the slot apart."""

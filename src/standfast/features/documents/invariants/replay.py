@@ -234,6 +234,17 @@ class HistoryReplay:
                     "WF-03", f"{event.transition!r} has let it pass although the approval of step {number} is void"
                 )
 
+        if event.how == "passed":
+            yield from self._refused(event.transition)
+
+    def _refused(self, transition: str) -> Iterator[InvariantBreach]:
+        """No gate lets a document pass that was refused in its slot, unless an approval behind that has answered."""
+        assert self.state.document is not None
+        for number, each in self.state.document.refusals.items():
+            if self._leads_to(self._routes.node(each.node).region, transition):
+                told = f"{transition!r} has let it pass with a standing refusal: step {number} at {each.node!r} was {each.outcome}"
+                yield InvariantBreach("G3", told)
+
     def _sent_back(self, event: e.DocumentMoved) -> Iterator[InvariantBreach]:
         """A rejection comes back from the gate of the slot that the document is in, and from no other."""
         document = self.state.document

@@ -42,6 +42,7 @@ _ALL = (
     InvariantRule("E1", "a request that was answered keeps its evidence: what was sent, and what came back", _RESTORE),
     InvariantRule("N1", "the status moves only as the lifecycle allows", _RESTORE),
     InvariantRule("G1", "a gate is a wall: nothing of a slot is under way behind it, and nothing comes back through it", "ask for a transition of the document, or amend it: that ends what was left behind"),
+    InvariantRule("G3", "a refusal closes the gate: no document passes while one stands in the slot that no approval behind it has answered", "look at the decision (`documents.audit`), and have the document amended or cancelled where it was refused"),
     InvariantRule("G2", "what was approved stays: behind its gate no step changes what an approval covers", "compare the versions (`documents.diff`), and amend the document so that its content is approved"),
 )  # fmt: skip
 

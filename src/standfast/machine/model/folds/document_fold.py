@@ -9,14 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from standfast.graph.index import GraphIndex
-from standfast.graph.model import TIMEOUT, WITHDRAWN, GateOp, HumanOp, ProxyOp
+from standfast.graph.model import BLOCKED, ERROR, TIMEOUT, WITHDRAWN, GateOp, HumanOp, ProxyOp, RuleOp
 from standfast.graph.model import StateOp as StateNode
 from standfast.machine.model import events as e
-from standfast.machine.model.document_state import ALL_FIELDS, Approval, Document, Intent, Refused
+from standfast.machine.model.document_state import ALL_FIELDS, Approval, Document, Intent, Refused, StandingRefusal
 from standfast.machine.model.events import WorkflowSwitched
-from standfast.machine.model.queries.branches import entry_of
+from standfast.machine.model.queries.branches import branch_of, entry_of, lies_below
 from standfast.machine.model.queries.edit_windows import index_of
-from standfast.machine.model.state import Followed, RunState, Token
+from standfast.machine.model.state import BranchScope, Followed, RunState, Token
 
 V = TypeVar("V")
 
@@ -34,6 +34,8 @@ def switched(_routes: GraphIndex, state: RunState, event: WorkflowSwitched) -> N
     if state.document is not None:
         for approval in state.document.approvals.values():
             approval.node = nodes.get(approval.node, approval.node)
+        for refusal in state.document.refusals.values():
+            refusal.node = nodes.get(refusal.node, refusal.node)
     state.workflow = Followed(tenant=event.tenant, version=event.version)
 
 
@@ -130,7 +132,7 @@ def _moved(routes: GraphIndex, state: RunState, event: e.DocumentMoved) -> None:
         document.amended_at = document.amended_at or document.status
     elif has_led_back(routes, document, event):
         document.amended_at = ""
-    document.status, document.refused, document.approvals = event.status, None, {}
+    document.status, document.refused, document.approvals, document.refusals = event.status, None, {}, {}
     document.updated_by = event.by
     document.is_back = event.how == "rejected" or _is_no_way_on(routes, event.transition)
     if document.sealed and routes.documents is not None and routes.documents.spec.states[event.status] == "editable":
@@ -311,6 +313,10 @@ def _answered(routes: GraphIndex, document: Document, state: RunState, event: e.
     op = routes.node(approval.node).op
     assert isinstance(op, HumanOp)
     approval.verdict = "approved" if event.outcome == op.approval else "declined"
+    if approval.verdict == "approved":
+        _answer_refusals(document, approval.token)
+    else:
+        _refuse(document, event.step, event.outcome, by=event.actor, reason=event.comment)
     if not event.decisions and event.outcome != WITHDRAWN:
         question = state.questions.get(event.step)
         approval.given = [1 if question is None else question.decisions + 1]
@@ -321,15 +327,17 @@ def _step_completed(routes: GraphIndex, document: Document, state: RunState, eve
     op = routes.node(node).op if node else None
     if isinstance(op, ProxyOp) and op.side == "in":
         document.approvals = {n: each for n, each in document.approvals.items() if each.verdict == "approved"}
-        document.refused = None
+        document.refused, document.refusals = None, {}
     elif isinstance(op, StateNode):
         document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
         if document.intent is not None:
             document.intent.is_pending = False
     elif (kept := document.kept(node, event.token, entry_of(routes, state.tokens.get(event.token)))) is not None:
         kept.is_kept = False
+    elif isinstance(op, RuleOp) and event.outcome == BLOCKED:
+        document.refusals[event.step] = StandingRefusal(node=node, token=event.token, outcome=BLOCKED)
     else:
-        _forget(document, event.step)
+        _pass_by(document, event.step, event.outcome)
 
 
 def _transition_behind(routes: GraphIndex, node: str) -> str:
@@ -348,7 +356,18 @@ def _node_of(state: RunState, event: e.StepCompleted) -> str:
     return "" if executed is None else executed.node
 
 
-def _step_ended(_routes: GraphIndex, document: Document, _state: RunState, event: e.StepFailed | e.StepPaused) -> None:
+def _step_failed(_routes: GraphIndex, document: Document, _state: RunState, event: e.StepFailed) -> None:
+    if event.reason:  # It was stopped, so nothing goes on from it.
+        _forget(document, event.step)
+    else:
+        _pass_by(document, event.step, ERROR)
+
+
+def _step_skipped(_routes: GraphIndex, document: Document, _state: RunState, event: e.StepSkipped) -> None:
+    _pass_by(document, event.step, event.outcome)
+
+
+def _step_paused(_routes: GraphIndex, document: Document, _state: RunState, event: e.StepPaused) -> None:
     _forget(document, event.step)
 
 
@@ -359,15 +378,91 @@ def _forget(document: Document, step: int) -> None:
         del document.approvals[step]
 
 
+# -- refusals that edges route on
+
+
+def _refuse(document: Document, step: int, outcome: str, *, by: str = "", reason: str = "") -> None:
+    """A question was left otherwise than by an approval."""
+    known = document.approvals[step]
+    document.refusals[step] = StandingRefusal(node=known.node, token=known.token, outcome=outcome, by=by, reason=reason)
+
+
+def _pass_by(document: Document, step: int, outcome: str) -> None:
+    """A question that ended without a decision approves nothing, and its token goes on past it."""
+    approval = document.approvals.get(step)
+    if approval is not None and not approval.verdict:
+        _refuse(document, step, outcome)
+    _forget(document, step)
+
+
+def _answer_refusals(document: Document, token: str) -> None:
+    """An approval was given on the way of a token: it answers what was refused before on this way."""
+    for step, refusal in list(document.refusals.items()):
+        if refusal.token == token:
+            del document.refusals[step]
+        elif lies_below(token, refusal.token):
+            refusal.answered = [*refusal.answered, token]
+
+
+def _token_ended(_routes: GraphIndex, document: Document, state: RunState, event: e.TokenEnded) -> None:
+    """What was said in a branch that was cancelled, or has failed, does not count. What was refused in one that ends after the others have met does."""
+    if event.reason != "finished":
+        document.refusals = {
+            step: each for step, each in document.refusals.items() if not lies_below(each.token, event.token)
+        }
+        for refusal in document.refusals.values():
+            refusal.answered = [each for each in refusal.answered if not lies_below(each, event.token)]
+        return
+    above, split = event.token.rpartition("/")[0], event.token.rpartition("/")[2].partition(".")[0]
+    if not above or int(split) in state.scopes:
+        return
+    while above not in state.tokens and above not in state.parked:
+        above = above.rpartition("/")[0]
+    for refusal in document.refusals.values():
+        refusal.token = above if refusal.token == event.token else refusal.token
+
+
+def branches_met(state: RunState, scope: BranchScope) -> None:
+    """What was said in branches that have met counts for the token that goes on. Branches that a join has not accepted count only if it accepted none."""
+    document, arrived = state.document, frozenset(scope.arrived)
+    if document is None or not document.refusals:
+        return
+    below = f"{scope.parent}/{scope.step}."
+    for step, refusal in list(document.refusals.items()):
+        refusal.answered = _met(refusal, scope, arrived)
+        if not refusal.token.startswith(below):
+            if scope.parent == refusal.token and scope.parent in refusal.answered:
+                del document.refusals[step]
+        elif refusal.token in {*state.tokens, *state.parked} - arrived:
+            continue
+        elif branch_of(refusal.token, arrived) or not arrived:
+            refusal.token = scope.parent
+        else:
+            del document.refusals[step]
+
+
+def _met(refusal: StandingRefusal, scope: BranchScope, arrived: frozenset[str]) -> list[str]:
+    """The branches in which a refusal was answered, once these have met."""
+    below = f"{scope.parent}/{scope.step}."
+    if refusal.token.startswith(below):
+        return refusal.answered
+    found = (
+        each if not each.startswith(below) else scope.parent if branch_of(each, arrived) else ""
+        for each in refusal.answered
+    )
+    return list(dict.fromkeys(each for each in found if each))
+
+
 _NOTICED: dict[type[e.Event], Callable[..., None]] = {
     e.StepStarted: _step_started,
     e.TaskDecided: _decided,
     e.DecisionWithdrawn: _withdrawn,
     e.StepAnswered: _answered,
     e.StepCompleted: _step_completed,
-    e.StepFailed: _step_ended,
-    e.StepPaused: _step_ended,
-    e.StepSkipped: _step_ended,
+    e.StepFailed: _step_failed,
+    e.StepPaused: _step_paused,
+    e.StepSkipped: _step_skipped,
+    e.TokenEnded: _token_ended,
 }
 
 AUDITED: frozenset[type[e.Event]] = frozenset(

@@ -357,6 +357,7 @@ def _join_arrived(_routes: GraphIndex, state: RunState, event: e.JoinArrived) ->
 
 def _branches_met(_routes: GraphIndex, state: RunState, event: e.BranchesMet) -> None:
     scope = state.scopes.pop(event.step)
+    document_folds.branches_met(state, scope)
     for name in scope.arrived:
         del state.tokens[name]
     state.tokens[scope.parent] = state.parked.pop(scope.parent)
