@@ -127,14 +127,36 @@ def test_a_draft_does_not_tell_its_author_what_is_for_others_eyes() -> None:
         calls.dry_run("file", {"title": "m"}, document="F-1")
 
 
-def test_a_field_that_is_gone_from_the_contract_is_not_shown_in_lists() -> None:
-    """A list goes by the newest contract; of what that does not have any more nobody knows whose eyes it was for."""
-    engine = opened()
-    engine.contracts.publish(CONTRACT.format(version=2, fields=""), force=True)
-    (listed,) = of(engine, AUDITOR).documents.list("file").items
-    assert (listed.data["title"], leaks(listed)) == ("x", [])
-    (listed,) = engine.as_tenant("acme").documents.list("file").items
-    assert listed.data == GIVEN
+@pytest.mark.row("E-240")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param("", id="all fields are gone"),
+        pytest.param(FIELDS.replace("pay:", "salary:").replace("memo:", "note:"), id="they have other names"),
+        pytest.param(FIELDS.replace(", visible_to: [hr]", ""), id="they are for everybody"),
+        pytest.param(FIELDS.replace("string, sensitive: true}", "string, visible_to: [hr]}"), id="more are for some"),
+        pytest.param(FIELDS.replace("[hr]", "[finance]"), id="they are for others"),
+    ],
+)
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_a_list_shows_what_each_document_shows(place: Place, fields: str, is_moved: bool) -> None:  # noqa: FBT001
+    """Both go by the version of the contract that the document is on, whatever newer versions say."""
+    engine = opened(place)
+    engine.contracts.publish(CONTRACT.format(version=2, fields=fields), force=True)
+    of(engine, ANN).documents.create("file", {"title": "y"}, id="F-2")
+    if is_moved:
+        assert of(engine, ROOT).workflows.move("file", "1-std", "2-std", reason="a better one").items
+    for actor in (ANN, HR, AUDITOR):
+        calls = of(engine, actor).documents
+        listed = calls.list("file", requester="ann").items
+        assert {each.id: each.data for each in listed} == {
+            each: calls.get("file", each).data for each in ("F-1", "F-2")
+        }
+    if not is_moved:
+        (listed,) = [each for each in of(engine, AUDITOR).documents.list("file").items if each.id == "F-1"]
+        assert leaks(listed) == ["CODE-1", "IBAN-1"]  # What is sensitive a reader of the document sees.
+    by_id = {each.id: each.data for each in engine.as_tenant("acme").documents.list("file").items}
+    assert by_id["F-1"] == GIVEN
 
 
 def test_values_that_only_python_takes_for_the_same_are_a_change() -> None:

@@ -787,13 +787,17 @@ def test_a_rejection_that_is_led_to_another_approver_is_for_them_to_answer(place
         ),
         "in a branch": (
             f"{FIN_ASKED}, {{id: sp, type: parallel_split}}, {asked}, {wait}, {JOIN}",
-            "{from: a, to: out}, {from: a, to: sp, on: rejected}, {from: sp, to: boss}, {from: sp, to: w}, "
-            "{from: boss, to: j}, {from: w, to: j}, {from: j, to: out}",
+            (
+                "{from: a, to: out}, {from: a, to: sp, on: rejected}, {from: sp, to: boss}, {from: sp, to: w}, "
+                "{from: boss, to: j}, {from: w, to: j}, {from: j, to: out}"
+            ),
         ),
         "behind a join": (
             f"{{id: sp, type: parallel_split}}, {FIN_ASKED}, {wait}, {JOIN}, {asked}",
-            "{from: sp, to: a}, {from: sp, to: w}, {from: a, to: j}, {from: a, to: j, on: rejected}, "
-            "{from: w, to: j}, {from: j, to: boss}, {from: boss, to: out}",
+            (
+                "{from: sp, to: a}, {from: sp, to: w}, {from: a, to: j}, {from: a, to: j, on: rejected}, "
+                "{from: w, to: j}, {from: j, to: boss}, {from: boss, to: out}"
+            ),
         ),
     }
     engine = opened(place.engine(), patch("asking", *cases[way]))

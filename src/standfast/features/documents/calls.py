@@ -431,7 +431,7 @@ class FutureDocuments:
             check_reader(desk, query.requester, what="list the documents of others; name yourself as `requester`")
             rows = reader.documents(query)
             last = rows[-1].instance if len(rows) == query.limit else None
-            return DocumentPage(items=[d.summary_of(desk, row) for row in rows], next=last)
+            return DocumentPage(items=d.summaries_of(desk, reader, rows), next=last)
 
         return self._desk.look_for(read, needs_roles=lambda _: d.depends_on_roles(self._desk, type))
 

@@ -38,14 +38,6 @@ def visible(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor)
     return cast("Data", msgspec.to_builtins(shown))
 
 
-def listed(spec: DocumentSpec | None, data: Mapping[str, object], actor: Actor) -> Data:
-    """The content in a list, by the newest workflow of its type. Of a field that this does not have any more nobody knows whose eyes it was for."""
-    if actor.kind == "system":
-        return dict(data)
-    known = {} if spec is None else spec.fields
-    return visible(spec, {name: value if name in known else MASKED for name, value in data.items()}, actor)
-
-
 def changes_shown(spec: DocumentSpec, changes: Mapping[str, object], actor: Actor) -> Data:
     """What a mutation has changed, each field with its values before and after."""
     hides = hidden_from(actor)

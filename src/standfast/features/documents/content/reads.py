@@ -6,7 +6,7 @@ What a document has to do with others: those that it refers to, and those that s
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import shorten
 from typing import NamedTuple, Never, TypeAlias
 
@@ -16,7 +16,7 @@ from standfast.calls.authorization import check_reader
 from standfast.calls.context import CallContext, checked_after, checked_key, checked_limit
 from standfast.engine.commit.cache import CachedInstance
 from standfast.engine.commit.submission import View
-from standfast.errors import NotFoundError, PayloadError, RejectedError
+from standfast.errors import NotFoundError, PayloadError, RejectedError, StandfastError
 from standfast.features.documents.content.views import (
     AuditLine,
     DocumentLink,
@@ -31,6 +31,7 @@ from standfast.features.documents.content.views import (
 from standfast.features.runs.reads import folded_workflow
 from standfast.graph.document_index import DocumentIndex
 from standfast.graph.document_spec import DocumentSpec
+from standfast.graph.field_visibility import MASKED
 from standfast.graph.model import ActionOp, CallOp
 from standfast.kernel.actor import Actor
 from standfast.kernel.codec.message_types import is_whole
@@ -48,7 +49,7 @@ from standfast.kernel.row_kinds.documents import (
 )
 from standfast.kernel.row_kinds.tasks import TASK_PEOPLE
 from standfast.machine.documents.policies import judged
-from standfast.machine.documents.visibility import changes_shown, compared, listed, unseen, visible
+from standfast.machine.documents.visibility import changes_shown, compared, unseen, visible
 from standfast.machine.machine import GraphMachine
 from standfast.machine.model import events as e
 from standfast.machine.model.commands.document_commands import (
@@ -290,16 +291,59 @@ def _waits(known: FoundDocument) -> bool:
     return any(step.node == place for step in known.state.open.values())
 
 
-def summary_of(desk: CallContext, row: StoredDocument) -> DocumentSummary:
-    """A document in a list."""
-    spec = type_spec(desk, row.type)
+def summaries_of(desk: CallContext, reader: TenantReader, rows: Sequence[StoredDocument]) -> list[DocumentSummary]:
+    """Documents in a list. Each is masked by the version of the workflow that it follows, as it is when it is read alone."""
+    newest = {row.type: type_spec(desk, row.type) for row in rows}
+    if desk.request.actor.kind == "system":
+        return [_summary(row, newest[row.type], _decode(row.data)) for row in rows]
+    headers = {each.id: each for each in reader.headers([row.instance for row in rows])}
+    specs: dict[tuple[str, str], DocumentSpec | None] = {}
+    found = []
+    for row in rows:
+        header = headers.get(row.instance)
+        version = "" if header is None else header.definition_version
+        if (row.type, version) not in specs:
+            specs[row.type, version] = _spec_of(desk, row.type, version) if version else None
+        data = _listed(desk, reader, row, (specs[row.type, version], newest[row.type]))
+        found.append(_summary(row, newest[row.type], data))
+    return found
+
+
+def _listed(
+    desk: CallContext, reader: TenantReader, row: StoredDocument, specs: tuple[DocumentSpec | None, DocumentSpec | None]
+) -> Data:
+    """The content for the reader of a list. The document itself is read where it shows other values if it was moved to the newest version."""
+    data, actor, (began, newest) = _decode(row.data), desk.request.actor, specs
+    if began is None:
+        return dict.fromkeys(data, MASKED)
+    shown = visible(began, data, actor)
+    if newest is None or newest is began or visible(newest, data, actor) == shown:
+        return shown
+    known = folded_workflow(desk, reader, row.instance)
+    machine, state = known.program.decider, known.state
+    assert isinstance(machine, GraphMachine)
+    assert isinstance(state, RunState)
+    return visible(machine.routes_of(state).graph.document, data, actor)
+
+
+def _spec_of(desk: CallContext, name: str, version: str) -> DocumentSpec | None:
+    """What one version of a workflow says of its documents; None if this code cannot load it."""
+    try:
+        program = desk.registry.library.program(desk.tenant, name, version)
+    except StandfastError:
+        return None
+    machine = None if program is None else program.decider
+    return machine.graph.document if isinstance(machine, GraphMachine) else None
+
+
+def _summary(row: StoredDocument, spec: DocumentSpec | None, data: Data) -> DocumentSummary:
     has_ended = bool(row.superseded_by) or (spec is not None and row.status in spec.terminal)
     return DocumentSummary(
         type=row.type,
         id=row.id,
         status=row.status,
         version=row.version,
-        data=listed(spec, _decode(row.data), desk.request.actor),
+        data=data,
         amended_from=row.amended_from,
         superseded_by=row.superseded_by,
         requester=row.requester,
