@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -111,6 +112,75 @@ def test_a_mask_is_not_written_over_what_it_stands_for() -> None:
     mine.mutate("file", "F-1", {"title": "y"})
     assert hers.get("file", "F-1").data == {**GIVEN, "title": "y"}
     assert hers.mutate("file", "F-1", {"memo": MASKED}).data["memo"] == MASKED
+
+
+PEOPLE: list[dict[str, object]] = [{"name": "p", "pay": 1, "iban": "A"}, {"name": "q", "pay": 2, "iban": "B"}]
+KEEPING: dict[str, tuple[list[dict[str, object]], list[object] | None]] = {
+    "one is corrected": ([{"name": "x", "iban": "A"}, {"name": "q", "iban": "B"}], [1, 2]),
+    "they have another order": ([{"name": "q", "iban": "B"}, {"name": "p", "iban": "A"}], [2, 1]),
+    "one is added": ([{"name": "n"}, {"name": "p", "iban": "A"}, {"name": "q", "iban": "B"}], [None, 1, 2]),
+    "a part is written blindly": ([{"name": "p", "iban": "A", "pay": 7}, {"name": "q", "iban": "B"}], [7, 2]),
+    "a part is taken away": ([{"name": "p", "iban": "A", "pay": None}, {"name": "q", "iban": "B"}], [1, 2]),
+    "one is another one": ([{"name": "x", "iban": "X"}, {"name": "q", "iban": "B"}], None),
+    "one is gone": ([{"name": "q", "iban": "B"}], None),
+    "all are gone": ([], None),
+    "one is corrected and one added": ([{"name": "x", "iban": "A"}, {"name": "q", "iban": "B"}, {"name": "n"}], None),
+}
+
+
+@pytest.mark.row("E-240")
+@pytest.mark.parametrize("case", list(KEEPING))
+def test_an_edit_keeps_the_parts_of_a_list_that_its_author_does_not_see(place: Place, case: str) -> None:
+    """Entries that are matched keep them; an edit that would take one away is refused, and says what to do."""
+    engine = opened(place)
+    mine, hers = of(engine, ANN).documents, of(engine, HR).documents
+    hers.mutate("file", "F-1", {"people": PEOPLE})
+    given, kept = KEEPING[case]
+    if kept is None:
+        with pytest.raises(ForbiddenError, match="have somebody with the role 'hr' edit it"):
+            mine.mutate("file", "F-1", {"people": given})
+        assert hers.get("file", "F-1").data["people"] == PEOPLE
+    else:
+        mine.mutate("file", "F-1", {"people": given})
+        people: Any = hers.get("file", "F-1").data["people"]
+        assert [each.get("pay") for each in people] == kept
+    assert hers.mutate("file", "F-1", {"people": []}).data["people"] == []
+
+
+@pytest.mark.row("E-240")
+@pytest.mark.parametrize("amendment", ["new_row", "in_place"])
+def test_an_amendment_keeps_the_parts_of_a_list_that_its_author_does_not_see(place: Place, amendment: str) -> None:
+    """By an edit and by name: it goes on with what its author does not see."""
+    engine = place.engine()
+    contract = CONTRACT.format(version=1, fields=FIELDS).replace("[open]", "[open, sent]")
+    contract = contract.replace("initial: open", "initial: open\n  amended: open")
+    contract = contract.replace("    closed: {window", "    sent: {window: amend_only}\n    closed: {window")
+    engine.contracts.publish(f"{contract}    - {{name: send, from: [open], to: sent}}\namendment: {amendment}\n")
+    mine, hers = of(engine, ANN).documents, of(engine, HR).documents
+    for amend in (mine.mutate, mine.amend):
+        made = mine.create("file", {"title": "x", "people": PEOPLE})
+        mine.transition("file", made.id, "send")
+        for given, kept in KEEPING.values():
+            if kept is None:
+                with pytest.raises(ForbiddenError, match="would take them away"):
+                    amend("file", made.id, {"people": given})
+        new = amend("file", made.id, {"people": KEEPING["one is corrected"][0]})
+        people: Any = hers.get("file", new.id).data["people"]
+        assert [each["pay"] for each in people] == [1, 2]
+
+
+def test_an_edit_keeps_the_parts_of_an_object_that_its_author_does_not_see(place: Place) -> None:
+    """They are laid under what is given, by name; those who see them can take them away."""
+    engine = place.engine()
+    fields = "person: {type: object, fields: {name: {type: string}, pay: {type: money, visible_to: [hr]}}}"
+    engine.contracts.publish(CONTRACT.format(version=1, fields=fields))
+    mine, hers = of(engine, ANN).documents, of(engine, HR).documents
+    mine.create("file", {"title": "x", "person": {"name": "p", "pay": 5}}, id="F-1")
+    assert mine.mutate("file", "F-1", {"person": {"name": "q"}}).data["person"] == {"name": "q", "pay": MASKED}
+    with pytest.raises(ForbiddenError, match="not for the eyes of 'ann'"):
+        mine.mutate("file", "F-1", {"person": None})
+    assert hers.get("file", "F-1").data["person"] == {"name": "q", "pay": 5}
+    assert hers.mutate("file", "F-1", {"person": {"name": "r"}}).data["person"] == {"name": "r"}
 
 
 def test_a_draft_does_not_tell_its_author_what_is_for_others_eyes() -> None:

@@ -22,6 +22,7 @@ from standfast.graph.document_spec import DocumentSpec
 from standfast.kernel.codec.message_types import message, stored_name
 from standfast.kernel.decision import NOT_ALLOWED, Rejection
 from standfast.kernel.moment import Moment
+from standfast.machine.documents.visibility import HiddenPartError, with_hidden_parts
 from standfast.machine.machine import GraphMachine
 from standfast.machine.model.commands.document_commands import (
     CreateDocument,
@@ -171,18 +172,19 @@ def amend(
         known = _known(own, joint, reference)
         if joint.repeated(receipt, address, said) is not None:
             return known.document.superseded_by
+        edit = _with_hidden_parts(own, known, command)
         over = SupersedeDocument(
             superseded_by=made,
             expected_version=command.expected_version,
             reason=command.reason,
-            fields=sorted(command.payload),
-            changes=dict(sorted(command.payload.items())),
+            fields=sorted(edit.payload),
+            changes=dict(sorted(edit.payload.items())),
             is_forced=asked is None,
         )
         joint.carry_out(address, over, by=own.by, comment=command.reason, receipt=receipt, said=said)
         joint.carry_out(
             address_of(desk, name, made),
-            _amended(own, known, command),
+            _amended(own, known, edit),
             by=own.by,
             comment=command.reason,
             may_create=True,
@@ -208,6 +210,15 @@ def amend_by_edit(desk: CallContext, reference: Reference, command: Mutate, repe
             return carry_out(desk, reference, command, repeated)
         except RejectedError as again:
             raise (error if again.reason == Refusal.AMENDMENT_REQUIRED else again) from None
+
+
+def _with_hidden_parts(desk: CallContext, known: FoundDocument, command: Mutate) -> Mutate:
+    """The edit, with what its author does not see as it was."""
+    try:
+        made = with_hidden_parts(known.parts.spec, known.document.data, command.payload, desk.request.actor)
+    except HiddenPartError as error:
+        raise ForbiddenError(reason=NOT_ALLOWED, message=str(error)) from None
+    return msgspec.structs.replace(command, payload=made)
 
 
 def _amended(desk: CallContext, known: FoundDocument, command: Mutate) -> CreateDocument:

@@ -17,6 +17,7 @@ from standfast.kernel.decision import Answer, Ignored, Rejection
 from standfast.machine.documents.policies import policy_refusal, undo_objection
 from standfast.machine.documents.rounds import begin_round, lead
 from standfast.machine.documents.rules import Judged, follow, judge, rules_for
+from standfast.machine.documents.visibility import HiddenPartError, with_hidden_parts
 from standfast.machine.flow.cancellation import stop_step
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.list_branches import enter_changed, lists_of_document
@@ -101,7 +102,7 @@ def mutate(turn: DecisionBuilder, command: Mutate) -> Answer | None:
     )
     if refusal is not None:
         return refusal
-    draft = drafted(turn, document_of(turn.state).data, changes, author)
+    draft = _drafted_by(turn, command, changes, author)
     if not isinstance(draft, MutationDraft):
         return draft
     if not draft.changes:
@@ -121,6 +122,17 @@ def mutate(turn: DecisionBuilder, command: Mutate) -> Answer | None:
         go_on(turn)
     _restart_slots(turn)
     return None
+
+
+def _drafted_by(turn: DecisionBuilder, command: Mutate, changes: Data, author: Author) -> MutationDraft | Rejection:
+    """The content after an edit. What its author does not see stays as it was; handlers and other systems see all of it."""
+    before = document_of(turn.state).data
+    if command.changes is None:
+        try:
+            changes = with_hidden_parts(index_of(turn.routes).spec, before, changes, author.actor)
+        except HiddenPartError as error:
+            return refused(Refusal.NOT_ALLOWED, str(error))
+    return drafted(turn, before, changes, author)
 
 
 def amending_acts(edit: str) -> list[str]:

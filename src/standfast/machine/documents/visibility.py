@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
 import msgspec
@@ -12,7 +12,7 @@ from standfast.graph.document_spec import DocumentField, DocumentSpec
 from standfast.graph.field_visibility import MASKED, Audience
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import NOT_ALLOWED
-from standfast.machine.model.queries.fields import holds_any, masked
+from standfast.machine.model.queries.fields import holds_any, is_same, masked
 
 Data = dict[str, object]
 
@@ -110,7 +110,117 @@ def refuse_masks(spec: DocumentSpec, given: Mapping[str, object], actor: Actor) 
         field = spec.fields.get(name)
         if field is not None and holds_any(field, hides) and _holds_mask(field, value, hides):
             told_ = f"{name!r} holds {MASKED!r} where a value is that is not for the eyes of {actor.id!r}"
-            raise PayloadError(f"{told_}; leave the field out, and it stays as it is")
+            instead = "leave the field out, and it stays as it is"
+            if not hides(field):
+                instead = f"leave the field out, or leave out what is masked in {name!r}: what is there stays"
+            raise PayloadError(f"{told_}; {instead}")
+
+
+class HiddenPartError(Exception):
+    """An edit would take away parts of a field that its author does not see."""
+
+
+def with_hidden_parts(spec: DocumentSpec, before: Data, changes: Data, actor: Actor) -> Data:
+    """The changes of somebody, with the parts of lists and objects that they do not see as they were. HiddenPartError if these would be lost."""
+    hides = hidden_from(actor)
+    found = dict(changes)
+    for name, value in changes.items():
+        field = spec.fields.get(name)
+        if field is None or hides(field) or not holds_any(field, hides) or name not in before:
+            continue
+        try:
+            found[name] = _kept(field, before[name], value, hides)
+        except HiddenPartError:
+            told_ = (
+                f"{name!r} holds values that are not for the eyes of {actor.id!r}, and this edit would take them away"
+            )
+            instead = "keep each entry in its place, and at least one of its values as it is"
+            roles = " or ".join(sorted({repr(role) for role in _roles_within(field)}))
+            raise HiddenPartError(f"{told_}; {instead}, or have somebody with the role {roles} edit it") from None
+    return found
+
+
+def _kept(field: DocumentField, old: object, new: object, hides: Callable[[DocumentField], bool]) -> object:
+    """A new value with the hidden parts of the old one."""
+    if not _holds_hidden(field, old, hides):
+        return new
+    if hides(field):
+        return old if new is None else new
+    if isinstance(old, dict) and isinstance(new, dict):
+        parts = {
+            name: _kept(each, old[name], new.get(name), hides)
+            for name, each in field.fields.items()
+            if name in old and _holds_hidden(each, old[name], hides)
+        }
+        return {**new, **parts}
+    if isinstance(old, list) and isinstance(new, list) and field.items is not None:
+        return _kept_items(field.items, old, new, hides)
+    raise HiddenPartError
+
+
+def _kept_items(
+    item: DocumentField, old: list[object], new: list[object], hides: Callable[[DocumentField], bool]
+) -> list[object]:
+    """The entries of a new list, each with the hidden parts of the old one that it is: one that looks the same, or the changed one in its place."""
+    was, now = ([_seen_of(item, each, hides) for each in entries] for entries in (old, new))
+    left = dict.fromkeys(range(len(old)))
+    found = dict[int, int]()
+    for place, each in enumerate(now):
+        same = [other for other in (place, *left) if other in left and is_same(was[other], each)]
+        if same:
+            found[place] = same[0]
+            del left[same[0]]
+    if len(old) == len(new):
+        for place in [each for each in left if each not in found and _is_akin(was[each], now[each])]:
+            found[place] = place
+            del left[place]
+    if any(_holds_hidden(item, old[each], hides) for each in left):
+        raise HiddenPartError
+    return [_kept(item, old[found[at]], each, hides) if at in found else each for at, each in enumerate(new)]
+
+
+def _is_akin(one: object, other: object) -> bool:
+    """Whether two entries have a value in common, so that one is the other with a change."""
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return False
+    return any(name in other and value is not None and is_same(value, other[name]) for name, value in one.items())
+
+
+def _seen_of(field: DocumentField, value: object, hides: Callable[[DocumentField], bool]) -> object:
+    """A value without its hidden parts."""
+    if isinstance(value, dict) and field.fields:
+        known = field.fields
+        return {
+            name: _seen_of(known[name], each, hides) if name in known else each
+            for name, each in value.items()
+            if each is not None and (name not in known or not hides(known[name]))
+        }
+    if isinstance(value, list) and field.items is not None:
+        inner = field.items
+        return [_seen_of(inner, each, hides) for each in value]
+    return None if hides(field) else value
+
+
+def _holds_hidden(field: DocumentField, value: object, hides: Callable[[DocumentField], bool]) -> bool:
+    """Whether a value holds something that is not shown."""
+    if value is None:
+        return False
+    if hides(field):
+        return True
+    if isinstance(value, list) and field.items is not None:
+        inner = field.items
+        return any(_holds_hidden(inner, each, hides) for each in value)
+    if isinstance(value, dict):
+        return any(_holds_hidden(each, value.get(name), hides) for name, each in field.fields.items())
+    return False
+
+
+def _roles_within(field: DocumentField) -> Iterator[str]:
+    """The roles that parts of a field are for."""
+    for audience in field.audience:
+        yield from audience
+    for each in (*field.fields.values(), *(() if field.items is None else (field.items,))):
+        yield from _roles_within(each)
 
 
 def unseen(spec: DocumentSpec, data: Mapping[str, object], actor: Actor) -> list[str]:
