@@ -9,6 +9,7 @@ import pytest
 from app.documents.blueprints import of, published
 from standfast import Actor, RejectedError
 from standfast.testing import ManualEngine
+from support.engines import Place
 
 CONTRACT = """
 entity_type: file
@@ -149,3 +150,51 @@ def test_what_begins_by_itself_acts_for_whoever_created_the_document() -> None:
         ("ann", "draft", None),
         ("bob", "ready", "marked"),
     ]
+
+
+RECALLED = """
+entity_type: bill
+version: 1
+fields: {title: {type: string}}
+lifecycle:
+  version: 1
+  initial: draft
+  terminal: [gone]
+  states:
+    draft: {window: editable}
+    ready: {window: locked, timeout: 1d, on_timeout: recall}
+    gone: {window: locked}
+  transitions:
+    - {name: submit, from: [draft], to: ready, permission: bill.submit}
+    - {name: recall, from: [ready], to: draft, kind: recall, permission: bill.recall}
+    - {name: cancel, from: [draft, ready], to: gone, kind: cancel}
+slots:
+  - {id: "slot:back", entry: "sys:state:ready", exit: "sys:gate:recall", window: locked, stable: false}
+"""
+
+
+@pytest.mark.row("E-578", "E-111")
+@pytest.mark.parametrize("slot", ["", "slot:back"])
+def test_what_a_timeout_leads_to_is_told_as_done_by_the_engine(place: Place, slot: str) -> None:
+    """Whoever asked for the transition before has not asked for this one, and may not even do so. The timer is the cause."""
+    engine = place.engine()
+    engine.contracts.publish(RECALLED)
+    if slot:
+        asked = "nodes: [{id: a, type: approval, approvers: [{user: meg}]}]"
+        body = f'base: {{entity_type: bill, envelope_version: 1}}\nslots:\n  "{slot}": {{{asked}}}\n'
+        published(engine, body)
+    bob = of(engine, Actor(id="bob", capabilities=frozenset({"bill.submit"}))).documents
+    bob.create("bill", {"title": "x"}, id="B-1")
+    bob.transition("bill", "B-1", "submit")
+    engine.advance(timedelta(hours=25))
+    calls = of(engine, MEG)
+    for task in calls.tasks.list():
+        calls.tasks.decide(task, "approved", document_version=task.document_version)
+    engine.drain()
+    assert bob.get("bill", "B-1").status == "draft"
+    last = bob.mutations("bill", "B-1")[-1]
+    assert (last.action, last.actor, last.reason) == ("passed recall", "system", "timeout of 'ready' after 1d")
+    told = [each for each in bob.audit("bill", "B-1") if "recall" in each.what]
+    assert {(each.who, each.place) for each in told if "usr:" not in each.what} == {("system", "engine")}
+    bob.transition("bill", "B-1", "submit")
+    assert bob.mutations("bill", "B-1")[-1].actor == "bob"

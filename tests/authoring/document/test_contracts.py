@@ -84,6 +84,7 @@ def test_the_contracts_of_the_use_cases_are_there() -> None:
         ({"lifecycle__states__draft__window": "open"}, "word"),
         ({"lifecycle__states__draft__timeout": "1d"}, "timeout"),
         ({"lifecycle__states__draft": {"window": "editable", "timeout": "1d", "on_timeout": "approve"}}, "unknown_transition"),
+        ({"lifecycle__states__active": {"window": "locked", "timeout": "1d", "on_timeout": "cancel"}}, "timeout"),
         ({"lifecycle__transitions__0__to": "sent"}, "unknown_state"),
         ({"lifecycle__transitions__0__from": []}, "empty"),
         ({"lifecycle__transitions__0__name": "approve"}, "duplicate_transition"),

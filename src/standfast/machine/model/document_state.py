@@ -148,6 +148,8 @@ class Document(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
     way: str = ""
     """The transition whose way is gone, or was last."""
+    timed_out: str = ""
+    """The status whose time was over, so that this way began: nobody has asked for it. Empty if somebody did, or it began by itself."""
     drift_at: datetime | None = None
     """When the first of that was told."""
     drift: str = ""

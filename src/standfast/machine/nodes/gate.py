@@ -10,6 +10,7 @@ rollback goes back through a gate.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from standfast.errors import ExpressionError
 from standfast.graph.document_spec import DocumentTransition
@@ -26,7 +27,8 @@ from standfast.graph.model import (
     PolicyGateOp,
 )
 from standfast.graph.values.approver_rules import USER, Ask
-from standfast.kernel.actor import Actor
+from standfast.kernel.actor import SYSTEM, Actor
+from standfast.kernel.durations import duration_text
 from standfast.machine.documents.policies import allowed_both, policy_refusal
 from standfast.machine.documents.rules import follow, judge, rules_for
 from standfast.machine.flow.action_inputs import Present, acting, present
@@ -36,6 +38,7 @@ from standfast.machine.flow.node_kind import Kind
 from standfast.machine.flow.routing import finish, pass_through
 from standfast.machine.flow.slots import has_void, hold, refuse_at_end, use_up
 from standfast.machine.model.commands.run_commands import PeopleFound
+from standfast.machine.model.document_state import Intent
 from standfast.machine.model.engine_tasks import FindPeople
 from standfast.machine.model.events import DocumentMoved
 from standfast.machine.model.queries.edit_windows import document_of, index_of
@@ -59,7 +62,7 @@ class GateKind(Kind):
             pass_through(turn, token, node, AGAIN)
         elif told := gate_objection(turn, node):
             self.fail(turn, token, node, told)
-        elif absent := _absent(turn, ""):
+        elif absent := "" if document_of(turn.state).timed_out else _absent(turn, ""):
             step = turn.open_step(token, node, asked_at=turn.moment.now.isoformat())
             _seek(turn, step, absent)
         elif told := _perform(turn, node):
@@ -81,13 +84,25 @@ def gate_objection(turn: DecisionBuilder, node: Node) -> str:
     if document.status not in transition.sources:
         legal = ", ".join(map(repr, transition.sources))
         return f"{transition.name!r} leads on from {legal}, and the document is {document.status!r}"
-    return _unentitled(turn, transition, present(turn, ""))
+    return _unentitled(turn, transition, _here(turn))
+
+
+def _here(turn: DecisionBuilder) -> Present:
+    """For whom a gate acts: the engine, if the time of a status was over, or else whoever asked."""
+    return Present(SYSTEM) if document_of(turn.state).timed_out else present(turn, "")
+
+
+def _asked_for(turn: DecisionBuilder, transition: DocumentTransition) -> Intent | None:
+    """The request for a transition; None if nobody made one."""
+    document = document_of(turn.state)
+    is_meant = document.intent is not None and document.intent.transition == transition.name
+    return document.intent if is_meant and not document.timed_out else None
 
 
 def _unentitled(turn: DecisionBuilder, transition: DocumentTransition, now: Present) -> str:
     """Why whoever the gate acts for may not have it perform the transition now. Whoever asked for an earlier one needs no right to what follows by itself."""
-    intent, actor = document_of(turn.state).intent, now.actor
-    if now.objection or intent is None or intent.transition != transition.name:
+    actor = now.actor
+    if now.objection or _asked_for(turn, transition) is None:
         return now.objection
     if not actor.may(transition.capability):
         told = f"{actor.id!r} may not ask for {transition.name!r} any more: that needs the capability {transition.capability!r}"
@@ -115,28 +130,41 @@ def _ruled(turn: DecisionBuilder, name: str, rules: Sequence[DocumentRule], acto
 
 def _perform(turn: DecisionBuilder, node: Node) -> str:
     """Use up the approvals, and move the document, unless a rule stands against it; why not."""
-    document, transition, now = document_of(turn.state), _transition(turn, node), present(turn, "")
+    document, transition, now = document_of(turn.state), _transition(turn, node), _here(turn)
     rules = rules_for(turn, transition.name)
     held, told = _ruled(turn, transition.name, rules, now.actor)
     if told:
         return told
     approved = [step for step, each in document.approvals.items() if each.verdict == "approved"]
     use_up(turn, approved, transition=transition.name)
+    asked = _asked_for(turn, transition)
     intent = document.intent if document.intent is not None and document.intent.transition else None
+    by = turn.moment.actor.id if intent is None else intent.by
+    if document.timed_out:
+        intent, by = None, SYSTEM.id
     turn.emit(
         DocumentMoved(
             status=transition.target,
             how="passed",
             transition=transition.name,
-            by=turn.moment.actor.id if intent is None else intent.by,
+            by=by,
             on_behalf_of="" if intent is None else intent.on_behalf_of,
-            reason="" if intent is None or intent.transition != transition.name else intent.reason,
+            reason=_over(turn) if asked is None else asked.reason,
             access_version=0 if intent is None else now.version,
         )
     )
-    if intent is None or intent.transition != transition.name:  # No request was made, so no notice was sent yet.
+    if asked is None:  # No request was made, so no notice was sent yet.
         follow(turn, transition.name, rules, before=held, actor=now.actor)
     return ""
+
+
+def _over(turn: DecisionBuilder) -> str:
+    """The timer that a transition follows from, if one was over."""
+    status = document_of(turn.state).timed_out
+    if not status:
+        return ""
+    limit = turn.routes.node(index_of(turn.routes).state_of[status]).timeout_ms or 0
+    return f"timeout of {status!r} after {duration_text(timedelta(milliseconds=limit))}"
 
 
 class PolicyGateKind(Kind):

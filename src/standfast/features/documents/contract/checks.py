@@ -193,6 +193,10 @@ class ContractChecks:
                 self._faults(
                     time_findings(name, "timeout", f"the time of {shown(name)}", time, low=1), state, "timeout"
                 )
+            if state.timeout is not None and self._is_left_at_once(name):
+                told = f"the time of {shown(name)} never begins: a round is completed there, so that nothing waits"
+                instead = "drop `timeout`" if name in life.terminal else "say `completes: false`, or drop `timeout`"
+                self._find("timeout", f"{told}; {instead}", state, "timeout")
             if state.on_timeout is not None:
                 leads = [each.name for each in life.transitions if name in each.sources]
                 self._known(
@@ -206,6 +210,12 @@ class ContractChecks:
                     each,
                     "name",
                 )
+
+    def _is_left_at_once(self, name: str) -> bool:
+        """Whether a state completes a round, or ends the life of the document."""
+        said = self._life.states[name].completes
+        others = (each for each in self._life.transitions if name in each.sources and each.kind != "cancel")
+        return name in self._life.terminal or (next(others, None) is None if said is None else said)
 
     def _transitions(self) -> None:
         life = self._life

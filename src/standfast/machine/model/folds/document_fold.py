@@ -165,7 +165,7 @@ def _requested(_routes: GraphIndex, state: RunState, event: e.TransitionRequeste
         is_pending=not event.again,
         before=[] if known is None else _asked_before(known),
     )
-    document.refused = None  # What was on its way to a gate does not come there any more.
+    document.timed_out, document.refused = "", None  # What was on its way to a gate does not come there any more.
     if event.org is not None:
         document.org = event.org
     if event.related is not None:
@@ -330,6 +330,7 @@ def _step_completed(routes: GraphIndex, document: Document, state: RunState, eve
         document.refused, document.refusals = None, {}
     elif isinstance(op, StateNode):
         document.way = _transition_behind(routes, node) if event.outcome == TIMEOUT else event.outcome
+        document.timed_out = op.status if event.outcome == TIMEOUT else ""
         if document.intent is not None:
             document.intent.is_pending = False
     elif (kept := document.kept(node, event.token, entry_of(routes, state.tokens.get(event.token)))) is not None:

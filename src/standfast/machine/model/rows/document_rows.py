@@ -226,7 +226,7 @@ def _audited(view: DocumentRowSource, event: e.Event) -> list[Record]:
 
 def _asker(document: Document | None) -> str:
     """In whose name steps are done that nobody else did."""
-    intent = None if document is None else document.intent
+    intent = None if document is None or document.timed_out else document.intent
     return SYSTEM.id if intent is None or not intent.transition else intent.by
 
 
