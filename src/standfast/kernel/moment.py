@@ -47,6 +47,9 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_shifting: bool = False
     """Whether a wider pause stops the clocks of the instance. Its timers are then delayed further until the pause
     ends."""
+    is_held: bool = False
+    """Whether a pause of the definition, the version or the tenant holds the instance. Timers that are set now fire
+    when it has ended."""
     fired_timer: str = ""
     """Key of the timer that sent this command. Empty if none did, or for one without a key."""
     fired_due_at: datetime | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from app.documents.bills import (
     APPROVED,
     CLERK,
     CONTRACT,
+    FAY,
     OPERATOR,
     approve,
     by,
@@ -262,3 +264,56 @@ def test_a_second_pause_is_refused_with_the_first_one(place: Place) -> None:
     ) as caught:
         by(engine, OPERATOR).run(bill.instance).pause(reason="fraud?")
     assert (caught.value.reason, "resume" in str(caught.value)) == ("already_paused", False)
+
+
+@pytest.mark.row("E-526")
+@pytest.mark.parametrize("scope", ["definition", "version", "tenant", "all tenants"])
+@pytest.mark.parametrize("decision", ["approved", "rejected"])
+def test_a_pause_of_more_than_one_run_holds_the_gates_of_documents(place: Place, scope: str, decision: str) -> None:
+    """Decisions and requests are taken, and no document changes its status until the pause has ended."""
+    engine = publish(place.engine())
+    bill = submitted(engine)
+    version = engine.documents.get("bill", "B-1").workflow_version
+    given: dict[str, Any] = {
+        "definition": {"definition": "bill"},
+        "version": {"definition": "bill", "version": version},
+        "tenant": {},
+        "all tenants": {"tenant": "*"},
+    }[scope]
+    engine.pauses.pause(reason="the month is closed", **given)
+    created(engine, "B-2")
+    by(engine, CLERK).documents.transition("bill", "B-2", "submit")
+    (task,) = engine.tasks.list()
+    fay = by(engine, FAY).tasks
+    fay.decide(task, decision, document_version=task.document_version, comment="because")
+    engine.advance(timedelta(days=1))
+    assert [engine.documents.get("bill", each).status for each in ("B-1", "B-2")] == ["submitted", "draft"]
+    assert "the month is closed" in engine.run(bill.instance).why().words
+    with pytest.raises(RejectedError):
+        by(engine, CLERK).documents.transition("bill", "B-2", "submit")
+    engine.pauses.resume(**given)
+    engine.drain()
+    came = "active" if decision == "approved" else "draft"
+    assert [engine.documents.get("bill", each).status for each in ("B-1", "B-2")] == [came, "submitted"]
+    assert [each.action for each in engine.documents.mutations("bill", "B-2")] == [
+        "create",
+        "request submit",
+        "passed submit",
+    ]
+    assert engine.invariants.check().items == []
+
+
+@pytest.mark.row("E-526")
+def test_a_document_is_led_elsewhere_while_its_gate_is_held(place: Place) -> None:
+    """Another transition takes the place of the one that waits; what was held is not done afterwards."""
+    engine = publish(place.engine())
+    submitted(engine)
+    engine.pauses.pause("bill", reason="the month is closed")
+    approve(engine)
+    by(engine, CLERK).documents.transition("bill", "B-1", "cancel")
+    engine.drain()
+    assert engine.documents.get("bill", "B-1").status == "submitted"
+    engine.pauses.resume("bill")
+    engine.drain()
+    assert engine.documents.get("bill", "B-1").status == "cancelled"
+    assert engine.invariants.check().items == []

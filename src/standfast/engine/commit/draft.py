@@ -128,6 +128,7 @@ class InstanceDraft:
             commits=header.commits,
             pending_timers=NO_TIMERS if not self.timers else self._pending(fired, now),
             is_shifting=bool(self._around.standing.shifting) and self._around.standing.moves_timers(header),
+            is_held=bool(self._around.standing.pauses) and bool(holds_timers(self._around.standing.over(header))),
             fired_timer=fired,
             fired_due_at=self.timers[fired].due_at if fired else None,
             asked=submission.asked or submission.request,

@@ -1,6 +1,6 @@
 """A gate performs a transition; a policy gate asks whether an action may be done.
 
-Entered when: a token arrives; a gate waits there while another branch of the document is under way. May do: a gate uses up the approvals of the way to it and moves the document. Both judge by the rights of
+Entered when: a token arrives; a gate waits there while another branch of the document is under way, or a pause of its definition, version or tenant holds it. May do: a gate uses up the approvals of the way to it and moves the document. Both judge by the rights of
 the moment whoever they act for; where a directory of the host has the people, it is asked whether somebody who is not there just now is still active. A gate that a rule of the organisation
 stands against has failed. Left when: at once: a gate by `reject` if its slot was left by a
 rejection, or a refusal stands in it that no approval behind it has answered, by `again` if an approval is void, else by `pass`; a policy gate by `ok` or `denied`, once that is known. On compensation: nothing to undo: no
@@ -36,11 +36,12 @@ from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.failures import give_up
 from standfast.machine.flow.node_kind import Kind
 from standfast.machine.flow.routing import finish, pass_through
-from standfast.machine.flow.slots import has_void, hold, refuse_at_end, use_up
-from standfast.machine.model.commands.run_commands import PeopleFound
+from standfast.machine.flow.slots import READY, has_void, hold, refuse_at_end, use_up
+from standfast.machine.model.commands.run_commands import PeopleFound, TimeOut
+from standfast.machine.model.commands.timers import step_timer
 from standfast.machine.model.document_state import Intent
 from standfast.machine.model.engine_tasks import FindPeople
-from standfast.machine.model.events import DocumentMoved
+from standfast.machine.model.events import DocumentMoved, StepCompleted
 from standfast.machine.model.queries.edit_windows import document_of, index_of
 from standfast.machine.model.state import Data, StepState, Token
 
@@ -51,8 +52,10 @@ class GateKind(Kind):
     wait_kind = "branches"
 
     def enter(self, turn: DecisionBuilder, token: Token, node: Node) -> None:
-        """Look at the way to it, use up its approvals, and move the document."""
-        if document_of(turn.state).refused is not None:
+        """Look at the way to it, use up its approvals, and move the document. While a pause of its definition, version or tenant holds it, it waits."""
+        if turn.moment.is_held:
+            _wait_for_resume(turn, turn.open_step(token, node, asked_at=turn.moment.now.isoformat()))
+        elif document_of(turn.state).refused is not None:
             pass_through(turn, token, node, REJECT)
         elif hold(turn, token, node):
             return
@@ -73,9 +76,19 @@ class GateKind(Kind):
     def may_take_over(self, turn: DecisionBuilder, node: Node) -> bool:
         """Whether the actor may ask for the transition that the gate denies. The engine takes nothing over."""
         actor, transition = turn.moment.actor, _transition(turn, node)
-        if node.run_as or actor.kind == "system" or not _unentitled(turn, transition, present(turn, "")):
+        if node.run_as or actor.kind == "system" or not _unentitled(turn, transition, _here(turn)):
             return False
         return actor.may(transition.capability) and policy_refusal(turn, transition.name, actor) is None
+
+    def time_out(self, turn: DecisionBuilder, step: StepState) -> None:
+        """The pause has ended that held it: look again."""
+        turn.emit(StepCompleted(step=step.number, outcome=READY))
+        turn.move(step.token, step.node, is_asked=True)
+
+
+def _wait_for_resume(turn: DecisionBuilder, step: StepState) -> None:
+    """Have a gate look again once it is not held any more: until then no timer fires."""
+    turn.set_timer(step_timer(step.number), 0, TimeOut(step=step.number))
 
 
 def gate_objection(turn: DecisionBuilder, node: Node) -> str:
@@ -218,7 +231,9 @@ def actor_found(turn: DecisionBuilder, step: StepState, command: PeopleFound) ->
 
 def _asked_at_gate(turn: DecisionBuilder, step: StepState, node: Node, lost: str) -> None:
     """Go on at a gate; what was looked at before is looked at again, because others may have changed it meanwhile."""
-    if has_void(turn, node.id):
+    if turn.moment.is_held:
+        _wait_for_resume(turn, step)
+    elif has_void(turn, node.id):
         finish(turn, step, AGAIN)
     elif told := lost or gate_objection(turn, node) or _perform(turn, node):
         give_up(turn, step, told)
