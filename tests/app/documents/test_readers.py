@@ -222,6 +222,25 @@ def test_what_scripts_and_lists_take_from_hidden_fields_is_masked_in_runs(place:
     assert "515151" in leaks(of(engine, READING_HR).run(run).tasks())
 
 
+@pytest.mark.row("E-240")
+@pytest.mark.parametrize("key", ["k:{entity.pay}", "k:{context.kept}"])
+def test_why_tells_no_key_of_an_event_that_reads_a_hidden_field(place: Place, key: str) -> None:
+    """The key is masked in the words, and no call is offered that would say it; those who see the field are told all of it."""
+    nodes = f"""
+  - {{id: keep, type: script, formula: entity.pay, into: kept}}
+  - {{id: paid, type: wait_event, event: paid, key: "{key}", match: "event.amount == entity.pay"}}
+"""
+    engine, calls = sent(place, nodes, "{from: keep, to: paid}")
+    run = calls.documents.get("raise", "R-1").instance
+    calls.publish("paid", "k:424242", {"amount": "many"})
+    engine.drain()
+    told = of(engine, AUDITOR).run(run).why()
+    assert (leaks(told), f"'k:{MASKED}'" in told.words) == ([], True)
+    hal = Actor(id="hal", roles=frozenset({"hr"}), capabilities=frozenset({"execution:read"}))
+    whole = of(engine, hal).run(run).why()
+    assert "publish('paid', 'k:424242')" in whole.reasons[0].remedy
+
+
 def test_dead_letters_of_documents_are_masked(place: Place) -> None:
     """An operator without the role reads why a step of a document gave up, and nothing of its hidden fields."""
     nodes = """

@@ -23,20 +23,24 @@ from standfast.errors import ExpressionError
 from standfast.expressions import Expression
 from standfast.features.runs.remedies import Remedy, RemedyText, remedies
 from standfast.features.runs.views import calls_of
-from standfast.graph.index import DATA, EVENT
-from standfast.graph.model import Graph, Node, RestOp, WaitEventOp, WaitEventsOp
+from standfast.graph.field_visibility import MASKED
+from standfast.graph.index import DATA, EVENT, GraphIndex
+from standfast.graph.model import Awaited, Graph, Node, RestOp, WaitEventOp, WaitEventsOp
 from standfast.graph.model import StateOp as StateNode
-from standfast.kernel.actor import SYSTEM
+from standfast.graph.nodes.event_wait import KEY, MATCH
+from standfast.kernel.actor import SYSTEM, Actor
 from standfast.kernel.codec.type_cache import settled
 from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.kernel.program import Program
 from standfast.kernel.row_kinds.steps import STEPS, SUBSCRIPTIONS, TASKS, StoredStep, StoredSubscription, StoredTask
 from standfast.kernel.row_kinds.tasks import TASK_DECISIONS, TASK_PEOPLE
 from standfast.machine import remedies as m
+from standfast.machine.documents.visibility import is_for
 from standfast.machine.model.commands.timers import step_timer
 from standfast.machine.model.engine_tasks import NOTICE_HANDLER
 from standfast.machine.model.events import NotificationFailed
 from standfast.machine.model.messages import PublishedMessage
+from standfast.machine.model.queries.expression_scope import text_names
 from standfast.machine.model.state import Data, RunState, StepState
 from standfast.machine.nodes import kind_of
 from standfast.machine.recovery.fork import paused_problem
@@ -206,6 +210,10 @@ class Circumstances(NamedTuple):
     """The pauses of a wider scope that hold it up."""
     silence: str = ""
     """Why the directory of the host cannot be asked; empty if it can."""
+    routes: GraphIndex | None = None
+    """That of the version which the run follows."""
+    reader: Actor = SYSTEM
+    """Who asks: what the run has of fields that are for others is masked."""
 
 
 def why(reader: TenantReader, found: Circumstances) -> RunExplanation:
@@ -604,8 +612,11 @@ class _Look:
                 what = "to undo what it did" if step.of is not None else ""
                 yield self._child(step.child, step.node, step.number, what, since=since, until=until)
             case "branches":  # What these wait for are reasons of their own.
-                words = f"{step.node!r} waits since {since} until the other branches of the document are over"
-                yield _reason(about, kind="branches", words=words)
+                awaited = (
+                    "the other branches of the document are over" if until is None else "no pause holds it any more"
+                )
+                words = f"{step.node!r} waits since {since} until {awaited}"
+                yield _reason({**about, "until": None}, kind="branches", words=words)
             case "notice":  # The errand that tells them is a reason of its own.
                 if until is not None:
                     found = m.about_wait(self._trials, step)
@@ -643,20 +654,47 @@ class _Look:
     def _event(self, step: StepState, about: dict[str, object], ending: str) -> Reason:
         """The events that have not come yet, as they are published."""
         rows = [each for each in self._reader.rows(SUBSCRIPTIONS, self._found.header.id) if each.number == step.number]
-        named = [repr(each.signal) + (f" for {each.correlation!r}" if each.correlation else "") for each in rows]
-        what = f"the event {named[0]}" if len(named) == 1 else f"the events {', '.join(named)}"
-        calls = [f"publish({', '.join(repr(each) for each in (row.signal, row.correlation) if each)})" for row in rows]
         op, data = self._found.graph.nodes[step.node].op, self._found.state.tokens[step.token].data
         assert isinstance(op, WaitEventsOp)
-        others = "".join(f"; {each}" for each in unmatched(self._reader, op, rows, data=data, now=self._found.now))
+        keys = {row.place: self._key(step, op.events[row.place], row.correlation or "") for row in rows}
+        named = [repr(row.signal) + (f" for {key!r}" if (key := keys[row.place]) else "") for row in rows]
+        what = f"the event {named[0]}" if len(named) == 1 else f"the events {', '.join(named)}"
+        calls = [
+            f"publish({', '.join(repr(each) for each in (row.signal, row.correlation) if each)})"
+            for row in rows
+            if keys[row.place] == (row.correlation or "")
+        ]
+        hidden = [row for row in rows if self._hides(step, f"{MATCH}{op.events[row.place].title}")]
+        open_ = [row for row in rows if row not in hidden]
+        others = "".join(f"; {each}" for each in unmatched(self._reader, op, open_, data=data, now=self._found.now))
         return _reason(
             about,
             kind="event",
             words=f"{step.node!r} waits for {what} since {about['since']}{ending}{others}",
-            remedy=f"{' or '.join(calls)} brings it on",
+            remedy=f"{' or '.join(calls)} brings it on" if calls else "",
             remedies=remedies(m.about_wait(self._trials, step)),
             waits_for=", ".join(dict.fromkeys(each.signal for each in rows)),
         )
+
+    def _key(self, step: StepState, awaited: Awaited, key: str) -> str:
+        """The key of an event for whoever asks: what it has of fields that are for others is masked."""
+        name = f"{KEY}{awaited.title}"
+        if not key or not self._hides(step, name):
+            return key
+        state, routes = self._found.state, self._found.routes
+        assert routes is not None
+        guarded = routes.guarded(step.node, name)
+        assert guarded is not None
+        try:
+            return str(guarded.masked.evaluate(text_names(state, state.tokens[step.token].data)))
+        except ExpressionError:
+            return MASKED
+
+    def _hides(self, step: StepState, name: str) -> bool:
+        """Whether an expression of a step reads what whoever asks may not see."""
+        routes = self._found.routes
+        guarded = None if routes is None else routes.guarded(step.node, name)
+        return guarded is not None and not is_for(guarded.audience, self._found.reader)
 
     def _person(self, step: StepState, about: dict[str, object], ending: str) -> Reason:
         task, instance = self._tasks.get(step.number), self._found.header.id

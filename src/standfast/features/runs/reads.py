@@ -18,12 +18,14 @@ from standfast.features.runs import views
 from standfast.features.runs.explain import Circumstances, RunExplanation, unreadable, why
 from standfast.features.runs.incidents import directory_incidents
 from standfast.features.runs.pauses.pause import holds_on, told
+from standfast.graph.index import GraphIndex
 from standfast.graph.model import KINDS, Graph
 from standfast.graph.status_words.by_kind import words_of
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
 from standfast.kernel.row_kinds.steps import StoredStep
 from standfast.kernel.rows import Record, RowKind
+from standfast.machine.machine import GraphMachine
 from standfast.machine.model.queries.authorization import READ, read_refusal
 from standfast.machine.model.state import RunState
 from standfast.machine.remedies import OperationTrials
@@ -166,12 +168,20 @@ def explained(desk: CallContext, identity: InstanceId) -> RunExplanation:
             words=desk.registry.commands(),
             settings=service.shared.settings,
             holds=holds_on(desk, tracked.header, cast("RunState", tracked.state)),
+            routes=_routes_of(tracked),
+            reader=desk.request.actor,
             silence="; ".join(each.told for each in directory_incidents(desk.directory)),
         )
         word = words_of(header.kind).instance_status(
             header.status, header.reason, has_begun=bool(begun(reader, [header]))
         )
         return msgspec.structs.replace(why(reader, found), status=word)
+
+
+def _routes_of(tracked: CachedInstance) -> GraphIndex | None:
+    """The ways of the version that a run follows."""
+    machine = tracked.program.decider
+    return machine.routes_of(cast("RunState", tracked.state)) if isinstance(machine, GraphMachine) else None
 
 
 def trials_of(desk: CallContext, tracked: CachedInstance) -> OperationTrials:
