@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
+from app.documents import bills
 from app.documents.acting import asking
 from app.documents.orders import GIVEN, SELLER, body, register
 from standfast import Actor, StepContext
@@ -260,3 +261,45 @@ def test_nothing_is_done_in_the_name_of_somebody_who_is_deactivated(place: Place
     run = engine.run(engine.documents.get("sales_order", "O-1").instance)
     (failed,) = [each for each in run.steps() if each.error]
     assert "'sam' is deactivated and cannot act" in failed.error
+
+
+@pytest.mark.parametrize(
+    ("edit", "comes"),
+    [
+        pytest.param({"due": "2030-03-02T00:00:00+00:00"}, "2030-03-02", id="later"),
+        pytest.param({"due": "2030-01-02T00:00:00+00:00"}, "2030-01-02", id="sooner"),
+        pytest.param({"due": "2029-01-02T00:00:00+00:00"}, "2030-01-01", id="over"),
+        pytest.param({"note": "x"}, "2030-02-01", id="something else"),
+    ],
+)
+def test_a_timer_that_waits_for_a_date_of_the_document_follows_its_edits(
+    place: Place, edit: dict[str, object], comes: str
+) -> None:
+    """As events follow their keys and questions their content: no document goes on by a date that it does not have any more."""
+    body = bills.draft_body("{id: w, type: wait_timer, until: entity.due}")
+    engine = bills.publish(place.engine(), body, bills.with_fields("due: {type: datetime}"))
+    bill = bills.submitted(engine, due="2030-02-01T00:00:00+00:00")
+    bills.by(engine, bills.CLERK).documents.mutate("bill", "B-1", edit)
+    engine.drain()
+    day = datetime.fromisoformat(f"{comes}T00:00:00+00:00")
+    if day > engine.clock.now():
+        assert comes in engine.run(bill.instance).why().words
+        engine.advance(day - engine.clock.now() - timedelta(minutes=1))
+        assert engine.documents.get("bill", "B-1").status == "draft"
+        engine.advance(timedelta(minutes=2))
+    assert engine.documents.get("bill", "B-1").status == "submitted"
+    assert engine.invariants.check().items == []
+
+
+def test_a_timer_whose_date_is_taken_away_waits_for_an_operator(place: Place) -> None:
+    """There is no instant any more; with another one the step is retried."""
+    body = bills.draft_body("{id: w, type: wait_timer, until: entity.due}")
+    engine = bills.publish(place.engine(), body, bills.with_fields("due: {type: datetime}"))
+    bill = bills.submitted(engine, due="2030-02-01T00:00:00+00:00")
+    clerk = bills.by(engine, bills.CLERK).documents
+    assert clerk.mutate("bill", "B-1", {"due": None}).run_status == "paused"
+    clerk.mutate("bill", "B-1", {"due": "2030-01-03T00:00:00+00:00"})
+    (letter,) = [each for each in engine.run(bill.instance).steps() if each.name.endswith(":w")][-1:]
+    bills.by(engine, bills.OPERATOR).run(bill.instance).retry(letter.number, reason="it has a date again")
+    engine.advance(timedelta(days=3))
+    assert engine.documents.get("bill", "B-1").status == "submitted"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from standfast.errors import ExpressionError
 from standfast.graph.document_index import DocumentIndex
 from standfast.graph.document_spec import DocumentAction
-from standfast.graph.model import AMEND, DocumentRule, HumanOp, WaitEventsOp
+from standfast.graph.model import AMEND, DocumentRule, HumanOp, WaitEventsOp, WaitTimerOp
 from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Answer, Ignored, Rejection
 from standfast.machine.documents.policies import policy_refusal, undo_objection
@@ -21,6 +21,7 @@ from standfast.machine.documents.visibility import HiddenPartError, with_hidden_
 from standfast.machine.flow.cancellation import stop_step
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.list_branches import enter_changed, lists_of_document
+from standfast.machine.flow.routing import value_of
 from standfast.machine.flow.slots import LEFT, interrupt, standing, void
 from standfast.machine.model.commands.document_commands import Mutate, TellDrift
 from standfast.machine.model.commands.run_commands import PauseWorkflow
@@ -372,22 +373,24 @@ def change(turn: DecisionBuilder, draft: MutationDraft, action: str, author: Aut
     _wait_anew(turn, keys)
 
 
-def _awaited(turn: DecisionBuilder) -> dict[int, list[str]]:
-    """The keys of the events that open steps wait for."""
-    found = {}
+def _awaited(turn: DecisionBuilder) -> dict[int, object]:
+    """What open steps wait for: the keys of events, or the instant of a timer that is read from the document."""
+    found: dict[int, object] = {}
     for number, step in turn.state.open.items():
         node = turn.routes.node(step.node)
         if isinstance(node.op, WaitEventsOp):
             names = text_names(turn.state, turn.state.tokens[step.token].data)
             found[number] = [key_or_none(turn.routes, node, each, names) for each in node.op.events]
+        elif isinstance(node.op, WaitTimerOp) and (until := turn.routes.until(step.node)) is not None:
+            found[number] = value_of(until, turn.data_for(turn.state.tokens[step.token], step.node))
     return found
 
 
-def _wait_anew(turn: DecisionBuilder, before: dict[int, list[str]]) -> None:
-    """Steps whose events have another key now wait for those; their time begins anew."""
-    for number, keys in _awaited(turn).items():
+def _wait_anew(turn: DecisionBuilder, before: dict[int, object]) -> None:
+    """Steps whose events have another key now wait for those, and timers for another instant; the time of a wait begins anew."""
+    for number, awaited in _awaited(turn).items():
         step = turn.state.open[number]
-        if before.get(number) != keys:
+        if before.get(number) != awaited:
             stop_step(turn, step, "drop", error=EDITED, reason=LEFT)
             turn.move(step.token, step.node)
 
