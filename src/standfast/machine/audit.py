@@ -68,7 +68,7 @@ def note(turn: DecisionBuilder, command: c.Command, faced: Facing) -> None:
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
     turn.emit(
         ActNoted(
-            action=NOTED[type(command)],
+            action="ask back" if isinstance(command, c.CommentTask) and command.is_question else NOTED[type(command)],
             actor=actor.id,
             on_behalf_of=actor.on_behalf_of,
             reason=str(getattr(command, "reason", "")) or turn.moment.comment,

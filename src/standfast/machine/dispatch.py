@@ -149,8 +149,8 @@ def _complete(turn: DecisionBuilder) -> None:
     if state.dropped is None:
         turn.emit(WorkflowCompleted())
     elif state.dropped.stuck is not None:
-        node = state.executed[state.dropped.stuck].node
-        turn.pause(NOT_UNDONE, f"{node!r}, of a branch that was not needed, could not be undone")
+        node, why = state.executed[state.dropped.stuck].node, state.dropped.whence
+        turn.pause(NOT_UNDONE, f"{node!r}, {why}, could not be undone")
 
 
 def _tell_parent(turn: DecisionBuilder) -> None:

@@ -317,3 +317,31 @@ def test_a_document_is_led_elsewhere_while_its_gate_is_held(place: Place) -> Non
     engine.drain()
     assert engine.documents.get("bill", "B-1").status == "cancelled"
     assert engine.invariants.check().items == []
+
+
+def test_a_signal_to_a_document_is_refused_because_no_step_takes_it(place: Place) -> None:
+    """Steps of documents wait for published events; a signal would be kept for ever."""
+    engine = publish(place.engine())
+    bill = submitted(engine)
+    with pytest.raises(RejectedError, match="publish an event") as refused:
+        engine.run(bill.instance).signal("paid")
+    assert refused.value.reason == "not_waiting"
+
+
+@pytest.mark.row("E-578")
+def test_the_audit_names_what_was_done_to_a_question_of_a_document(place: Place) -> None:
+    """A decision that was withdrawn once the question was over, and a question to the requester, are called as the calls are; `why` says who has claimed."""
+    wait = "{id: w, type: wait_timer, duration: 1h}"
+    body = APPROVED.rstrip() + f"\n      - {wait}\n    edges: [{{from: finance, to: w}}]\n"
+    engine = publish(place.engine(), body)
+    bill = submitted(engine)
+    fay = by(engine, FAY).tasks
+    (task,) = engine.tasks.list()
+    fay.claim(task)
+    assert "'fay' has claimed it" in engine.run(bill.instance).why().words
+    fay.ask(task, "why so much?")
+    by(engine, CLERK).tasks.comment(task, "because")
+    fay.decide(task, "approved", document_version=task.document_version)
+    fay.withdraw_decision(task, "I saw the wrong one")
+    entries = [each for each in engine.audit.of(bill.instance) if each.actor == "fay"]
+    assert [each.action for each in entries] == ["claim", "ask back", "decide approved", "withdraw decision"]

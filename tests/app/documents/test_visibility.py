@@ -223,8 +223,8 @@ def test_a_list_shows_what_each_document_shows(place: Place, fields: str, is_mov
             each: calls.get("file", each).data for each in ("F-1", "F-2")
         }
     if not is_moved:
-        (listed,) = [each for each in of(engine, AUDITOR).documents.list("file").items if each.id == "F-1"]
-        assert leaks(listed) == ["CODE-1", "IBAN-1"]  # What is sensitive a reader of the document sees.
+        (seen,) = [each for each in of(engine, AUDITOR).documents.list("file").items if each.id == "F-1"]
+        assert leaks(seen) == ["CODE-1", "IBAN-1"]  # What is sensitive a reader of the document sees.
     by_id = {each.id: each.data for each in engine.as_tenant("acme").documents.list("file").items}
     assert by_id["F-1"] == GIVEN
 

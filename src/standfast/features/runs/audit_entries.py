@@ -94,6 +94,7 @@ _OF_RUNS: Final[_Words] = {
     "task_decided": lambda data: f"decide {data.get('outcome')}",
     "step_answered": lambda data: "withdraw" if data.get("outcome") == "withdrawn" else f"decide {data.get('outcome')}",
     "task_decision_withdrawn": lambda _: "withdraw decision",
+    "approvals_voided": lambda data: "withdraw decision" if data.get("why") == "withdrawn" else "",
     "task_claimed": lambda _: "claim",
     "task_released": lambda _: "release",
     "task_delegated": lambda _: "delegate",

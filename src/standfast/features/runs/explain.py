@@ -717,6 +717,8 @@ class _Look:
         question, found = self._found.state.questions.get(step.number), m.about_question(self._trials, step)
         is_advanced = self._is_process and bool(found) and self._trials.may_advance(found[0].name)
         calls = "processes.advance or tasks.decide" if is_advanced else "tasks.decide"
+        if question is not None and question.claimed_by:
+            words = f"{words}; {question.claimed_by!r} has claimed it"
         if question is not None and question.trouble:
             words = f"{words}; {question.trouble}"
             told = RemedyText(found).of_question()

@@ -167,8 +167,8 @@ def _tell_of_halt(turn: DecisionBuilder) -> None:
     """Pause the run if it waits for an action to be undone that could not be: only an operator can bring it on."""
     state = turn.state
     if len(state.tokens) == 1 and not state.parked and state.dropped is not None and state.dropped.stuck is not None:
-        node = state.executed[state.dropped.stuck].node
-        turn.pause(NOT_UNDONE, f"{node!r}, of a branch that was not needed, could not be undone")
+        node, why = state.executed[state.dropped.stuck].node, state.dropped.whence
+        turn.pause(NOT_UNDONE, f"{node!r}, {why}, could not be undone")
 
 
 # -- leaving early

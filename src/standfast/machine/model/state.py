@@ -165,6 +165,12 @@ class RollbackState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     reason: str = ""
     stuck: int | None = None
     """The executed step that could not be undone."""
+
+    @property
+    def whence(self) -> str:
+        """Where the step was that could not be undone, in words."""
+        return "of a slot that a rejection has left" if self.stuck in self.steps else "of a branch that was not needed"
+
     to: int = 0
     """Number of the step by which the save point was passed that the run returns to; 0 if it does not go on."""
     data: Data = {}

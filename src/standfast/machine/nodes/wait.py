@@ -126,6 +126,10 @@ def signal(turn: DecisionBuilder, command: SendSignal) -> Answer | None:
     actor, what = turn.moment.actor, f"the signal {command.name!r}"
     if step is not None and is_late(turn, step):
         return capability_refusal(turn.routes.node(step.node), actor) or late_refusal(turn, step, what)
+    if step is None and turn.routes.documents is not None and not turn.routes.waiting_for(command.name):
+        told = f"no step of a document of the type {turn.routes.graph.name!r} waits for {what}"
+        instead = "publish an event for a step that waits for one, or ask for a transition"
+        return refused(Refusal.NOT_WAITING, f"{told}; {instead}")
     if step is None:
         barred = signal_refusal(turn.routes, command.name, actor)
         if barred is not None:
