@@ -153,7 +153,7 @@ DOCUMENTS: dict[str, tuple[set[str], Callable[[ManualEngine, str], str], Damage]
     "a step twice": ({"WF-02"}, approved, _copied_step("first")),
     "a visit twice": ({"WF-02"}, submitted, _visited_twice),
     "used up and not": ({"WF-03"}, approved, _sql("update {}task_decisions set applied = null where instance = ?")),
-    "used up without": ({"WF-03", "WF-15", "K-01"}, approved, _told("step_answered", outcome="rejected")),
+    "used up without": ({"WF-03", "WF-15", "K-01", "G3"}, approved, _told("step_answered", outcome="rejected")),
     "approved something else": (
         {"WF-03", "WF-05", "WF-09", "WF-15", "K-01"},
         approved,
