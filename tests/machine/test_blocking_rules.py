@@ -40,10 +40,16 @@ def test_a_rule_in_a_branch_ends_the_others() -> None:
     assert sound.document.status == "active"
 
 
-@pytest.mark.row("E-416")
+@pytest.mark.row("E-416", "E-402", "EC-10")
 def test_a_block_that_is_routed_goes_where_its_author_says() -> None:
-    """With an edge for `blocked` nothing is refused."""
-    slot = patch([RULE, {"id": "x", "type": "script", "formula": "1"}], ["r out ok", "r x blocked"], exit="join")
+    """With an edge for `blocked` the steps on it run. The gate refuses at their end, unless somebody has approved on the way."""
+    slot = patch([RULE, {"id": "x", "type": "script", "formula": "1"}], ["r out ok", "r x blocked"])
     case = Case(graph_of(compiled({SUBMIT: slot})), number="1")
     assert case.ask("submit") == ""
+    assert any(row.what == f"pass usr:{SUBMIT}:x" for row in case.audit)
+    assert case.document.status == "draft"
+    asked = patch([RULE, ask("x", approvers=[{"user": "ann"}])], ["r out ok", "r x blocked"], exit="join")
+    case = Case(graph_of(compiled({SUBMIT: asked})), number="1")
+    assert case.ask("submit") == ""
+    assert case.decide(f"usr:{SUBMIT}:x", ANN) == ""
     assert case.document.status == "submitted"
