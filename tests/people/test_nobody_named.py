@@ -316,6 +316,66 @@ def test_where_all_have_to_agree_nobody_is_left_out(place: Place, empty: str | A
     assert run.verify().is_sound
 
 
+RESOLVED: dict[str, dict[str, Any]] = {
+    "the resolver alone": {"ask": "board", "agree": "all"},
+    "a list of parts": {"ask": ["board", "user:bob"]},
+    "a stage of a chain": {"chain": "resolved"},
+}
+"""Ways to ask whom a resolver names, where all have to agree."""
+HOLDERS: dict[str, Callable[[ManualEngine], object]] = {
+    "nobody": lambda engine: None,
+    "a deactivated person": lambda engine: (
+        engine.directory.grant("cat", "auditor"),
+        engine.directory.deactivate("cat"),
+    ),
+    "the requester alone": lambda engine: (engine.directory.put("rita"), engine.directory.grant("rita", "auditor")),
+}
+"""Who has the role that the resolver names."""
+BOARD_PROCESS = """
+domain: d
+workflows:
+  - id: p
+    steps:
+      - {id: r, type: approval, assignees: [{resolver: board}], agree: all, self_approval: false}
+      - {id: y, type: terminal}
+    transitions: [{from: r, event: approved, to: y}]
+"""
+
+
+@pytest.mark.row("E-677", "E-682")
+@pytest.mark.parametrize("holders", HOLDERS)
+@pytest.mark.parametrize("way", [*RESOLVED, "a process"])
+def test_a_role_that_a_resolver_names_stays_a_place(place: Place, way: str, holders: str) -> None:
+    """All have to agree: a named role that nobody can decide for holds the run up, and the others do not pass without it."""
+    engine = place.engine()
+    engine.resolve_people("board", lambda _request: ["role:auditor", "ann"])
+    for name in ("ann", "bob", "cat", "dan"):
+        engine.directory.put(name)
+    engine.directory.grant("bob", "finance")
+    HOLDERS[holders](engine)
+    if way == "a process":
+        engine.register(*load_processes(BOARD_PROCESS))
+        run = engine.run(engine.acting("rita").processes.start("p").id)
+    else:
+        engine.chains.publish("resolved", [{"asks": [{"by": "board"}], "agree": "all"}])
+        engine.register(Saga("pay").human("approve", **RESOLVED[way], self_approval=False).build())
+        run = engine.run(engine.acting("rita").start("pay").id)
+    engine.drain()
+    assert run.describe().reason == "no_approver"
+    assert "role:auditor" in run.why().words
+    assert [(each.kind, each.instance) for each in engine.admin.incidents()] == [("no_approver", run.id)]
+    for name in ("ann", "bob") if way == "a list of parts" else ("ann",):
+        engine.acting(name).tasks.approve(run.tasks()[0])
+    engine.advance(minutes=2)
+    assert run.describe().reason == "no_approver"
+    engine.directory.grant("dan", "auditor")
+    engine.advance(minutes=2)
+    engine.acting("dan").tasks.approve(run.tasks()[0])
+    engine.drain()
+    assert run.describe().status == "completed"
+    assert run.verify().is_sound
+
+
 def test_a_place_that_is_handed_on_does_not_fill_another(place: Place) -> None:
     """Ann hands her own place on: the one that nobody was found for is as empty as before."""
     engine, run = _asked(place, ask=["user:ann", "rule:owner"], agree="all")

@@ -173,7 +173,10 @@ class _Search:
         found = self._present(users, via=f"resolver {ask.by}", turn=turn)
         for each in given:
             if each.kind == "role" and not (turn is not None and found):
-                found += self._role(each.name, ask, turn)
+                holders = self._role(each.name, ask, turn)
+                # Where all have to agree, a role without holders stays a place of its own.
+                self._missing += [] if holders or turn is not None else [_shown(each)]
+                found += holders
         if not given:
             self._notes.append(f"the resolver {ask.by!r} found nobody")
         return found
