@@ -364,7 +364,9 @@ def _answer_to(play: Play, step: Step, rng: Random, failing: float) -> c.AnswerS
     if rng.random() < failing / 8:
         outcome = rng.choice(("confirmed", "rejected", g.OK, g.TIMEOUT))
     data = rng.choice((None, None, random_output(rng)))
-    return c.AnswerStep(step=step.number, outcome=outcome, comment=rng.choice(("", "why")), data=data)
+    comment, poll = rng.choice(("", "why")), step.poll
+    named = poll.label(rng.choice((0, poll.stage, poll.stage, *range(1, len(poll.stages) + 1)))) if poll else ""
+    return c.AnswerStep(step=step.number, outcome=outcome, comment=comment, data=data, stage=named)
 
 
 def _from_children(play: Play, rng: Random, failing: float) -> Iterator[Act]:

@@ -60,6 +60,7 @@ class Vote:
     data: object
     at: datetime
     who: Actor = SYSTEM
+    stage: int = 0
     is_withdrawn: bool = False
     is_applied: bool = False
 
@@ -194,16 +195,43 @@ class Poll:
         """What somebody has decided among those who are asked now."""
         return next((seat.vote for seat in self.asked if seat.decider == person(actor)), None)
 
-    def known_vote(self, actor: Actor) -> Vote | None:
+    def standing_vote(self, actor: Actor) -> Vote | None:
         """What stands of somebody: who has no place now may have decided in an earlier stage."""
-        before = [vote for vote in self.votes if vote.actor == actor.id and not vote.is_withdrawn]
+        before = self._own_votes(actor)
         last = before[-1] if before and self.seat_of(actor) is None else None
         return self.vote_of(actor) or last
 
+    def known_vote(self, actor: Actor, named: str) -> Vote | None:
+        """What stands of somebody in the stage that they name; where they name none, in any that they have decided."""
+        own = self._own_votes(actor)
+        in_named = [vote for vote in own if self.label(vote.stage) == named]
+        if named and self.label(self.stage) != named:
+            return in_named[-1] if in_named else None
+        if self.vote_of(actor) is not None:
+            return self.vote_of(actor)
+        if self.seat_of(actor) is not None:
+            own = [vote for vote in (in_named if named else own) if 0 < vote.stage < self.stage]
+        elif named:
+            own = []
+        return own[-1] if own else None
+
+    def _own_votes(self, actor: Actor) -> list[Vote]:
+        mine = [vote for vote in self.votes if vote.actor == actor.id and not vote.is_withdrawn]
+        return [vote for vote in mine if actor.on_behalf_of in {"", vote.on_behalf_of}]
+
+    def label(self, stage: int) -> str:
+        """How a stage is shown."""
+        return (self.stages[stage - 1].name or f"{stage} of {len(self.stages)}") if stage else ""
+
     def keeps_out(self, actor: Actor) -> str:
         """Why somebody is none of those who can decide; empty if he is."""
-        has_decided = any(vote.actor == actor.id and not vote.is_withdrawn for vote in self.votes)
-        if may_all(actor) or self.is_open_to_all or self.vote_of(actor) or has_decided:
+        if self.vote_of(actor) or self._own_votes(actor):
+            return ""
+        return self.unasked(actor)
+
+    def unasked(self, actor: Actor) -> str:
+        """Why somebody is none of those who are asked now; empty if he is."""
+        if may_all(actor) or self.is_open_to_all:
             return ""
         if self.is_looking:
             return "not_asked_yet"
@@ -281,6 +309,7 @@ class Poll:
 
     def record(self, seat: Seat | None, vote: Vote) -> None:
         """Somebody has decided."""
+        vote.stage = self.stage
         self.votes.append(vote)
         if seat is not None:
             seat.vote, seat.decided, self.claimed_by = vote, vote.outcome, ""

@@ -935,10 +935,14 @@ class Reference:
 
     def _decide(self, step: Step, command: c.AnswerStep) -> bool:
         poll, who = _poll(step), self.actor
-        known = poll.known_vote(who)
+        known = poll.known_vote(who, command.stage)
+        if known is None and command.stage and command.stage != poll.label(poll.stage):
+            return self._bar("outdated")
         if known is not None:
             is_same = (known.outcome, known.data) == (command.outcome, command.data)
             return False if is_same else self._bar("already_decided")
+        if poll.unasked(who):
+            return self._bar(poll.unasked(who))
         if self._is_claimed(step):
             return self._bar("claimed")
         kept_out = self._actor_kept_out(step)
@@ -1095,7 +1099,7 @@ class Reference:
         poll, who = _poll(step), self.actor
         if poll.claimed_by == person(who) or self._is_kept_out(step):
             return False
-        if poll.known_vote(who) is not None:
+        if poll.standing_vote(who) is not None:
             return self._bar("already_decided")
         kept_out = self._actor_kept_out(step)
         if kept_out:

@@ -493,7 +493,8 @@ def test_distinct_approvers_differ_from_stage_to_stage() -> None:
     stage = Stage(asks=[Ask(by="role", of="finance")])
     host.tell(c.PeopleFound(step=1, stages=[stage, stage]))
     decide(host, FAY)
-    assert code(decide(host, FAY, "rejected")) == Refusal.NOT_DISTINCT
+    assert code(decide(host, FAY, "rejected")) == Refusal.ALREADY_DECIDED
+    assert code(host.tell(c.AnswerStep(step=1, outcome="rejected", stage="2 of 2"), FAY)) == Refusal.NOT_DISTINCT
     decide(host, GUS)
     assert status(host) == "completed"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,14 +13,18 @@ from standfast import (
     Ask,
     Calls,
     ForbiddenError,
+    HumanTask,
     NotFoundError,
     PayloadError,
     RejectedError,
+    Run,
     Saga,
     Settings,
     Stage,
     StoreError,
+    load_processes,
 )
+from standfast.testing import ManualEngine
 from support.engines import AT_ONCE, Live, Place
 from support.waiting import together
 
@@ -178,3 +183,124 @@ def test_a_chain_that_is_published_later_is_found(place: Place) -> None:
     engine.acting(operator).run(run.id).resume("it is published")
     engine.drain()
     assert [each.name for each in engine.acting("ann").tasks.list(mine=True)] == ["ok"]
+
+
+# -- which stage a decision is for
+
+_TEAM_AND_BOARD = [{"name": "team", "asks": ["user:ann"]}, {"name": "board", "asks": ["role:board"]}]
+
+
+def _two_stages(place: Place, *, has_directory: bool = True) -> tuple[ManualEngine, Run[Any], Calls]:
+    """A run at the first of two stages, and Ann, who is asked in both."""
+    engine = place.engine()
+    engine.chains.publish("spend", _TEAM_AND_BOARD)
+    engine.register(Saga("buy").human("ok", chain="spend").step("pay", lambda: "paid").build())
+    ann = engine.acting(Actor(id="ann", roles=frozenset({"board"})))
+    if has_directory:
+        for name in ("ann", "zed"):
+            engine.directory.put(name)
+            engine.directory.grant(name, "board")
+        ann = engine.acting("ann")
+    run = engine.run(engine.acting("rita").start("buy").id)
+    engine.drain()
+    return engine, run, ann
+
+
+_AGAIN: dict[str, Callable[[Calls, HumanTask], object]] = {
+    "the question as it was listed": lambda ann, seen: ann.tasks.approve(seen),
+    "a bare id": lambda ann, seen: ann.tasks.approve(seen.step_id),
+    "a named stage": lambda ann, seen: ann.tasks.decide(seen.step_id, "confirmed", stage="team"),
+    "many": lambda ann, seen: ann.tasks.decide_many([seen], "confirmed"),
+    "many ids": lambda ann, seen: ann.tasks.decide_many([seen.step_id], "confirmed"),
+    "many with stages": lambda ann, seen: ann.tasks.decide_many([(seen.step_id, "", "team")], "confirmed"),
+}
+
+
+@pytest.mark.row("E-687")
+@pytest.mark.parametrize("is_at_once", [True, False], ids=["at once", "later"])
+@pytest.mark.parametrize("has_directory", [True, False], ids=["directory", "roles of the request"])
+@pytest.mark.parametrize("way", _AGAIN)
+def test_a_repeated_decision_decides_no_later_stage(
+    place: Place, way: str, *, has_directory: bool, is_at_once: bool
+) -> None:
+    """The same approval sent three times is one approval of the stage that it was given for; the next stage is approved by its name."""
+    engine, run, ann = _two_stages(place, has_directory=has_directory)
+    (seen,) = ann.tasks.list(mine=True)
+    for _ in range(3):
+        answered = _AGAIN[way](ann, seen)
+        if isinstance(answered, list):
+            assert [each.status for each in answered] == ["decided"]
+        if not is_at_once:
+            engine.drain()
+    engine.drain()
+    assert [each.decided_by for each in engine.tasks.get(seen).decisions] == ["ann"]
+    assert run.describe().status == "running"
+    (board,) = ann.tasks.list(mine=True)
+    assert board.stage == "board"
+    ann.tasks.approve(board)
+    engine.drain()
+    assert run.describe().status == "completed"
+    ann.tasks.approve(seen)  # Sent once more, when all is over.
+    assert run.verify().is_sound
+
+
+def test_a_decision_for_a_stage_that_is_over_is_refused(place: Place) -> None:
+    """Who saw a stage that another one has decided meanwhile is told which stage is asked, and has decided nothing."""
+    engine, run, _ann = _two_stages(place)
+    engine.chains.publish("spend", [{"name": "team", "asks": ["user:ann", "user:zed"]}, _TEAM_AND_BOARD[1]])
+    run = engine.run(engine.acting("rita").start("buy").id)
+    engine.drain()
+    seen = run.tasks()[0]
+    engine.acting("zed").tasks.approve(seen)
+    engine.drain()
+    for answer in (engine.acting("ann").tasks.approve, engine.acting("ann").tasks.reject):
+        with pytest.raises(RejectedError, match="stage 'board' is asked now") as refused:
+            answer(seen)
+        assert refused.value.reason == "outdated"
+    assert [each.decided_by for each in engine.tasks.get(seen).decisions] == ["zed"]
+    with pytest.raises(RejectedError) as refused:
+        engine.acting("zed").tasks.reject(
+            seen.step_id
+        )  # Another answer than the first one, and for no stage in particular.
+    assert refused.value.reason == "already_decided"
+    engine.acting("zed").tasks.reject(seen.step_id, stage="board")
+    engine.drain()
+    assert run.describe().status == "aborted"
+
+
+def test_an_earlier_decision_is_no_place_in_a_later_stage(place: Place) -> None:
+    """Ann has decided the first stage and is not asked in the second: to name it decides nothing."""
+    engine, run, ann = _two_stages(place)
+    engine.directory.revoke("ann", "board")
+    ann.tasks.approve(run.tasks()[0])
+    engine.drain()
+    with pytest.raises(ForbiddenError):
+        ann.tasks.approve(run.tasks()[0])
+    assert run.describe().status == "running"
+
+
+def test_a_process_is_advanced_by_who_has_seen_its_stage(place: Place) -> None:
+    """An event without a version is the first answer again; one with the version that was seen decides the present stage."""
+    text = """
+domain: d
+workflows:
+  - id: p
+    steps: [{id: r, type: approval, chain: spend}, {id: y, type: terminal}]
+    transitions: [{from: r, event: approved, to: y}]
+"""
+    engine, _run, ann = _two_stages(place)
+    engine.register(*load_processes(text))
+    process = engine.processes.start("p")
+    engine.drain()
+    for _ in range(3):
+        ann.processes.advance(process.id, "approved")
+        engine.drain()
+    seen = ann.processes.get(process.id).instance
+    assert seen.status == "active"
+    assert ann.processes.advance(process.id, "approved", expected_version=seen.version).status == "completed"
+
+
+def test_stages_that_one_chain_calls_alike_are_refused(place: Place) -> None:
+    """A decision names its stage, so that each stage has a name of its own."""
+    with pytest.raises(RejectedError, match="stage 2 is called 'team', as stage 1 is"):
+        place.engine().chains.publish("spend", [{"name": "team", "asks": ["ann"]}, {"name": "team", "asks": ["bob"]}])

@@ -1168,6 +1168,7 @@ class AsyncCalls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        stage: str = "",
         idempotency_key: str = "",
     ) -> None:
         """Answer a question by one of its outcomes."""
@@ -1182,9 +1183,10 @@ class AsyncCalls:
                         "comment": comment,
                         "data": data,
                         "document_version": document_version,
+                        "stage": stage,
                         "decision": decision,
                     },
-                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": "", "stage": ""},
                 ),
                 key=idempotency_key,
             )
@@ -1198,6 +1200,7 @@ class AsyncCalls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        stage: str = "",
         idempotency_key: str = "",
     ) -> None:
         """Answer yes, in whatever word the definition has for it."""
@@ -1212,8 +1215,9 @@ class AsyncCalls:
                         "comment": comment,
                         "data": data,
                         "document_version": document_version,
+                        "stage": stage,
                     },
-                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": "", "stage": ""},
                 ),
                 key=idempotency_key,
             )
@@ -1227,6 +1231,7 @@ class AsyncCalls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        stage: str = "",
         idempotency_key: str = "",
     ) -> None:
         """Answer no, in whatever word the definition has for it."""
@@ -1241,8 +1246,9 @@ class AsyncCalls:
                         "comment": comment,
                         "data": data,
                         "document_version": document_version,
+                        "stage": stage,
                     },
-                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": "", "stage": ""},
                 ),
                 key=idempotency_key,
             )
@@ -1256,6 +1262,7 @@ class AsyncCalls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        stage: str = "",
         idempotency_key: str = "",
     ) -> None:
         """Answer neither yes nor no, where the step allows it."""
@@ -1270,8 +1277,9 @@ class AsyncCalls:
                         "comment": comment,
                         "data": data,
                         "document_version": document_version,
+                        "stage": stage,
                     },
-                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": "", "stage": ""},
                 ),
                 key=idempotency_key,
             )

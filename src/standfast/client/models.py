@@ -194,6 +194,7 @@ class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
 
     task: str
     document_version: str = ""
+    stage: str = ""
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):

@@ -1164,6 +1164,7 @@ class Calls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        stage: str = "",
         idempotency_key: str = "",
     ) -> None:
         """Answer a question by one of its outcomes."""
@@ -1178,9 +1179,10 @@ class Calls:
                         "comment": comment,
                         "data": data,
                         "document_version": document_version,
+                        "stage": stage,
                         "decision": decision,
                     },
-                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": "", "stage": ""},
                 ),
                 key=idempotency_key,
             )
@@ -1194,6 +1196,7 @@ class Calls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        stage: str = "",
         idempotency_key: str = "",
     ) -> None:
         """Answer yes, in whatever word the definition has for it."""
@@ -1208,8 +1211,9 @@ class Calls:
                         "comment": comment,
                         "data": data,
                         "document_version": document_version,
+                        "stage": stage,
                     },
-                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": "", "stage": ""},
                 ),
                 key=idempotency_key,
             )
@@ -1223,6 +1227,7 @@ class Calls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        stage: str = "",
         idempotency_key: str = "",
     ) -> None:
         """Answer no, in whatever word the definition has for it."""
@@ -1237,8 +1242,9 @@ class Calls:
                         "comment": comment,
                         "data": data,
                         "document_version": document_version,
+                        "stage": stage,
                     },
-                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": "", "stage": ""},
                 ),
                 key=idempotency_key,
             )
@@ -1252,6 +1258,7 @@ class Calls:
         comment: str = "",
         data: object = None,
         document_version: str = "",
+        stage: str = "",
         idempotency_key: str = "",
     ) -> None:
         """Answer neither yes nor no, where the step allows it."""
@@ -1266,8 +1273,9 @@ class Calls:
                         "comment": comment,
                         "data": data,
                         "document_version": document_version,
+                        "stage": stage,
                     },
-                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": ""},
+                    {"on_behalf_of": "", "comment": "", "data": None, "document_version": "", "stage": ""},
                 ),
                 key=idempotency_key,
             )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from standfast.graph.index import GraphIndex
 from standfast.graph.model import HumanOp
 from standfast.kernel.decision import Answer, Rejection
 from standfast.kernel.moment import Moment
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.model.commands.run_commands import AdvanceProcess, AnswerStep
+from standfast.machine.model.queries.eligibility import question_of
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import RunState, StepState
 from standfast.machine.nodes import kind_of
@@ -59,6 +62,8 @@ def advance(turn: DecisionBuilder, command: AdvanceProcess) -> Answer | None:
         at = "a step" if step is None else repr(step.node)
         return refused(Refusal.NO_TRANSITION, f"{at} is left by itself, and not by {command.event!r}")
     given = AnswerStep(step=step.number, outcome=command.event, comment=command.comment, data=command.data)
+    if is_asking and command.expected is not None:  # The caller has seen the stage that is asked.
+        given = replace(given, stage=question_of(turn.routes, turn.state, step).stage_asked)
     return answer_step(turn, given)
 
 

@@ -88,10 +88,12 @@ def command_of(remedy: AcceptedOperation, state: RunState) -> c.Command:
 
 
 def _decision(remedy: AcceptedOperation, state: RunState) -> c.AnswerStep:
-    """On the version of the document that is asked about, if it is about one."""
+    """On the version of the document and the stage that are asked about, if it is about any."""
     approval = None if state.document is None else state.document.approvals.get(remedy.step)
     seen = "" if approval is None else str(approval.version)
-    return c.AnswerStep(step=remedy.step, outcome=remedy.name, document_version=seen)
+    question = state.questions.get(remedy.step)
+    stage = "" if question is None else question.stage_asked
+    return c.AnswerStep(step=remedy.step, outcome=remedy.name, document_version=seen, stage=stage)
 
 
 _COMMANDS: dict[Operation, Callable[[AcceptedOperation, RunState], c.Command]] = {

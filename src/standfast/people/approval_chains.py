@@ -12,6 +12,7 @@ from standfast.errors import brief
 from standfast.graph.values.approver_rules import HEAVIEST, Ask, Stage
 from standfast.graph.values.value_checks import name_findings
 from standfast.kernel.codec.type_cache import settled
+from standfast.machine.model.task_state import stage_label
 from standfast.people.rejections import PeopleRefusal, refused
 from standfast.store.ports.versioned_settings import Edition
 
@@ -55,7 +56,15 @@ def checked_stages(given: object) -> list[Stage]:
     """Stages as callers give them: as such, or as plain data. RejectedError if no question could be made of them."""
     if not isinstance(given, list | tuple) or not given:
         raise refused(PeopleRefusal.EMPTY_CHAIN, "a chain without stages would ask nobody; give at least one stage")
-    return [_stage(each, number) for number, each in enumerate(given, 1)]
+    stages = [_stage(each, number) for number, each in enumerate(given, 1)]
+    met: dict[str, int] = {}
+    for number in range(1, len(stages) + 1):  # A decision names the stage that it is for.
+        label = stage_label(stages, number)
+        first = met.setdefault(label, number)
+        if first != number:
+            told = f"stage {number} is called {label!r}, as stage {first} is; give each stage a name of its own"
+            raise refused(PeopleRefusal.BAD_STAGE, told)
+    return stages
 
 
 def _stage(given: object, number: int) -> Stage:

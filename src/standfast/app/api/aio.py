@@ -1126,10 +1126,11 @@ class AsyncTasks:
         data: object = None,
         on_behalf_of: str = "",
         document_version: str = "",
+        stage: str = "",
     ) -> None:
         """Answer yes, in whatever word the definition has for it: in sagas `confirmed`. Otherwise it is like `decide`."""
         await self._futures.approve(
-            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version, stage=stage
         )
 
     async def reject(
@@ -1140,10 +1141,11 @@ class AsyncTasks:
         data: object = None,
         on_behalf_of: str = "",
         document_version: str = "",
+        stage: str = "",
     ) -> None:
         """Answer no, in whatever word the definition has for it: in sagas `rejected`. Otherwise it is like `decide`."""
         await self._futures.reject(
-            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version, stage=stage
         )
 
     async def abstain(
@@ -1154,10 +1156,11 @@ class AsyncTasks:
         data: object = None,
         on_behalf_of: str = "",
         document_version: str = "",
+        stage: str = "",
     ) -> None:
         """Answer neither yes nor no, where the step allows it. Otherwise it is like `decide`."""
         await self._futures.abstain(
-            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version, stage=stage
         )
 
     async def decide(
@@ -1169,6 +1172,7 @@ class AsyncTasks:
         data: object = None,
         on_behalf_of: str = "",
         document_version: str = "",
+        stage: str = "",
     ) -> None:
         """Answer a step that waits for people; `task` is the question, the step, or the id that both give.
 
@@ -1183,14 +1187,24 @@ class AsyncTasks:
         part in a question take it. A deactivated person cannot decide.
 
         `document_version` is kept with the decision: the version of the document that the actor has seen and decides on.
+
+        `stage` is the stage of an approval chain that the decision is for, as `HumanTask.stage` has it; a question that is given as it was
+        listed names it. A decision for a stage that is over decides no other stage. Without a stage, an actor who has decided an earlier
+        stage is answered as they were then.
         """
         await self._futures.decide(
-            task, decision, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+            task,
+            decision,
+            comment=comment,
+            data=data,
+            on_behalf_of=on_behalf_of,
+            document_version=document_version,
+            stage=stage,
         )
 
     async def decide_many(
         self,
-        tasks: Sequence[StepLike | tuple[StepLike, str]],
+        tasks: Sequence[StepLike | tuple[StepLike, str] | tuple[StepLike, str, str]],
         decision: str,
         *,
         comment: str = "",
@@ -1198,8 +1212,9 @@ class AsyncTasks:
     ) -> builtins.list[TaskOutcome]:
         """Answer many questions in one word, each like `decide`, one after the other; what became of each, in their order.
 
-        A question about a document is given as it was listed, or together with the version that was looked at. One that is refused keeps
-        no other from being decided; at most 1,000 at once. It can be repeated: what was decided so already counts as decided.
+        A question about a document or a stage of a chain is given as it was listed, or together with the version and the stage that were
+        looked at. One that is refused keeps no other from being decided; at most 1,000 at once. It can be repeated: what was decided so
+        already counts as decided, and no later stage is decided by it.
         """
         return await self._futures.decide_many(tasks, decision, comment=comment, on_behalf_of=on_behalf_of)
 

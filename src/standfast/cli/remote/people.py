@@ -90,6 +90,7 @@ class RemoteTasks(Missing):
         data: object = None,
         on_behalf_of: str = "",
         document_version: str = "",
+        stage: str = "",
     ) -> None:
         self._client.decide_task(
             task,
@@ -98,35 +99,72 @@ class RemoteTasks(Missing):
             data=data,
             on_behalf_of=on_behalf_of,
             document_version=document_version,
+            stage=stage,
         )
 
     def approve(
-        self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "", document_version: str = ""
+        self,
+        task: str,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
+        stage: str = "",
     ) -> None:
         self._client.approve_task(
-            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+            task,
+            comment=comment,
+            data=data,
+            on_behalf_of=on_behalf_of,
+            document_version=document_version,
+            stage=stage,
         )
 
     def reject(
-        self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "", document_version: str = ""
+        self,
+        task: str,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
+        stage: str = "",
     ) -> None:
         self._client.reject_task(
-            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+            task,
+            comment=comment,
+            data=data,
+            on_behalf_of=on_behalf_of,
+            document_version=document_version,
+            stage=stage,
         )
 
     def abstain(
-        self, task: str, *, comment: str = "", data: object = None, on_behalf_of: str = "", document_version: str = ""
+        self,
+        task: str,
+        *,
+        comment: str = "",
+        data: object = None,
+        on_behalf_of: str = "",
+        document_version: str = "",
+        stage: str = "",
     ) -> None:
         self._client.abstain(
-            task, comment=comment, data=data, on_behalf_of=on_behalf_of, document_version=document_version
+            task,
+            comment=comment,
+            data=data,
+            on_behalf_of=on_behalf_of,
+            document_version=document_version,
+            stage=stage,
         )
 
     def decide_many(
-        self, tasks: Sequence[tuple[str, str]], decision: str, *, comment: str = "", on_behalf_of: str = ""
+        self, tasks: Sequence[tuple[str, str, str]], decision: str, *, comment: str = "", on_behalf_of: str = ""
     ) -> builtins.list[TaskOutcome]:
         from standfast.client.models import SeenTask
 
-        seen = [SeenTask(task=task, document_version=version) for task, version in tasks]
+        seen = [SeenTask(task=task, document_version=version, stage=stage) for task, version, stage in tasks]
         return self._client.decide_tasks(
             tasks=seen, decision=decision, comment=comment, on_behalf_of=on_behalf_of
         ).items

@@ -165,6 +165,7 @@ def show_task(place: Target, *, task: str, as_json: bool) -> None:
             "document version": found.document_version,
             "step": found.name,
             "subject": found.subject,
+            "stage": found.stage,
             "status": found.status,
             "outcomes": ", ".join(found.outcomes),
             "asks": ", ".join(f"role:{each.name}" if each.kind == "role" else each.name for each in found.people),
@@ -202,6 +203,9 @@ def _decided_by(found: TaskDetails) -> str:
 @click.option("--data", type=Json(), help="What the form asks for: JSON, @file, or -.")
 @click.option(
     "--document-version", default="", help="The version of the document that was seen; an approval counts for that one."
+)
+@click.option(
+    "--stage", default="", help="The stage of the approval chain that was seen; the decision counts for that one."
 )
 @behalf_option
 @tenant_scope
@@ -322,11 +326,12 @@ OUTCOMES: Columns[TaskOutcome] = {
 @click.argument("decision")
 @click.argument("named", nargs=-1, required=True, metavar="TASK[=DOCUMENT-VERSION]...")
 @click.option("--comment", default="", help="A word for those who read it.")
+@click.option("--stage", default="", help="The stage of an approval chain that all of them were seen at.")
 @behalf_option
 @json_option
 @tenant_scope
 def decide_many(
-    place: Target, *, decision: str, named: tuple[str, ...], comment: str, on_behalf_of: str, as_json: bool
+    place: Target, *, decision: str, named: tuple[str, ...], comment: str, stage: str, on_behalf_of: str, as_json: bool
 ) -> None:
     """Answer many questions by one of their outcomes, and tell what became of each; one that is refused keeps no other from being decided.
 
@@ -334,7 +339,7 @@ def decide_many(
     """
     with place.calls() as calls:
         found = calls.tasks.decide_many(
-            [(task, version) for task, _, version in (each.partition("=") for each in named)],
+            [(task, version, stage) for task, _, version in (each.partition("=") for each in named)],
             decision,
             comment=comment,
             on_behalf_of=on_behalf_of,

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from standfast.features.simulation.trace import AwaitedEvent, EndlessError, TraceEntry
 from standfast.graph.model import Graph, HumanOp, Node, WaitEventOp, WaitEventsOp
 from standfast.graph.model import StateOp as StateNode
@@ -108,9 +110,9 @@ class Simulator:
             document_version=self._seen(step),
         )
         if actor is not None:
-            return self.say(told, actor)
+            return self.say(replace(told, stage=self._stage(step)), actor)
         while step.number in self.state.open:
-            refusal = self.say(told, self._somebody(step))
+            refusal = self.say(replace(told, stage=self._stage(step)), self._somebody(step))
             if refusal is not None:
                 return refusal
         return None
@@ -218,6 +220,10 @@ class Simulator:
         document = self.state.document
         approval = None if document is None else document.approvals.get(step.number)
         return "" if approval is None else str(approval.version)
+
+    def _stage(self, step: StepState) -> str:
+        question = self.state.questions.get(step.number)
+        return "" if question is None else question.stage_asked
 
     def _somebody(self, step: StepState) -> Actor:
         """One of those who are asked."""

@@ -188,10 +188,11 @@ class FutureTasks:
         data: object = None,
         on_behalf_of: str = "",
         document_version: str = "",
+        stage: str = "",
     ) -> Reply[None]:
         """Answer yes, in whatever word the definition has for it: in sagas `confirmed`. Otherwise it is like `decide`."""
         given = c.AnswerStep(step=0, vote="for", comment=comment, data=data, document_version=document_version)
-        return self._answer(task, given, on_behalf_of)
+        return self._answer(task, given, on_behalf_of, stage)
 
     def reject(
         self,
@@ -201,10 +202,11 @@ class FutureTasks:
         data: object = None,
         on_behalf_of: str = "",
         document_version: str = "",
+        stage: str = "",
     ) -> Reply[None]:
         """Answer no, in whatever word the definition has for it: in sagas `rejected`. Otherwise it is like `decide`."""
         given = c.AnswerStep(step=0, vote="against", comment=comment, data=data, document_version=document_version)
-        return self._answer(task, given, on_behalf_of)
+        return self._answer(task, given, on_behalf_of, stage)
 
     def abstain(
         self,
@@ -214,10 +216,11 @@ class FutureTasks:
         data: object = None,
         on_behalf_of: str = "",
         document_version: str = "",
+        stage: str = "",
     ) -> Reply[None]:
         """Answer neither yes nor no, where the step allows it. Otherwise it is like `decide`."""
         given = c.AnswerStep(step=0, vote="abstained", comment=comment, data=data, document_version=document_version)
-        return self._answer(task, given, on_behalf_of)
+        return self._answer(task, given, on_behalf_of, stage)
 
     def decide(
         self,
@@ -228,6 +231,7 @@ class FutureTasks:
         data: object = None,
         on_behalf_of: str = "",
         document_version: str = "",
+        stage: str = "",
     ) -> Reply[None]:
         """Answer a step that waits for people; `task` is the question, the step, or the id that both give.
 
@@ -242,13 +246,17 @@ class FutureTasks:
         part in a question take it. A deactivated person cannot decide.
 
         `document_version` is kept with the decision: the version of the document that the actor has seen and decides on.
+
+        `stage` is the stage of an approval chain that the decision is for, as `HumanTask.stage` has it; a question that is given as it was
+        listed names it. A decision for a stage that is over decides no other stage. Without a stage, an actor who has decided an earlier
+        stage is answered as they were then.
         """
         answer = c.AnswerStep(step=0, outcome=decision, comment=comment, data=data, document_version=document_version)
-        return self._answer(task, answer, on_behalf_of)
+        return self._answer(task, answer, on_behalf_of, stage)
 
     def decide_many(
         self,
-        tasks: Sequence[StepLike | tuple[StepLike, str]],
+        tasks: Sequence[StepLike | tuple[StepLike, str] | tuple[StepLike, str, str]],
         decision: str,
         *,
         comment: str = "",
@@ -256,8 +264,9 @@ class FutureTasks:
     ) -> Reply[builtins.list[TaskOutcome]]:
         """Answer many questions in one word, each like `decide`, one after the other; what became of each, in their order.
 
-        A question about a document is given as it was listed, or together with the version that was looked at. One that is refused keeps
-        no other from being decided; at most 1,000 at once. It can be repeated: what was decided so already counts as decided.
+        A question about a document or a stage of a chain is given as it was listed, or together with the version and the stage that were
+        looked at. One that is refused keeps no other from being decided; at most 1,000 at once. It can be repeated: what was decided so
+        already counts as decided, and no later stage is decided by it.
         """
 
         def act() -> builtins.list[TaskOutcome]:
@@ -271,13 +280,18 @@ class FutureTasks:
         return self._desk.read(act)
 
     def _outcome(
-        self, given: StepLike | tuple[StepLike, str], decision: str, comment: str, on_behalf_of: str
+        self,
+        given: StepLike | tuple[StepLike, str] | tuple[StepLike, str, str],
+        decision: str,
+        comment: str,
+        on_behalf_of: str,
     ) -> TaskOutcome:
-        task, version = given if isinstance(given, tuple) else (given, getattr(given, "document_version", ""))
+        task, *seen = given if isinstance(given, tuple) else (given, getattr(given, "document_version", ""))
+        version, stage = [*seen, ""][:2]
         name = getattr(task, "step_id", "") or str(task)
         answer = c.AnswerStep(step=0, outcome=decision, comment=comment, document_version=version)
         try:
-            self._answer(task, answer, on_behalf_of).result()
+            self._answer(task, answer, on_behalf_of, stage).result()
         except StandfastError as error:
             if error.retryable:
                 raise
@@ -381,7 +395,7 @@ class FutureTasks:
         actor = self._desk.request.actor
         return actor.on_behalf_of or actor.id
 
-    def _answer(self, task: StepLike, given: c.AnswerStep, on_behalf_of: str) -> Reply[None]:
+    def _answer(self, task: StepLike, given: c.AnswerStep, on_behalf_of: str, stage: str) -> Reply[None]:
         holds = not self._desk.service.shared.settings.auto_resume_after_approval
 
         def command(step: int) -> c.AnswerStep:
@@ -389,8 +403,9 @@ class FutureTasks:
                 checked_key(given.outcome, "decision")
             checked_text(given.comment, "comment")
             checked_key(given.document_version, "document version", may_be_empty=True)
+            seen = checked_key(stage, "stage", may_be_empty=True) or (task.stage if isinstance(task, HumanTask) else "")
             data = plain(given.data, what="data", limit=self._desk.payload_limit)
-            return replace(given, step=step, data=data, holds=holds)
+            return replace(given, step=step, data=data, holds=holds, stage=seen)
 
         return self._do(task, command, on_behalf_of, comment=given.comment)
 

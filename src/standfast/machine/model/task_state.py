@@ -51,6 +51,8 @@ class Seat(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Those who have handed it on, the first one first."""
     lent: dict[str, str] = {}
     """Who has handed it on in the place of another, by the name of that one: they have to stand in for them as long as it is to be decided from."""
+    stage: int = 0
+    """The stage of an approval chain that it is a place of; 0 if there is no chain."""
 
     @property
     def is_free(self) -> bool:
@@ -106,6 +108,15 @@ class Question(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
         """Those of them whose agreement is needed."""
         return ((place, seat) for place, seat in self.asked if not seat.is_extra)
 
+    def numbers_of(self, stage: str) -> list[int]:
+        """Returns the numbers of the stages that are shown by this name."""
+        return [number for number in range(1, len(self.stages) + 1) if stage_label(self.stages, number) == stage]
+
+    @property
+    def stage_asked(self) -> str:
+        """The name of the stage that is asked; empty if there is no chain."""
+        return stage_label(self.stages, self.stage) if self.stages else ""
+
     @property
     def answers(self) -> dict[str, object]:
         """What came with the decisions so far, by the name of each approver."""
@@ -115,6 +126,11 @@ class Question(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     def given(self) -> list[TaskVote]:
         """All decisions that were not withdrawn, in their order."""
         return sorted((each.given for each in self.seats if each.given), key=lambda given: given.sequence)
+
+
+def stage_label(stages: Sequence[Stage], number: int) -> str:
+    """Returns the name of a stage of a chain, or its number if it has none."""
+    return stages[number - 1].name or f"{number} of {len(stages)}"
 
 
 def by_approver(given: Iterable[tuple[str, object]]) -> dict[str, object]:

@@ -54,7 +54,7 @@ from standfast.machine.model.state import ROOT, Data, StepState, Token
 from standfast.machine.model.task_state import Question, TaskVote
 from standfast.machine.tasks.assignment import ask, leave_out, look_up
 from standfast.machine.tasks.completion import close, filled_in
-from standfast.machine.tasks.entitlement import apart_refusal, seat_for, unclaimed_refusal
+from standfast.machine.tasks.entitlement import apart_refusal, asked_refusal, seat_for, unclaimed_refusal
 from standfast.machine.tasks.reminders import asked_at, begin, due_at, put_to_others
 from standfast.machine.tasks.review import look_again
 
@@ -193,23 +193,50 @@ def _asked(turn: DecisionBuilder, step: StepState) -> tuple[HumanOp, Question]:
 
 
 def _repeated(turn: DecisionBuilder, step: StepState, command: AnswerStep, data: object) -> Answer | None:
-    """What a second decision of the same person comes to: the same one is no news, and the first one stands."""
+    """What a second decision of the same person comes to: the same one is no news, and the first one stands.
+
+    A decision is for the stage that the caller names. If they name none, it is for the stage that they have decided before.
+    """
     _, question = _asked(turn, step)
-    seat, known = seat_of(question, turn.moment.actor), decision_by(question, turn.moment.actor)
-    if known is None and not seat:
-        known = last_decision(question, turn.moment.actor)  # In a stage that is over.
+    actor, stages = turn.moment.actor, question.numbers_of(command.stage)
+    if command.stage and question.stage not in stages:
+        known = last_decision(question, actor, stages)
+        if known is None:
+            return _out_of_stage(question, step, command)
+    else:
+        known = decision_by(question, actor)
+        if known is None and seat_of(question, actor):
+            known = last_decision(question, actor, _before(question, stages))
+        elif known is None and not command.stage:
+            known = last_decision(question, actor)
     if known is None:
         return None
     if (known.outcome, known.data, known.document_version) == (command.outcome, data, command.document_version):
         return Ignored(reason="this was decided before, in the same way and by the same person")
     told = f"step {step.number} was {known.outcome} by {known.actor!r} at {known.at}"
+    if known is not decision_by(question, actor) and question.stages:
+        told += f", in a stage that is over; name the stage to decide the present one: {question.stage_asked!r}"
+        return refused(Refusal.ALREADY_DECIDED, told)
     return refused(Refusal.ALREADY_DECIDED, f"{told}; withdraw that decision before you give another one")
+
+
+def _before(question: Question, named: Sequence[int]) -> Sequence[int]:
+    """The stages before the present one that an answer may be for; none of them if it names the present one, and no other has this name."""
+    return [each for each in named if each != question.stage] if named else range(1, question.stage)
+
+
+def _out_of_stage(question: Question, step: StepState, command: AnswerStep) -> Rejection:
+    """Why an answer counts for nothing that names another stage than the one that is asked."""
+    asked = f"stage {question.stage_asked!r} is asked now" if question.stages else "no stages are asked there"
+    told = f"the answer to {step.node!r} is for stage {command.stage!r}, and {asked}; look at it again"
+    return refused(Refusal.OUTDATED, told)
 
 
 def _refusal(turn: DecisionBuilder, step: StepState, command: AnswerStep) -> Rejection | None:
     """Why somebody who is asked cannot decide so."""
     op, _ = _asked(turn, step)
-    barred = unclaimed_refusal(turn, step) or apart_refusal(turn, step) or _stale(turn, step, command)
+    barred = asked_refusal(turn, step) or unclaimed_refusal(turn, step)
+    barred = barred or apart_refusal(turn, step) or _stale(turn, step, command)
     if barred is None and op.requires_reason and command.outcome == op.rejects and not command.comment.strip():
         return refused(Refusal.REASON_REQUIRED, f"a rejection of {step.node!r} needs a reason; give a comment")
     return barred

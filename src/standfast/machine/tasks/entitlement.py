@@ -16,14 +16,16 @@ from standfast.kernel.decision import Rejection
 from standfast.kernel.facts import PersonFact, person_fact
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.model.engine_tasks import Person, picked_by
-from standfast.machine.model.queries.authorization import answer_refusal
+from standfast.machine.model.queries.authorization import answer_refusal, capability_refusal
 from standfast.machine.model.queries.eligibility import (
     candidates_of,
     claim_refusal,
     givers_of,
+    is_open_to_all,
     may_all,
     name_refusal,
     person,
+    place_refusal,
     question_of,
     separation_refusal,
 )
@@ -46,6 +48,49 @@ def decider_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:
         return None  # They are no candidate by a seat: they have decided before, or anybody may.
     told = "another one who is asked has to decide it, or it has to be reassigned"
     return refused(Refusal.NOT_ALLOWED, f"{actor.id!r} may not answer {step.node!r}: {lapses[0]}; {told}")
+
+
+def asked_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:
+    """Return why the actor is not asked an open question now. To have decided it, or to have been asked, is not enough."""
+    actor, op = turn.moment.actor, turn.routes.node(step.node).op
+    assert isinstance(op, HumanOp)
+    question = question_of(turn.routes, turn.state, step)
+    barred = decider_refusal(turn, step)
+    if barred is not None or may_all(actor) or is_open_to_all(op, question):
+        return barred
+    return place_refusal(question, step, actor)
+
+
+def speaker_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:
+    """Return why the actor has no part in what is said about an open question.
+
+    Those have one who are asked, who have decided in this stage, or who have handed their place on, as long as the place entitles. The requester has
+    one too.
+    """
+    actor, who = turn.moment.actor, person(turn.moment.actor)
+    if turn.state.requester and who == turn.state.requester:
+        return None
+    barred = asked_refusal(turn, step)
+    if barred is None:
+        return None
+    question = question_of(turn.routes, turn.state, step)
+    own = [
+        seat
+        for _, seat in question.asked
+        if who in {seat.decider, *seat.hands} and not (lapse_of(turn, seat, actor) or role_lapse(seat, actor))
+    ]
+    if own:
+        return capability_refusal(turn.routes.node(step.node), actor)
+    told = f"{actor.id!r} may not comment on {step.node!r}: those who are asked may, and who started the workflow"
+    return refused(Refusal.NOT_ALLOWED, told)
+
+
+def role_lapse(seat: Seat, actor: Actor) -> str:
+    """Return why the place of a role does not entitle an actor; empty if they have the role, or it is no place of a role."""
+    asked = seat.person
+    if asked.kind != "role" or may_all(actor) or asked.name in actor.roles:
+        return ""
+    return f"{person(actor)!r} does not have the role {asked.name!r} any more"
 
 
 def apart_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:

@@ -53,6 +53,8 @@ class Vote(OnBehalf, frozen=True, kw_only=True):
     data: object = None
     document_version: str = ""
     """The version of the document that was looked at."""
+    stage: str = ""
+    """The stage of the approval chain that was looked at; a decision for a stage that is over decides no other."""
 
 
 class Decide(Vote, frozen=True, kw_only=True):
@@ -66,6 +68,7 @@ class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
 
     task: str
     document_version: str = ""
+    stage: str = ""
 
 
 class DecideMany(OnBehalf, frozen=True, kw_only=True):
@@ -199,6 +202,7 @@ async def decide_task(call: RouteCall[NoQuery, Decide]) -> None:
         data=asked.data,
         on_behalf_of=asked.on_behalf_of,
         document_version=asked.document_version,
+        stage=asked.stage,
     )
 
 
@@ -206,7 +210,7 @@ async def decide_tasks(call: RouteCall[NoQuery, DecideMany]) -> TaskOutcomes:
     """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
     asked = call.body
     found = await call.calls.tasks.decide_many(
-        [(each.task, each.document_version) for each in asked.tasks],
+        [(each.task, each.document_version, each.stage) for each in asked.tasks],
         asked.decision,
         comment=asked.comment,
         on_behalf_of=asked.on_behalf_of,
@@ -223,6 +227,7 @@ async def approve_task(call: RouteCall[NoQuery, Vote]) -> None:
         data=asked.data,
         on_behalf_of=asked.on_behalf_of,
         document_version=asked.document_version,
+        stage=asked.stage,
     )
 
 
@@ -235,6 +240,7 @@ async def reject_task(call: RouteCall[NoQuery, Vote]) -> None:
         data=asked.data,
         on_behalf_of=asked.on_behalf_of,
         document_version=asked.document_version,
+        stage=asked.stage,
     )
 
 
@@ -247,6 +253,7 @@ async def abstain(call: RouteCall[NoQuery, Vote]) -> None:
         data=asked.data,
         on_behalf_of=asked.on_behalf_of,
         document_version=asked.document_version,
+        stage=asked.stage,
     )
 
 

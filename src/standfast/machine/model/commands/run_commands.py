@@ -121,6 +121,8 @@ class AnswerStep(_Command, frozen=True, kw_only=True):
     """Whether a workflow of rules waits, once it is answered, until somebody lets it go on."""
     seen: int | None = None
     """How many events of the run whoever answers has seen; if there are more by now, the answer is refused. None means that it does not matter."""
+    stage: str = ""
+    """The stage of an approval chain that the answer is for, as its question shows it; empty if the caller does not say."""
 
 
 @message(name="AdvanceProcess")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from standfast.graph.index import GraphIndex
 from standfast.graph.model import HumanOp
@@ -71,9 +71,11 @@ def decision_by(question: Question, actor: Actor) -> TaskVote | None:
     return next((seat.given for _, seat in question.asked if seat.decider == who), None)
 
 
-def last_decision(question: Question, actor: Actor) -> TaskVote | None:
-    """What an actor has decided last, be it in a stage that is over."""
-    return next((each for each in reversed(question.given) if each.actor == actor.id), None)
+def last_decision(question: Question, actor: Actor, stages: Collection[int] | None = None) -> TaskVote | None:
+    """Return what an actor has decided last, be it in a stage that is over; in one of `stages`, if they are given."""
+    wanted = question.given if stages is None else [s.given for s in question.seats if s.given and s.stage in stages]
+    own = [each for each in wanted if each.actor == actor.id and actor.on_behalf_of in {"", each.on_behalf_of}]
+    return max(own, key=lambda each: each.sequence, default=None)
 
 
 def is_open_to_all(op: HumanOp, question: Question) -> bool:
@@ -109,6 +111,11 @@ def candidate_refusal(routes: GraphIndex, state: RunState, step: StepState, acto
         return None
     if decision_by(question, actor) is not None or last_decision(question, actor) is not None:
         return None  # They are told what they decided.
+    return place_refusal(question, step, actor)
+
+
+def place_refusal(question: Question, step: StepState, actor: Actor) -> Rejection | None:
+    """Return why an actor has no place among those who are asked now. A decision that they gave before is no place."""
     if question.is_looking:
         told = f"the people whom {step.node!r} asks are still being looked for; try again when it is in an inbox"
         return refused(Refusal.NOT_ASKED_YET, told)

@@ -27,7 +27,7 @@ from standfast.machine.model.engine_tasks import Person
 from standfast.machine.model.queries.business_time import reached_ms
 from standfast.machine.model.queries.eligibility import barred_names, question_of
 from standfast.machine.model.state import RunState, StepState
-from standfast.machine.model.task_state import Question, begun, newcomers
+from standfast.machine.model.task_state import Question, begun, newcomers, stage_label
 
 _encode = msgspec.json.Encoder().encode
 
@@ -168,7 +168,7 @@ def _at_stage(number: int, stages: list[Stage], place: int, *, resolution: bytes
     stage = stages[place - 1]
     return TaskChanged(
         number=number,
-        stage=stage.name or f"{place} of {len(stages)}",
+        stage=stage_label(stages, place),
         agreement=agreement_in_words(stage.agree, stage.least),
         resolution=resolution,
     )
