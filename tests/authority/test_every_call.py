@@ -28,9 +28,23 @@ from authority.calls import (
     every_call,
     takes,
 )  # fmt: skip
-from standfast import Actor, ForbiddenError, NotFoundError, RequestContext, StandfastError
+from standfast import (
+    Actor,
+    Calls,
+    Escalation,
+    ForbiddenError,
+    HumanTask,
+    NotFoundError,
+    RejectedError,
+    RequestContext,
+    Run,
+    Saga,
+    StandfastError,
+    ask,
+)
 from standfast.engine.commit.unit_of_work import JointCommits
 from standfast.engine.dispatcher import Dispatcher
+from standfast.testing import ManualEngine
 from support.engines import Place
 from support.samples import Do, Doll
 
@@ -273,3 +287,79 @@ def test_a_right_that_ends_after_the_first_look_is_not_used(place: Place, monkey
         told[name] = called(on, ann(), name, is_anew=False)
         assert endings == [], name
     assert wrong(told, "refused") == ""
+
+
+LADDER = Escalation(timedelta(hours=9), to="user:dir")
+OPS = Actor(id="ops", capabilities=frozenset({"task:*"}))
+
+
+def _asked_once(engine: ManualEngine, how: str) -> tuple[Run[Any], Calls]:
+    """A run that asks, and somebody who may not decide its question, or not any more."""
+    people = engine.directory
+    for name in ("ann", "bob", "zed", "dir"):
+        people.put(name)
+    for name in ("ann", "bob"):
+        people.grant(name, "approver")
+    engine.chains.publish("two", [{"asks": ["user:ann"]}, {"asks": ["user:zed"]}])
+    picked = {"ask": [ask("role:approver", pick="all"), "user:zed"], "agree": 2}
+    asks: dict[str, Any] = {
+        "is called like the role": {"role": "approver"},
+        "lacks the capability": {"capability": "pay"},
+    }
+    asks |= {"decided an earlier stage": {"chain": "two"}, "the question was reassigned": {"ask": "user:ann"}}
+    engine.register(Saga("pay").human("q", **asks.get(how, picked), escalate=LADDER).build())
+    run = engine.run(engine.acting("rita").start("pay").id)
+    engine.drain()
+    ann = engine.acting("ann")
+    match how:
+        case "decided an earlier stage":
+            ann.tasks.approve(run.tasks()[0])
+            engine.drain()
+            engine.acting("zed").tasks.claim(run.tasks()[0])
+        case "voted and lost the role":
+            ann.tasks.approve(run.tasks()[0])
+            people.revoke("ann", "approver")
+        case "was picked and lost the role":
+            people.revoke("ann", "approver")
+        case "the question was reassigned":
+            engine.acting(OPS).tasks.reassign(run.tasks()[0], "bob")
+        case "is called like the role":
+            return run, engine.acting("approver")
+        case _:
+            ...
+    return run, ann
+
+
+SAID: dict[str, Callable[[Calls, HumanTask], object]] = {
+    "comment": lambda calls, task: calls.tasks.comment(task, "go on"),
+    "ask": lambda calls, task: calls.tasks.ask(task, "why?"),
+    "escalate": lambda calls, task: calls.tasks.escalate(task, "urgent"),
+    "claim": lambda calls, task: calls.tasks.claim(task),
+    "delegate": lambda calls, task: calls.tasks.delegate(task, "bob"),
+    "withdraw_decision": lambda calls, task: calls.tasks.withdraw_decision(task),
+    "reject": lambda calls, task: calls.tasks.reject(task),
+}
+
+
+@pytest.mark.row("E-664", "E-683", "E-687")
+@pytest.mark.parametrize("call", SAID)
+@pytest.mark.parametrize(
+    "how",
+    [
+        "decided an earlier stage",
+        "voted and lost the role",
+        "was picked and lost the role",
+        "the question was reassigned",
+        "is called like the role",
+        "lacks the capability",
+    ],
+)
+def test_who_is_not_asked_now_does_nothing_to_a_question(place: Place, how: str, call: str) -> None:
+    """To have been asked, or to have decided, is a right to look and no right to act: every act is refused, and nothing is written."""
+    engine = place.engine()
+    run, actor = _asked_once(engine, how)
+    before = run.history()
+    with pytest.raises(RejectedError):
+        SAID[call](actor, run.tasks()[0])
+    engine.drain()
+    assert run.history() == before

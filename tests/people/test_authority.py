@@ -605,3 +605,20 @@ def test_a_stand_in_escalates_for_somebody(place: Place) -> None:
         (each.actor, each.on_behalf_of) for run in runs for each in run.history() if each.event_type == "task_escalated"
     ]
     assert told == [("cat", "ann"), ("cat", "bob")]
+
+
+def test_a_stand_in_who_has_decided_still_speaks_for_the_giver(place: Place) -> None:
+    """A comment bears both names after the decision as before it."""
+    engine = place.engine()
+    for name in ("ann", "bob", "cat"):
+        engine.directory.put(name)
+    engine.directory.delegate("ann", "cat")
+    engine.register(Saga("x").human("q", ask=["user:ann", "user:bob"]).build())
+    run = engine.acting("rita").start("x")
+    engine.drain()
+    task, cat = run.tasks()[0], engine.acting("cat").tasks
+    cat.comment(task, "before")
+    cat.approve(task)
+    cat.comment(task, "after")
+    told = [(each.actor, each.on_behalf_of) for each in engine.tasks.get(task).comments]
+    assert told == [("cat", "ann"), ("cat", "ann")]

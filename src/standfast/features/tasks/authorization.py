@@ -160,9 +160,11 @@ def requester_of(reader: TenantReader, instance: InstanceId, number: int) -> Mat
 
 
 def may_speak(reader: TenantReader, instance: InstanceId, number: int) -> Matter:
-    """Those who talk about a question: those who are asked, and who wants the run."""
-    asked, wants = asked_at(reader, instance, number), requester_of(reader, instance, number)
-    return replace(asked, people=[*asked.people, *wants.people])
+    """Those who talk about a question: those who are asked or have decided in its present stage, and who wants the run."""
+    asked, wants = _asked(reader, instance, number), requester_of(reader, instance, number)
+    stage = max((each.stage for each in asked), default=0)
+    heard = [_person_of(each) for each in asked if each.stage == stage and (each.is_open or each.decided)]
+    return Matter(people=[*heard, *wants.people])
 
 
 def _deciding(

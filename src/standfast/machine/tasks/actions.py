@@ -48,10 +48,14 @@ from standfast.machine.tasks.assignment import MOST_PEOPLE
 from standfast.machine.tasks.completion import close
 from standfast.machine.tasks.entitlement import (
     apart_refusal,
+    asked_refusal,
     decider_refusal,
+    lapse_of,
     lent_lapse,
+    role_lapse,
     role_of,
     seat_for,
+    speaker_refusal,
     unclaimed_refusal,
 )
 from standfast.machine.tasks.notifications import tell_of_task
@@ -299,17 +303,10 @@ def _newcomer_refusal(task: _Task, heir: Person) -> Rejection | None:
 
 
 def _comment(task: _Task, command: c.CommentTask) -> Answer | None:
-    turn, step, op, question = task
-    who = person(task.actor)
-    is_asked = any(who in {seat.person.name, seat.decider, *seat.hands} for seat in question.seats)
-    is_one = is_asked or who == turn.state.requester or may_all(task.actor) or is_open_to_all(op, question)
-    if not is_one:
-        barred = answer_refusal(turn.routes, turn.state, step, task.actor)
-        if barred is not None:
-            return refused(
-                Refusal.NOT_ALLOWED,
-                f"{task.actor.id!r} may not comment on {step.node!r}: those who are asked may, and who started the workflow",
-            )
+    turn, step = task.turn, task.step
+    barred = speaker_refusal(turn, step)
+    if barred is not None:
+        return barred
     if not is_within(turn.routes, command.text):
         return too_large(turn.routes, f"the comment on {step.node!r}")
     actor = task.actor
@@ -343,7 +340,7 @@ def _escalation_refusal(task: _Task) -> Rejection | None:
         return barred or separation_refusal(turn.routes, turn.state, step, task.actor)
     if turn.state.requester and person(task.actor) == turn.state.requester:
         return None
-    if decider_refusal(turn, step) is None:
+    if asked_refusal(turn, step) is None:
         return None
     return task_refusal(task.actor, ESCALATE, f"escalate {step.node!r}")
 
@@ -356,7 +353,8 @@ def _withdraw_decision(task: _Task, command: c.WithdrawDecision) -> Answer | Non
         barred = answer_refusal(turn.routes, turn.state, step, task.actor)
         told = f"{task.actor.id!r} has no decision on {step.node!r} that could be withdrawn"
         return barred or refused(Refusal.NOTHING_DECIDED, told)
-    lapse = lent_lapse(turn, question.seats[seat - 1].person, task.actor)
+    held = question.seats[seat - 1]
+    lapse = lapse_of(turn, held, task.actor) or role_lapse(held, task.actor)
     if lapse:
         return refused(Refusal.NOT_ALLOWED, f"{task.actor.id!r} may not withdraw a decision of {who!r}: {lapse}")
     withdrawn = DecisionWithdrawn(
