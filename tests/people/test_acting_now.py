@@ -208,10 +208,14 @@ def standing(engine: ManualEngine) -> object:
 
 
 @pytest.mark.row("E-664")
-def test_a_deactivated_person_does_nothing(place: Place) -> None:
-    """Every call that changes something is refused without a trace, with whatever rights the request comes; activated again, all of them are accepted."""
+@pytest.mark.parametrize("actor", [Actor(id="ann"), Actor(id="portal", on_behalf_of="ann")], ids=["herself", "for her"])
+def test_a_deactivated_person_does_nothing(place: Place, actor: Actor) -> None:
+    """Every call that changes something is refused without a trace, with whatever rights the request comes; activated again, all of them are accepted.
+
+    The same holds for a front end that says it acts on behalf of that person.
+    """
     engine = office(place)
-    deeds, ann = left(engine), engine.acting(Actor(id="ann", capabilities=MIGHTY))
+    deeds, ann = left(engine), engine.acting(msgspec.structs.replace(actor, capabilities=MIGHTY))
     engine.directory.deactivate("ann")
     before = standing(engine)
     assert {name: refusal(partial(deed, ann)) for name, deed in deeds.items()} == dict.fromkeys(deeds, "deactivated")

@@ -13,7 +13,7 @@ from standfast.kernel.actor import Actor, RequestContext
 from standfast.kernel.facts import Deputy, PersonFact
 from standfast.machine.model.engine_tasks import Person, picked_by
 from standfast.people.directory import Directory, Look
-from standfast.people.rejections import PeopleRefusal, forbidden, refused
+from standfast.people.rejections import PeopleRefusal, check_active, forbidden, refused
 
 
 class StandIn(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,10 +148,10 @@ def authority(directory: Directory, request: RequestContext, now: datetime) -> A
         if known is None and look.is_empty():
             directory.note_empty(request.tenant, now)
             return Authority(actor=actor)
-        if known is not None and not known.is_active:
-            raise forbidden(
-                PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to"
-            )
+        people = {actor.id: known}
+        if actor.on_behalf_of:
+            people[actor.on_behalf_of] = look.person(actor.on_behalf_of)
+        check_active(actor, lambda name: (found := people[name]) is None or found.is_active)
         found = _known(look, actor)
         if not directory.changes_unseen or known is None:
             return found

@@ -17,7 +17,7 @@ from standfast.kernel.actor import Actor, RequestContext
 from standfast.kernel.decision import NOT_ALLOWED
 from standfast.people.access_facts import Access, PersonRows
 from standfast.people.capabilities import CapabilityResolver, with_capabilities, with_front_end
-from standfast.people.rejections import PeopleRefusal, forbidden
+from standfast.people.rejections import PeopleRefusal, check_active, forbidden
 
 _names = msgspec.json.Decoder(frozenset[str]).decode
 
@@ -36,8 +36,7 @@ def authorize(access: Access, asking: Asking, resolvers: Sequence[CapabilityReso
     actor = request.actor
     _check_credential(access, request, now)
     rows = access.person(actor.id, now)
-    if not rows.is_active:
-        raise forbidden(PeopleRefusal.DEACTIVATED, f"{actor.id!r} is deactivated and cannot act; somebody else has to")
+    check_active(actor, lambda name: access.person(name, now).is_active)
     if request.is_late:
         actor = _brought(access, asking, request, rows, is_resolved=bool(resolvers), now=now)
     if actor.key:

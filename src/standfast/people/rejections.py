@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 
 from standfast.errors import ForbiddenError, RejectedError
+from standfast.kernel.actor import Actor
 from standfast.machine.model.rejections import Refusal
 
 
@@ -45,3 +47,11 @@ def refused(code: PeopleRefusal | Refusal, message: str) -> RejectedError:
 def forbidden(code: PeopleRefusal, message: str) -> ForbiddenError:
     """The same, because of who asks."""
     return ForbiddenError(reason=code.value, message=message)
+
+
+def check_active(actor: Actor, is_active: Callable[[str], bool]) -> None:
+    """Raise ForbiddenError if the actor of a request is deactivated, or the person for whom the request says that it acts."""
+    for name in dict.fromkeys((actor.id, actor.on_behalf_of)):
+        if name and not is_active(name):
+            told = f"{name!r} is deactivated and cannot act; somebody else has to"
+            raise forbidden(PeopleRefusal.DEACTIVATED, told)
