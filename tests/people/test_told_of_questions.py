@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.test_four_eyes_who_acted import task_of, who
-from standfast import Actor, Escalation, NotFoundError, Notice, Saga
+from standfast import Actor, Escalation, NotFoundError, Notice, Saga, ask
 from standfast.testing import ManualEngine
 from support.engines import Place
 
@@ -142,3 +142,57 @@ def test_a_role_that_nobody_else_has_is_not_written_to(place: Place) -> None:
     )
     engine.advance(hours=2)
     assert {each.to for each in sent} == {"olga"}
+
+
+def _lost_by(engine: ManualEngine, how: str) -> None:
+    """Ann cannot decide any more what she was asked as a picked holder, or what she handed on to Dora."""
+    if how == "the role of the giver":
+        engine.acting("ann").tasks.delegate(engine.tasks.list()[0], "dora")
+        engine.drain()
+    engine.directory.revoke("ann", "fin")
+
+
+@pytest.mark.row("E-684")
+@pytest.mark.parametrize(("how", "lost"), [("their role", "ann"), ("the role of the giver", "dora")])
+def test_whoever_lost_the_right_is_not_reminded(place: Place, how: str, lost: str) -> None:
+    """Neither a holder who was picked and lost the role, nor somebody to whom such a holder has handed the question on."""
+    engine, sent = place.engine(), list[str]()
+    engine.channel("sms", lambda notice: sent.append(notice.to))
+    for name in ("ann", "bob", "dora"):
+        engine.directory.put(name)
+    for name in ("ann", "bob"):
+        engine.directory.grant(name, "fin")
+    waiting(engine, {"ask": ask("role:fin", pick="all"), "agree": 1, "remind_every": HOUR, "notify": "sms"})
+    _lost_by(engine, how)
+    sent.clear()
+    engine.advance(hours=3, minutes=1)
+    assert sorted(set(sent)) == ["bob"]
+    engine.directory.grant("ann", "fin")
+    sent.clear()
+    engine.advance(hours=1)
+    assert sorted(set(sent)) == sorted({"bob", lost})
+
+
+@pytest.mark.row("E-684")
+def test_a_notice_that_was_held_up_is_not_sent_when_it_is_vain(place: Place) -> None:
+    """The channel was down: who lost the role meanwhile is not told, and once the question is decided nobody is."""
+    engine, sent, is_down = place.engine(), list[tuple[str, str]](), [True]
+
+    def send(notice: Notice) -> None:
+        if is_down[0]:
+            raise ConnectionError
+        sent.append((notice.to, notice.subject))
+
+    engine.channel("sms", send)
+    for name in ("ann", "bob"):
+        engine.directory.put(name)
+        engine.directory.grant(name, "fin")
+    saga = Saga("pay").human("q", subject="{n}", ask=ask("role:fin", pick="all"), agree=1, notify="sms").build()
+    engine.register(saga)
+    runs = [engine.run(engine.start(saga, {"n": n}).id) for n in (1, 2)]
+    engine.drain()
+    engine.directory.revoke("ann", "fin")
+    engine.acting("bob").tasks.approve(runs[0].tasks()[0])
+    is_down[0] = False
+    engine.advance(minutes=20)
+    assert sent == [("bob", "2")]

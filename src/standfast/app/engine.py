@@ -167,12 +167,12 @@ class Engine(EngineCalls):
         """Register what runs have the engine itself do. Returns what its housekeeping does for them."""
         self.errands.add(FindPeople, self.office.finder.find)
         self.errands.add(ReviewPeople, self.office.finder.review)
-        self.errands.add(Notify, self.deliveries.run)
+        reviews = TaskReview(self._desk, self.office.finder)
+        self.errands.add(Notify, reviews.delivering(self.deliveries.run))
         alerts = Alerting(self._desk, self.errands, self.deliveries)
         serve_builtin_deciders(self._desk, self.errands)
         webhooks = Webhooks(self._invocations.outbound, self._invocations.lent, self.service.shared.clock.now)
         serve_webhooks(webhooks, self.errands, self._named)
-        reviews = TaskReview(self._desk, self.office.finder)
         return WorkflowDuties(RESUMPTION, KINDS, review=reviews.look, alert=alerts.tell)
 
     # -- set-up

@@ -10,16 +10,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 from uuid import UUID
 
 import msgspec
 
 from standfast.calls.context import CallContext, nothing
 from standfast.engine.commit.cache import CachedInstance
-from standfast.engine.common.handlers import Fail
+from standfast.engine.common.handlers import EffectContext, Fail
 from standfast.engine.concurrency.replies import Reply
 from standfast.errors import StandfastError, StoppedError
 from standfast.graph.values.approver_rules import USER
@@ -33,10 +33,12 @@ from standfast.kernel.program import Program
 from standfast.kernel.row_kinds.steps import TaskPlace
 from standfast.machine.machine import GraphMachine
 from standfast.machine.model.commands import run_commands as c
-from standfast.machine.model.engine_tasks import FindPeople
+from standfast.machine.model.engine_tasks import FindPeople, Notify
 from standfast.machine.model.queries.eligibility import givers_of
 from standfast.machine.model.state import RunState
+from standfast.machine.tasks.notifications import OF_QUESTIONS
 from standfast.machine.tasks.review import asks_of, review_of
+from standfast.notifications.templates import occasion_of
 from standfast.people.approvers import ApproverResolver
 from standfast.people.directory import Directory, Look
 from standfast.people.directory_tables import TableDirectory
@@ -73,6 +75,8 @@ class _Work(NamedTuple):
     after: TaskPlace | None
 
 
+Deliver: TypeAlias = Callable[[EffectContext, Notify], c.EndNotice | None]
+"""Delivers a notice, or raises; what it returns is for the run."""
 _Place = tuple[str, InstanceId, int, int]
 """A place among those whom a question asks."""
 
@@ -307,6 +311,45 @@ class TaskReview:
                     self._told.append((tenant, instance, each))
         except (StandfastError, Fail, OSError) as error:
             _log.warning("review_of_task_failed instance=%s step=%s error=%s", instance, number, error)
+
+    def delivering(self, deliver: Deliver) -> Deliver:
+        """Return a handler of notices that delivers those whose recipients are still asked."""
+
+        def run(context: EffectContext, notice: Notify) -> c.EndNotice | None:
+            is_wanted = self.still_asks(context.tenant, context.instance, notice)
+            return deliver(context, notice) if is_wanted else None
+
+        return run
+
+    def still_asks(self, tenant: str, instance: InstanceId, notice: Notify) -> bool:
+        """Return whether a notice of a question is about one that is open, and its recipient can still decide it.
+
+        Holders of a role are looked up when the notice is delivered. To a deactivated person the delivery itself sends nothing.
+        """
+        tracked = self._folded(tenant, instance) if occasion_of(notice.key) in OF_QUESTIONS else None
+        if tracked is None:
+            return True
+        state, machine = cast("RunState", tracked.state), cast("GraphMachine", tracked.program.decider)
+        routes = machine.routes_of(state)
+        step = state.open.get(notice.step) or state.frozen.get(notice.step)
+        if step is None:
+            return False
+        errand = review_of(routes, state, step)
+        if notice.kind == "role" or errand is None:
+            return True
+        own = [place for place, each in enumerate(errand.people) if (each.kind, each.name) == ("user", notice.to)]
+        if not own:
+            return False
+        errand = msgspec.structs.replace(
+            errand,
+            people=[errand.people[place] for place in own],
+            hands=[errand.hands[place] for place in own] if errand.hands else [],
+            lent=[errand.lent[place] for place in own] if errand.lent else [],
+        )
+        found = self._finder.reviewed(tenant, tracked.header.definition, errand)
+        if len(found.lost) < len(own):
+            return True
+        return any(not each.is_active for each in self._of(tenant).told_of([notice.to]))
 
     def _folded(self, tenant: str, instance: InstanceId) -> CachedInstance | None:
         desk = self._of(tenant)

@@ -28,6 +28,8 @@ LONGEST_SUBJECT = 200
 LONGEST_BODY = 100_000
 """Of a body; what goes beyond it is not told."""
 _PREFIXES = {"opened": "", "handed": "", "reminded": "Reminder: ", "escalated": "Escalated: "}
+OF_QUESTIONS = frozenset(_PREFIXES)
+"""The occasions of notices that are about a question."""
 _UNAWAITED = Ignored(reason="nobody waits for this notice")
 
 
