@@ -9,7 +9,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from standfast import EffectContext, Moment, ProjectedEvent, Saga
+from standfast import EffectContext, Moment, ProjectedEvent, RejectedError, Saga
 from standfast.store.records.instances import DEFAULT_TENANT
 from standfast.store.records.queries import Beat
 from support.engines import QUICK, Live, Place
@@ -177,3 +177,21 @@ def test_messages_in_hand_are_given_back_in_maintenance(place: Place) -> None:
     engine.service.watch.tell("")
     engine.drain()
     assert engine.deciders.state(Puppet, "p-1") == ("first", "pause", "third", "fourth")
+
+
+@pytest.mark.row("E-675")
+def test_a_question_whose_time_is_over_is_in_no_inbox_during_maintenance(place: Place) -> None:
+    """No timer fires, and nobody can decide it any more: neither a list nor a count has it."""
+    engine = place.engine()
+    engine.register(Saga("x").human("q", ask="user:ann", timeout=timedelta(hours=1)).build())
+    run = engine.run(engine.start("x").id)
+    engine.drain()
+    engine.admin.pause_processing()
+    ann = engine.acting("ann").tasks
+    assert len(ann.list(mine=True)) == ann.counts().own == 1
+    engine.advance(hours=2)
+    assert ann.list(mine=True) == []
+    assert ann.counts().own == 0
+    with pytest.raises(RejectedError) as refused:
+        ann.approve(run.tasks()[0])
+    assert refused.value.reason == "expired"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from app.processes.acting import ends, process, registered
-from standfast import Actor, RejectedError, Saga, ask
+from standfast import Actor, Escalation, RejectedError, Saga, ask
 from standfast.kernel.ids import InstanceId
 from standfast.testing import ManualEngine
 from support.engines import Place
@@ -155,3 +156,31 @@ def test_finding_and_deciding_agree_on_who_counts_once(place: Place) -> None:
     run = engine.start(saga)
     engine.drain()
     assert "it takes at least 2 of them, and 1 can be asked" in run.describe().error
+
+
+@pytest.mark.row("E-675", "E-681")
+@pytest.mark.parametrize("knows", ["directory", "request"])
+@pytest.mark.parametrize("second", ["list", "escalation"])
+def test_what_one_has_decided_leaves_the_inbox_by_every_role(place: Place, second: str, knows: str) -> None:
+    """Ann has two roles that are asked: after her decision no list and no count has the question, by either of them."""
+    engine = place.engine()
+    ann = engine.acting(Actor(id="ann", roles=frozenset({"f", "g"})))
+    if knows == "directory":
+        for name in ("ann", "bob", "zed"):
+            engine.directory.put(name)
+        for name, role in (("ann", "f"), ("ann", "g"), ("bob", "g"), ("zed", "f")):
+            engine.directory.grant(name, role)
+        ann = engine.acting("ann")
+    ladder = Escalation(timedelta(hours=1), to="role:g")
+    asked = {"ask": ["role:f", "role:g"]} if second == "list" else {"ask": ["role:f", "user:dan"], "escalate": ladder}
+    engine.register(Saga("x").human("q", **asked).build())  # type: ignore[arg-type]
+    run = engine.run(engine.start("x").id)
+    engine.drain()
+    ann.tasks.approve(run.tasks()[0])
+    engine.advance(hours=2)
+    assert run.describe().status == "running"
+    assert ann.tasks.list(mine=True) == []
+    counts = ann.tasks.counts()
+    assert (counts.own, counts.by_role, counts.overdue) == (0, {}, 0)
+    bob = engine.acting(Actor(id="bob", roles=frozenset({"g"})))
+    assert len(bob.tasks.list(mine=True)) == 1

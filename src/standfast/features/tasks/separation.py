@@ -134,10 +134,11 @@ class _Inbox:
         """Those that the actor may decide, as far as a list can tell. One that only newer code can read is among them."""
         instances = list(dict.fromkeys(each.instance for each in page))
         headers = {each.id: each for each in self._reader.headers(instances)}
-        touched = self._touched(page)
+        touched, voted = self._touched(page), self._voted(instances)
         for each in page:
             header = headers.get(each.instance)
-            if header is None or not self._is_barred(header, each, is_touched=each.instance in touched):
+            is_touched = each.instance in touched or (each.instance, each.step_number) in voted
+            if header is None or not self._is_barred(header, each, is_touched=is_touched):
                 yield each
 
     def asking(self, instances: Sequence[InstanceId]) -> Iterator[InstanceId]:
@@ -185,7 +186,10 @@ class _Inbox:
     def _is_kept_out(
         self, header: InstanceHeader, task: HumanTask, op: HumanOp, *, is_apart: bool, is_touched: bool
     ) -> bool:
-        """Whether the run is the actor's own matter, or that of all for whom they would decide; or they have decided what is to be another's."""
+        """Whether the run is the actor's own matter, or that of all for whom they would decide; or they have decided what is to be another's.
+
+        Only a run that they have touched, or decided something in, is looked at as a whole.
+        """
         acts_for_others = self._acts_for_others(task)
         given = list(self._reader.rows(TASK_DECISIONS, header.id)) if is_apart or acts_for_others else []
         has_passed = is_apart and any(each.status == "overridden" for each in self._reader.rows(TASKS, header.id))
@@ -202,6 +206,15 @@ class _Inbox:
     def _acts_for_others(self, task: HumanTask) -> bool:
         """Whether the actor would decide for somebody else, or may have done so already: nobody counts twice."""
         return bool(task.stands_for or self._authority.stands_in_for or self._authority.actor.on_behalf_of)
+
+    def _voted(self, instances: Sequence[InstanceId]) -> set[tuple[InstanceId, int]]:
+        """Return the questions that the actor, or a person for whom they stand in, has decided: nobody decides from a second place."""
+        names = _names(self._desk.request.actor) | {each.id for each in self._authority.stands_in_for}
+        return {
+            (each.instance, each.number)
+            for each in self._reader.rows_of(TASK_DECISIONS, instances)
+            if not each.is_withdrawn and not names.isdisjoint({each.actor, each.on_behalf_of})
+        }
 
     def _touched(self, page: Sequence[HumanTask]) -> set[InstanceId]:
         """The runs of documents that the actor, or whom they stand in for, may have written: few, so that they can be looked at."""
@@ -232,8 +245,10 @@ class _Inbox:
         return bool(name_refusal(routes, state, step, names | givers_of(own)))
 
     def _is_held(self, header: InstanceHeader) -> bool:
-        """Whether timers of a run may not have fired although they are due: it is paused, or its definition, its tenant or everything is."""
+        """Whether timers of a run may not have fired although they are due: it is paused, or its definition, its tenant or everything is; or there is maintenance."""
         standing = self._desk.service.standing
+        if self._desk.service.maintenance:
+            return True
         return header.status == "paused" or bool(standing.pauses and holds_timers(standing.over(header)))
 
     def _is_over(self, header: InstanceHeader, task: HumanTask) -> bool:
