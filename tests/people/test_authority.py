@@ -114,6 +114,68 @@ def test_the_claim_of_somebody_who_cannot_act_keeps_nobody_out(place: Place, gon
     assert run.describe().status == "completed"
 
 
+@pytest.mark.parametrize("role", ["", "finance"])
+@pytest.mark.parametrize("ending", ["ended", "over", "away", "deactivated"])
+def test_a_claim_of_a_stand_in_ends_with_the_delegation(place: Place, role: str, ending: str) -> None:
+    """Cat has claimed in the place of Ann, who is here: when Cat does not stand in any more, the others can decide."""
+    engine = office(place)
+    engine.directory.grant("bob", "finance")
+    run, question = asked(engine)
+    until = engine.clock.now() + timedelta(hours=1)
+    standing = engine.directory.delegate("ann", "cat", role=role, ends_at=until)
+    engine.acting("cat").tasks.claim(question)
+    with pytest.raises(RejectedError) as refused:
+        engine.acting("bob").tasks.approve(question)
+    assert refused.value.reason == "claimed"
+    match ending:
+        case "ended":
+            engine.directory.end_delegation(standing)
+        case "over":
+            engine.advance(hours=2)
+        case "away":
+            engine.directory.absent("cat")
+        case _:
+            engine.directory.deactivate("cat")
+    assert "claimed" not in run.why().words
+    engine.acting("bob").tasks.claim(question)
+    assert run.tasks()[0].claimed_by == "bob"
+    engine.acting("bob").tasks.approve(question)
+    engine.drain()
+    assert run.describe().status == "completed"
+    assert run.verify().is_sound
+
+
+def test_a_claim_of_ones_own_outlives_that_of_a_stand_in(place: Place) -> None:
+    """Cat has claimed in the place of Ann, and Ann claims too: it is hers, whatever becomes of the delegation."""
+    engine = office(place)
+    engine.directory.grant("bob", "finance")
+    _run, question = asked(engine)
+    standing = engine.directory.delegate("ann", "cat")
+    engine.acting("cat").tasks.claim(question)
+    engine.acting("ann").tasks.claim(question)
+    engine.directory.end_delegation(standing)
+    with pytest.raises(RejectedError) as refused:
+        engine.acting("bob").tasks.approve(question)
+    assert refused.value.reason == "claimed"
+
+
+def test_whoever_asks_why_hears_of_a_claim(place: Place) -> None:
+    """It waits for the one who has claimed it, and the advice gives it back to the others."""
+    engine = office(place)
+    engine.directory.grant("bob", "finance")
+    run, question = asked(engine)
+    engine.acting("ann").tasks.claim(question)
+    why = run.why()
+    assert "waits for a decision by 'ann', who has claimed it" in why.words
+    assert [each.waits_for for each in why.reasons] == ["ann"]
+    [release] = [each for each in why.reasons[0].remedies if each.call == "tasks.release"]
+    assert "release" in [each.action for each in run.resume_options()]
+    ops = engine.acting(Actor(id="ops", capabilities=frozenset({release.capability})))
+    ops.tasks.release(question)
+    assert "claimed" not in run.why().words
+    engine.acting("bob").tasks.approve(question)
+
+
 def test_a_claim_holds_while_somebody_stands_in_for_its_holder(place: Place) -> None:
     """Who stands in for somebody away, or for a leaver, has what they took; once nobody does, the others have it."""
     engine = office(place)

@@ -173,7 +173,7 @@ def test_what_one_has_decided_leaves_the_inbox_by_every_role(place: Place, secon
         ann = engine.acting("ann")
     ladder = Escalation(timedelta(hours=1), to="role:g")
     asked = {"ask": ["role:f", "role:g"]} if second == "list" else {"ask": ["role:f", "user:dan"], "escalate": ladder}
-    engine.register(Saga("x").human("q", **asked).build())  # type: ignore[arg-type]
+    engine.register(Saga("x").human("q", **asked).build())
     run = engine.run(engine.start("x").id)
     engine.drain()
     ann.tasks.approve(run.tasks()[0])

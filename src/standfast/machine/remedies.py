@@ -31,6 +31,7 @@ from standfast.machine.model.rejections import Refusal
 from standfast.machine.model.state import RunState, StepState
 from standfast.machine.model.task_state import shown
 from standfast.machine.nodes import kind_of
+from standfast.machine.tasks.entitlement import claimant
 
 Operation = Literal[
     "retry",
@@ -198,6 +199,10 @@ class OperationTrials:
         except FactsNeeded:  # Nobody can be asked what the runs below ask.
             return True
         return isinstance(answer, Rejection) and answer.code == Refusal.NOT_ALLOWED
+
+    def claimant(self, step: StepState) -> str:
+        """Return who has claimed a question and keeps others out; empty if nobody does."""
+        return claimant(DecisionBuilder(self.routes, self.state, self._moment, kind_of), step)
 
     def accepted(self, *remedies: AcceptedOperation) -> list[AcceptedOperation]:
         """Those of them that the run would accept."""

@@ -46,6 +46,7 @@ from standfast.machine.nodes import kind_of
 from standfast.machine.recovery.fork import paused_problem
 from standfast.machine.recovery.pause import OF_A_STEP, REQUESTED
 from standfast.machine.remedies import OperationTrials
+from standfast.machine.tasks.actions import REASSIGN
 from standfast.machine.tasks.assignment import NO_APPROVER
 from standfast.store.ports.reading import TenantReader
 from standfast.store.records.instances import (
@@ -710,6 +711,9 @@ class _Look:
             if each.number == step.number and not each.is_withdrawn
         )
         so_far = f"; so far have decided: {decided}" if decided else ""
+        holder = self._trials.claimant(step)
+        if holder:
+            waited, who = [("user", holder)], f"{holder!r}, who has claimed it,"
         words = (
             f"{step.node!r} waits for a decision by {who or 'a person'} since {about['since']}{ending}{subject}{so_far}"
         )
@@ -717,16 +721,21 @@ class _Look:
         question, found = self._found.state.questions.get(step.number), m.about_question(self._trials, step)
         is_advanced = self._is_process and bool(found) and self._trials.may_advance(found[0].name)
         calls = "processes.advance or tasks.decide" if is_advanced else "tasks.decide"
-        if question is not None and question.claimed_by:
-            words = f"{words}; {question.claimed_by!r} has claimed it"
+        release: list[Remedy] = []
+        if holder:
+            release = [Remedy(call="tasks.release", step_number=step.number, capability=REASSIGN)]
         if question is not None and question.trouble:
             words = f"{words}; {question.trouble}"
             told = RemedyText(found).of_question()
         else:
             told = f"{calls} answers it" if found else ""
+        if holder:
+            told = f"{told}; tasks.release gives it to the others who are asked" if told else ""
         if self._found.silence:
             words = f"{words}; {self._found.silence}"
-        return _reason(about, kind="person", words=words, remedy=told, remedies=remedies(found), waits_for=names)
+        return _reason(
+            about, kind="person", words=words, remedy=told, remedies=remedies(found) + release, waits_for=names
+        )
 
     def _child(
         self,

@@ -82,6 +82,8 @@ class Question(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     claimed_by: str = ""
     claimed_role: str = ""
     """The role of the directory by which that one was asked; empty if they are asked by name, or their request said the role."""
+    claimed_stand_in: str = ""
+    """Who has claimed it in their place, by a delegation that has to hold as long as the claim."""
     decisions: int = 0
     """How many were given so far, those that were withdrawn included."""
     comments: int = 0

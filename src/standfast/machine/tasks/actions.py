@@ -143,7 +143,7 @@ def _withdraw_approval(turn: DecisionBuilder, command: c.WithdrawDecision) -> No
 
 def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
     turn, step, _, question = task
-    if question.claimed_by == person(task.actor):
+    if question.claimed_by == person(task.actor) and question.claimed_stand_in in {"", _stand_in(task)}:
         return Ignored(reason="the same person has claimed it already")
     barred = _unfit_refusal(task)
     if barred is not None:
@@ -157,8 +157,17 @@ def _claim(task: _Task, _command: c.ClaimTask) -> Answer | None:
     barred = apart_refusal(turn, step)
     if barred is not None:
         return barred
-    turn.emit(TaskClaimed(step=step.number, by=person(task.actor), role=role_of(turn, question)))
+    claimed = TaskClaimed(
+        step=step.number, by=person(task.actor), role=role_of(turn, question), stand_in=_stand_in(task)
+    )
+    turn.emit(claimed)
     return None
+
+
+def _stand_in(task: _Task) -> str:
+    """Return who acts, if they do so for another person by a delegation of the directory; empty if not."""
+    is_lent = task.actor.on_behalf_of and not task.turn.moment.asked.actor.on_behalf_of
+    return task.actor.id if is_lent else ""
 
 
 def _unfit_refusal(task: _Task) -> Rejection | None:
@@ -215,9 +224,8 @@ def _delegate(task: _Task, command: c.DelegateTask) -> Answer | None:
     )
     refusal = _newcomer_refusal(task, heir)
     if refusal is None:
-        stand_in = "" if task.turn.moment.asked.actor.on_behalf_of or not task.actor.on_behalf_of else task.actor.id
         handed = TaskDelegated(
-            step=step.number, seat=seat, person=heir, by=by, stand_in=stand_in, reason=command.reason
+            step=step.number, seat=seat, person=heir, by=by, stand_in=_stand_in(task), reason=command.reason
         )
         _hand(task, handed)
     return refusal

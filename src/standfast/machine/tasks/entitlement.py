@@ -179,6 +179,12 @@ def unclaimed_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | Non
     return None if barred is not None and _has_lapsed(turn, step, question) else barred
 
 
+def claimant(turn: DecisionBuilder, step: StepState) -> str:
+    """Return who has claimed an open question and keeps others out; empty if nobody does."""
+    question = question_of(turn.routes, turn.state, step)
+    return "" if not question.claimed_by or _has_lapsed(turn, step, question) else question.claimed_by
+
+
 def role_of(turn: DecisionBuilder, question: Question) -> str:
     """The role that the directory grants to whom the actor acts for and by which they are asked.
 
@@ -204,6 +210,9 @@ def _has_lapsed(turn: DecisionBuilder, step: StepState, question: Question) -> b
         return False
     if question.claimed_role and question.claimed_role not in known.roles:
         return True
+    if question.claimed_stand_in:  # They have claimed nothing themselves, so the claim is no longer theirs than lent.
+        lent = Person(name=question.claimed_by, role=question.claimed_role)
+        return not _stands_in(lent, known, question.claimed_stand_in, turn.routes.graph.name, is_here=True)
     is_here = known.is_active and not known.is_away
     return not is_here and not any(
         each.is_here and each.role in {"", question.claimed_role} and each.definition in {"", turn.routes.graph.name}
@@ -218,9 +227,12 @@ def _has_role(turn: DecisionBuilder, owner: str, role: str, actor: Actor) -> boo
     return known is None or role in known.roles
 
 
-def _stands_in(asked: Person, giver: PersonFact | None, other: str, definition: str) -> bool:
+def _stands_in(asked: Person, giver: PersonFact | None, other: str, definition: str, *, is_here: bool = False) -> bool:
     return giver is None or any(
-        each.to == other and each.role in {"", asked.role} and each.definition in {"", definition}
+        each.to == other
+        and each.role in {"", asked.role}
+        and each.definition in {"", definition}
+        and (each.is_here or not is_here)
         for each in giver.stand_ins
     )
 

@@ -27,6 +27,7 @@ Action = Literal[
     "decide",
     "override",
     "escalate",
+    "release",
     "reassign",
     "add_approver",
     "signal",
@@ -61,7 +62,7 @@ class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
     """Something that would bring a run on."""
 
     action: Action
-    """`resume`, `decide` a question, `override` or `escalate` it, `reassign` it or `add_approver` if nobody who is asked can decide, send a `signal`,
+    """`resume`, `decide` a question, `release` one that a person has claimed, `override` or `escalate` it, `reassign` it or `add_approver` if nobody who is asked can decide, send a `signal`,
     `publish` an event, ask for a `transition` of the document, `requeue` a dead letter, `retry_compensation`, or `end_pause`, which `pauses.resume`
     does, of the wider scope that `choices` names in words."""
     step_id: str = ""
@@ -185,6 +186,8 @@ class _Options:
         if not question.trouble and found:
             answers = tuple(each for each in op.answers if each == op.abstains or each in {f.name for f in found})
             yield self._option("decide", number, step.node, choices=answers, role=role, capability=_named(node))
+        if self._trials.claimant(step):
+            yield self._option("release", number, step.node, capability=REASSIGN)
         for each in dict.fromkeys(each.operation for each in found if each.operation in {"reassign", "add_approver"}):
             capability = REASSIGN if each == "reassign" else ADD_APPROVER
             yield self._option(cast("Action", each), number, step.node, capability=capability)

@@ -104,6 +104,8 @@ class TaskClaimed(Happening, frozen=True, kw_only=True):
     by: str
     role: str = ""
     """The role of the directory by which they are asked; empty if by name, or if their request says the role."""
+    stand_in: str = ""
+    """Who has claimed it in their place by a delegation of the directory; empty if they did themselves."""
 
 
 @message(name="task_released")

@@ -164,6 +164,7 @@ def _withdrawn(routes: GraphIndex, state: RunState, event: e.DecisionWithdrawn) 
 def _claimed(routes: GraphIndex, state: RunState, event: e.TaskClaimed) -> None:
     question = _question(routes, state, event.step)
     question.claimed_by, question.claimed_role = event.by, event.role
+    question.claimed_stand_in = event.stand_in
 
 
 def _released(routes: GraphIndex, state: RunState, event: e.TaskReleased) -> None:
