@@ -184,3 +184,44 @@ def test_what_one_has_decided_leaves_the_inbox_by_every_role(place: Place, secon
     assert (counts.own, counts.by_role, counts.overdue) == (0, {}, 0)
     bob = engine.acting(Actor(id="bob", roles=frozenset({"g"})))
     assert len(bob.tasks.list(mine=True)) == 1
+
+
+COUNTED_TWICE: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "all of two": ({"ask": TWO}, ["ann", "bob"]),
+    "two of three": ({"ask": [*TWO, "user:dora"], "agree": 2}, ["ann", "bob", "dora"]),
+    "a person and a role": ({"ask": ["user:ann", "role:deputy"]}, ["ann"]),
+}
+"""Questions, and who leaves: Cat is all that is left for two places."""
+
+
+@pytest.mark.row("E-681", "E-682")
+@pytest.mark.parametrize("case", COUNTED_TWICE)
+def test_one_stand_in_for_two_places_is_noticed_before_the_vote(place: Place, case: str) -> None:
+    """The run waits as `no_approver` within a minute, and goes on once another person can take a place."""
+    engine = office(place)
+    engine.directory.grant("cat", "deputy")
+    options, leavers = COUNTED_TWICE[case]
+    engine.register(Saga("pay").human("sign", **options).build())
+    run = engine.run(engine.start("pay").id)
+    engine.drain()
+    engine.advance(minutes=1)
+    assert run.describe().status == "running"
+    for name in leavers:
+        engine.directory.deactivate(name)
+    engine.advance(minutes=1)
+    assert run.describe().reason == "no_approver"
+    assert "each person decides once" in run.why().words
+    engine.acting("cat").tasks.approve(run.tasks()[0], on_behalf_of="ann")
+    engine.advance(minutes=1)
+    assert run.describe().reason == "no_approver"
+    if case != "a person and a role":
+        engine.directory.activate("bob")
+        engine.advance(minutes=1)
+        engine.acting("bob").tasks.approve(run.tasks()[0])
+    else:
+        engine.directory.grant("dora", "deputy")
+        engine.advance(minutes=1)
+        engine.acting("dora").tasks.approve(run.tasks()[0])
+    engine.drain()
+    assert run.describe().status == "completed"
+    assert run.verify().is_sound

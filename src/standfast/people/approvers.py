@@ -99,6 +99,7 @@ class ApproverResolver:
                 hands = errand.hands[place] if errand.hands else []
                 if not search.can_decide(each, hands, errand.lent[place] if errand.lent else {}):
                     lost.append(each)
+            lost += search.crowded([each for each in errand.people if each not in lost])
         looked_at = [shown(each) for each in errand.people]
         return PeopleReviewed(step=errand.step, lost=lost, looked_at=looked_at, why=search.why)
 
@@ -219,6 +220,45 @@ class _Search:
         self.why.append(said | ({"notes": [lapse]} if lapse else {}))
         return not lapse
 
+    def crowded(self, people: Sequence[Person]) -> list[Person]:
+        """Return those of these places that nobody is left for, because each person decides from one place only; it is written down.
+
+        As many places as possible are filled, those with more weight first.
+        """
+        if len(people) <= 1:
+            return []
+        able = [self._able(each) for each in people]
+        taken: dict[str, int] = {}
+        order = sorted(range(len(people)), key=lambda place: -people[place].weight)
+        lost = [people[place] for place in order if able[place] is not None and not _is_filled(place, able, taken)]
+        for each in lost:
+            told = (
+                f"whoever could decide for {_shown(each)!r} is needed for another place, and each person decides once"
+            )
+            self.why.append({"resolver": each.kind, "of": each.name, "pick": "any", "result": [], "notes": [told]})
+        return lost
+
+    def _able(self, person: Person) -> list[str] | None:
+        """Return those who could decide from a place that is asked; None if anybody may who says that they have the role."""
+        if self.look.is_empty() or (person.kind == "role" and not self.look.rows.has_grants()):
+            return None
+        role = person.name if person.kind == "role" else picked_by(person)
+        owners = self.look.holders(role) if person.kind == "role" else [person.name]
+        crowd = self.look.crowd(owners)
+        kept_out = {self._errand.requester, *self._errand.barred}
+        found = [
+            each for each in owners if crowd.is_active(each) and each not in {*self._errand.barred, *self._decided}
+        ]
+        for owner in () if self._errand.in_person else owners:
+            found += [
+                each.receiver
+                for each in crowd.delegations.get(owner, ())
+                if each.covers(role=role, definition=self._definition)
+                and each.receiver not in kept_out
+                and crowd.is_here(each.receiver)
+            ]
+        return found
+
     def _lapse(self, person: Person, hands: Sequence[str], lent: Mapping[str, str]) -> str:
         """Why one who is asked by name cannot decide now; empty if they can, or somebody who stands in for them."""
         owner, role = person.for_ or person.name, role_of_place(person)
@@ -310,6 +350,25 @@ class _Search:
         return crowd.stand_in(
             name, role=role, definition=self._definition, but={self._errand.requester, *self._errand.barred}
         )
+
+
+def _is_filled(place: int, able: Sequence[Sequence[str] | None], taken: dict[str, int]) -> bool:
+    """Fill a place by a person who is able to, and move others to places that they can take as well; return whether that is possible."""
+    came_from: dict[str, tuple[int, str]] = {}
+    waiting = [(place, "")]
+    for at, mover in waiting:  # It grows while it is gone through.
+        for name in able[at] or ():
+            if name in came_from:
+                continue
+            came_from[name] = (at, mover)
+            if name in taken:
+                waiting.append((taken[name], name))
+                continue
+            moved = name
+            while moved:
+                taken[moved], moved = came_from[moved]
+            return True
+    return False
 
 
 def _shown(person: Person) -> str:
