@@ -80,3 +80,23 @@ def test_what_helps_a_starter_who_lacks_a_capability(place: Place) -> None:
     forked = boss.run(run).fork(engine.run(run).history()[-1].sequence, reason="I may").id
     engine.drain()
     assert engine.processes.get(forked).instance.status == "completed"
+
+
+@pytest.mark.row("P-027")
+def test_choices_are_over_when_the_time_of_the_step_is(place: Place) -> None:
+    """Under a pause of the definition no timer fires: what would be refused as `expired` is no choice, and says why."""
+    engine = place.engine()
+    step = {"id": "review", "type": "approval", "assignee": {"user": "mia"}, "timeout": "2h"}
+    ways = "review approved done,review rejected no,review timeout no"
+    published(engine, process(step, *ends("done", "no"), ways=ways))
+    run = engine.processes.start("w", {}).id
+    engine.drain()
+    mia = engine.acting("mia").processes
+    assert [each.is_allowed for each in mia.get(run).choices] == [True, True]
+    engine.pauses.pause("w")
+    engine.advance(hours=3)
+    assert [each.is_allowed for each in mia.get(run).choices] == [False, False]
+    assert "comes too late" in mia.get(run).choices[0].why_not
+    with pytest.raises(RejectedError) as refused:
+        mia.advance(run, "approved")
+    assert refused.value.reason == "expired"

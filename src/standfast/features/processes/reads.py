@@ -22,6 +22,7 @@ from standfast.calls.context import (
     checked_limit,
     checked_tenant,
 )
+from standfast.engine.commit.cache import CachedInstance
 from standfast.engine.commit.facts import VouchedFacts
 from standfast.errors import ExpressionError, ForbiddenError, NotFoundError, PayloadError, RejectedError, ReusedIdError
 from standfast.features.processes.error_details import STEP_FAILED
@@ -50,6 +51,7 @@ from standfast.kernel.moment import Moment
 from standfast.kernel.program import Program
 from standfast.kernel.row_kinds.processes import PROCESSES
 from standfast.kernel.row_kinds.tasks import TASK_PEOPLE
+from standfast.machine.flow.deadline_checks import late_refusal
 from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.machine import GraphMachine
 from standfast.machine.model.queries.authorization import resume_refusal, stop_refusal
@@ -139,11 +141,11 @@ def choices_of(turn: DecisionBuilder, step: StepState) -> list[ProcessChoice]:
 
 
 def _kept_out(turn: DecisionBuilder, step: StepState) -> str:
-    """Why an actor who is asked cannot decide, whatever the event: they have done so, somebody else has claimed it, or it takes another person."""
+    """Why an actor who is asked cannot decide, whatever the event: they have done so, its time is over, somebody else has claimed it, or it takes another person."""
     given = decision_by(question_of(turn.routes, turn.state, step), turn.moment.actor)
     if given is not None:
         return f"{given.actor!r} has decided it by {given.outcome!r}; withdraw that decision first"
-    barred = unclaimed_refusal(turn, step) or apart_refusal(turn, step)
+    barred = late_refusal(turn, step, "this answer") or unclaimed_refusal(turn, step) or apart_refusal(turn, step)
     return "" if barred is None else barred.message
 
 
@@ -240,10 +242,11 @@ def in_process_words(error: BaseException) -> BaseException:
 class KnownProcess:
     """An instance as it stands, for as long as it is looked at."""
 
-    def __init__(self, header: InstanceHeader, state: RunState, program: Program, reader: TenantReader) -> None:
+    def __init__(self, tracked: CachedInstance, header: InstanceHeader, reader: TenantReader) -> None:
         self.header = header
-        self.state = state
-        self.program = program
+        self.state = cast("RunState", tracked.state)
+        self.program = tracked.program
+        self.timers = tracked.timers
         self._reader = reader
 
     def events(self, *, after: int = 0) -> list[StoredEvent]:
@@ -303,7 +306,7 @@ def known(desk: CallContext, reader: TenantReader, identity: InstanceId) -> Know
     header = tracked.header
     if header.kind != KIND or not is_within_partition(desk, header):
         raise missing
-    return KnownProcess(header, cast("RunState", tracked.state), tracked.program, reader)
+    return KnownProcess(tracked, header, reader)
 
 
 def missing_if_absent(error: BaseException, identity: InstanceId) -> BaseException:
@@ -478,14 +481,15 @@ def descriptor_of(
 
 def _moment(desk: CallContext, found: KnownProcess, actor: Actor, people: Sequence[PersonFact]) -> Moment:
     """The moment at which somebody would advance an instance."""
-    header = found.header
+    header, now = found.header, desk.service.shared.clock.now()
     return Moment(
-        now=desk.service.shared.clock.now(),
+        now=now,
         instance=header.id,
         key=header.key,
         tenant=header.tenant,
         partition=header.partition,
         actor=actor,
+        pending_timers=desk.service.standing.due(header, found.program.language, found.timers, now),
         facts=VouchedFacts(desk.facts(header), people),
     )
 
