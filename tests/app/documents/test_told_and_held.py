@@ -338,7 +338,7 @@ def test_the_audit_names_what_was_done_to_a_question_of_a_document(place: Place)
     fay = by(engine, FAY).tasks
     (task,) = engine.tasks.list()
     fay.claim(task)
-    assert "'fay' has claimed it" in engine.run(bill.instance).why().words
+    assert "'fay', who has claimed it" in engine.run(bill.instance).why().words
     fay.ask(task, "why so much?")
     by(engine, CLERK).tasks.comment(task, "because")
     fay.decide(task, "approved", document_version=task.document_version)
