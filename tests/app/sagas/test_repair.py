@@ -405,6 +405,42 @@ def test_what_was_undone_on_the_way_back_is_not_undone_again(place: Place) -> No
     assert stage.calls == ["refund", "release"]
 
 
+@pytest.mark.parametrize("again", [None, BROKEN])
+def test_a_letter_goes_with_the_move_back_that_undoes_its_step(place: Place, again: object) -> None:
+    """What a branch that was not needed could not undo is undone with the rest: its letter goes, and there is one anew only if that fails again."""
+    stage = Stage()
+    stage.does("undo a", BROKEN, again)
+    forked = (
+        Saga("forked")
+        .save_point("safe")
+        .fork(
+            "fork",
+            lambda way: (
+                way.step("a", stage.does("a")).on_failure("undo a", stage.does("undo a"), attempts=1).wait_for("w", "w")
+            ),
+            lambda way: way.step("b", stage.does("b")),
+        )
+        .join("join", "any")
+        .wait_for("hold", "go")
+    )
+    engine = place.engine().register(forked.build())
+    instance = run(engine, "forked")
+    (first,) = engine.dead_letters.list()
+    engine.acting(OLGA).run(instance).move_back("safe", reason=WHY)
+    with pytest.raises(NotFoundError):
+        engine.dead_letters.get(first)
+    engine.drain()
+    letters = engine.dead_letters.list()
+    assert [each.id == first.id for each in letters] == ([] if again is None else [False])
+    assert sum(each.count for each in engine.admin.given_up()) == len(letters)
+    for letter in letters:
+        stage.does("undo a", None)
+        engine.dead_letters.retry_compensation(letter)
+        engine.drain()
+    assert engine.dead_letters.list() == []
+    assert engine.instances.verify(instance).is_sound
+
+
 def test_a_move_back_waits_for_branches_and_ends_them(place: Place) -> None:
     """Branches that began behind the save point are stopped and undone, and begin anew."""
     stage = Stage()

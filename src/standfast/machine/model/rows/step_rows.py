@@ -271,7 +271,7 @@ def _settled(view: RowProjection, number: int) -> Sequence[Record]:
 
 
 def _turned_back(
-    view: RowProjection, _event: e.RollbackStarted | e.CancellationStarted | e.AbortStarted
+    view: RowProjection, _event: e.RollbackStarted | e.CancellationStarted | e.AbortStarted | e.MoveBackStarted
 ) -> Sequence[Record]:
     """Whoever could not be undone while the run went on is undone with all the others now, or not at all."""
     stuck = None if view.state.dropped is None else view.state.dropped.stuck
@@ -382,6 +382,7 @@ _TABLE: dict[type[e.Event], Callable[..., Sequence[Record]]] = {
     e.RollbackStarted: _turned_back,
     e.CancellationStarted: _turned_back,
     e.AbortStarted: _turned_back,
+    e.MoveBackStarted: _turned_back,
     e.WorkflowResumed: _resumed,
     e.EventReceived: _event_received,
     **task_rows.TABLE,
