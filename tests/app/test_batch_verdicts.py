@@ -96,6 +96,33 @@ def test_what_waits_for_an_operator_is_neither_paused_nor_resumed(
 
 
 @pytest.mark.row("EO-32")
+def test_a_batch_that_resumes_waives_no_compensation(place: Place) -> None:
+    """Of the runs of a definition those that are paused go on; one that could not be undone is refused, and its letter stays."""
+    broken.clear()
+    broken.add("supplier")
+    buy = Saga("buy").fork(
+        "ask",
+        lambda one: (
+            one.step("reserve", lambda: None)
+            .on_failure("release", lambda: _work("supplier"), attempts=1)
+            .wait_for("late", "late")
+        ),
+        lambda two: two.wait_for("offer", "offer"),
+    )
+    engine = place.engine().register(buy.join("first", "any").build())
+    first, second = engine.start("buy"), engine.start("buy")
+    engine.drain()
+    first.signal("offer")
+    engine.drain()
+    assert first.describe().reason == "compensation_failed"
+    second.pause("the month is closed")
+    batch = engine.batches.begin("resume", definition="buy", reason="the month is open")
+    told = dict(followed(engine, batch))
+    assert (set(told), "reserve" in told["refused"]) == ({"done", "refused"}, True)
+    assert (first.describe().reason, engine.dead_letters.count()) == ("compensation_failed", 1)
+
+
+@pytest.mark.row("EO-32")
 @pytest.mark.parametrize("ask", ["role:finance", "manager"])
 def test_a_run_that_waits_for_an_operator_again_is_not_resumed(place: Place, ask: str) -> None:
     """An item of a resume is open until the look for people has come back; if that finds nobody, the item has failed."""

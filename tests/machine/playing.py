@@ -21,6 +21,7 @@ from standfast.graph.values.approver_rules import Ask, Stage
 from standfast.kernel.actor import Actor
 from standfast.kernel.codec.message_types import DEFAULT_LIMIT
 from standfast.kernel.decision import Decision, Rejection
+from standfast.machine.model.commands import repair_commands as r
 from standfast.machine.model.commands import run_commands as c
 from standfast.machine.model.engine_tasks import Notify, Person
 from standfast.machine.model.messages import PublishedMessage
@@ -407,8 +408,11 @@ def _operating(play: Play, rng: Random) -> Iterator[Act]:
         yield Say(c.ExpirePause())
     if play.run.stuck and play.run.stuck.of:
         yield Say(c.RetryCompensation(step=play.run.stuck.of.number))
-        if play.run.back and rng.random() < 0.3:
+        if rng.random() < 0.3:
             yield Say(_resume(play, rng), rng.choice((OLGA, OLGA, *ACTORS)))
+        if rng.random() < 0.3:
+            skipped = r.SkipStep(step=rng.choice((play.run.stuck.of.number, 10_000)), reason="by hand")
+            yield Say(skipped, rng.choice((OLGA, OLGA, *ACTORS)))
 
 
 def _pause(play: Play, rng: Random) -> c.PauseWorkflow:

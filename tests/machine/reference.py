@@ -18,6 +18,7 @@ from standfast.expressions import Expression
 from standfast.graph import model as g
 from standfast.graph.values.approver_rules import Ask
 from standfast.kernel.actor import Actor
+from standfast.machine.model.commands import repair_commands as r
 from standfast.machine.model.commands import run_commands as c
 from standfast.machine.model.messages import PublishedMessage
 
@@ -431,8 +432,10 @@ class Reference:
         if self.status == "failed" and isinstance(command, c.EndChild):
             stuck = [each for each in self.steps if each.number == command.step and each.has_stuck_child]
             return any(self._hear_of_child(each, command) for each in stuck)
+        if self.stuck is not None and isinstance(command, r.SkipStep):
+            return self._go_on_without(command)
         if self.status == "failed" and self.stuck is not None and isinstance(command, c.ResumeWorkflow):
-            return self._resume_without(command)
+            return self._bar("not_paused" if _may(self.actor, "execution:resume") else "not_allowed")
         if self.is_over:
             return self._bar("already_terminal")
         return (not isinstance(command, c.RequeueStep) or self._may_repair()) and self._take(command)
@@ -506,6 +509,8 @@ class Reference:
         capabilities = ["execution:resume", *(["execution:override"] if is_override else [])]
         if not all(_may(self.actor, each) for each in capabilities):
             return self._bar("not_allowed")
+        if self.status == "paused" and self.hold is None and self.reason == STUCK:
+            return self._bar("not_paused")
         waits = self._resting_places() if command.trigger == "manual" and command.past_wait else []
         asked = [step for step in self.steps if self.is_asked(step)] if is_override and not waits else waits
         wanted = [step for step in asked if command.step in {None, step.number}]
@@ -525,7 +530,6 @@ class Reference:
             return False
         self.resume_data = self.resume_data if command.data is None else command.data
         self.triggers += [command.trigger_id] if command.trigger_id else []
-        self._waive()
         self._go_on()
         if waits and passed is not None:
             self._finish(passed, g.OK, None)
@@ -545,19 +549,24 @@ class Reference:
         outcome, told = (str(answer["status"]), self._with(step, answer)) if answer else (g.OK, step.token.data)
         return (self._has_room(told) or self._bar("too_large")) and self._may_leave(step, outcome, told)
 
-    def _resume_without(self, command: c.ResumeWorkflow) -> bool:
-        """Somebody goes on with a way back that has halted, and does without what could not be undone."""
-        if not _may(self.actor, "execution:resume"):
-            return self._bar("not_allowed")
-        if not self._has_room(command.data):
-            return self._bar("too_large")
+    def _go_on_without(self, command: r.SkipStep) -> bool:
+        """Somebody names what could not be undone, and does without that: a step on the way back, or a branch that was not needed."""
+        if not self._may_repair():
+            return False
+        if self._stuck_step() != command.step:
+            return self._bar("not_dead" if self.back else "not_open")
         assert self.stuck is not None
         assert self.stuck.of is not None
-        self.resume_data = self.resume_data if command.data is None else command.data
-        self.triggers += [command.trigger_id] if command.trigger_id else []
-        self._settle_child(self.stuck.of)
+        if self.back:
+            self._settle_child(self.stuck.of)
+            self._forget_stuck()
+            self.status, self.reason, self.handler_calls = "running", "", 0
+            return True
+        self.stuck.of.is_undone = True  # It is not, and nobody asks for it any more.
+        self.stuck.of.has_stuck_child = False
         self._forget_stuck()
-        self.status, self.reason, self.handler_calls = "running", "", 0
+        if self.status == "paused" and self.reason == STUCK:
+            self._go_on()
         return True
 
     def _resting_places(self) -> list[Step]:
@@ -1400,12 +1409,6 @@ class Reference:
         for step in self.steps:
             if step.child and (step.is_open or step.is_dead) and not self._is_detached(step):
                 step.child_involved |= new
-
-    def _waive(self) -> None:
-        if self.reason == STUCK and self.stuck is not None and self.stuck.of is not None:
-            self.stuck.of.is_undone = True  # It is not, and nobody asks for it any more.
-            self.stuck.of.has_stuck_child = False
-            self._forget_stuck()
 
     def _go_on(self) -> None:
         hold, self.hold = self.hold, None

@@ -18,10 +18,13 @@ OPERATOR = "the workflow waits for an operator"
 
 _REQUEUE = "requeue its dead letter, with another input if need be, or cancel the workflow"
 _REQUEUE_OF_DOCUMENT = "requeue its dead letter once that is mended, or ask for another transition of the document"
-_RETRY = "try it again with retry_compensation of its dead letter, or resume without it"
+_RETRY = (
+    "try it again with retry_compensation of its dead letter (until that is discarded), "
+    "or, if you undid it by hand, skip step {} of this workflow"
+)
 _CHILD = (
     "have it undone there, with retry_compensation of its own dead letter, and this workflow goes on by itself; "
-    "or undo it by hand, and resume this one"
+    "or, if you undid it by hand, skip step {} of this workflow"
 )
 _WAITS = {
     "human": "waits for a person to decide",
@@ -67,7 +70,10 @@ def _why_paused(state: RunState) -> str:
 
 def _undoing(state: RunState) -> str:
     """What brings a rollback on that has halted: at the step itself, or at the child that it called."""
-    return _CHILD if any(each.not_undone for each in state.executed.values()) else _RETRY
+    halted = state.rollback or state.dropped
+    if halted is None or halted.stuck is None:
+        return "run.why() tells what it waits for"
+    return (_CHILD if state.executed[halted.stuck].not_undone else _RETRY).format(halted.stuck)
 
 
 def _said(node: str, what: str, error: str) -> str:

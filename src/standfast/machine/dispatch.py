@@ -522,7 +522,7 @@ def _retry_compensation(turn: DecisionBuilder, command: c.RetryCompensation) -> 
         told = (
             f"the workflow {executed.child} that {executed.node!r} started could not be undone: {executed.not_undone}"
         )
-        how = "try its own compensation again, or undo by hand what it did, and resume this workflow without it"
+        how = f"try its own compensation again, or undo by hand what it did, and skip step {command.step} of this workflow"
         return refused(Refusal.CHILD_NOT_UNDONE, f"{told}; {how}")
     if state.rollback is not None:
         retry_undoing(turn, executed)

@@ -14,7 +14,7 @@ from standfast.machine.flow.decision_builder import DecisionBuilder
 from standfast.machine.flow.rollback import is_awaited, stopped, work_of
 from standfast.machine.model.commands import run_commands as c
 from standfast.machine.model.commands.document_commands import CreateDocument, DocumentCommand
-from standfast.machine.model.commands.repair_commands import ForkWorkflow, Repair
+from standfast.machine.model.commands.repair_commands import ForkWorkflow, Repair, SkipStep
 from standfast.machine.model.queries.authorization import READ, start_refusal
 from standfast.machine.model.queries.eligibility import may_all, person, was_asked
 from standfast.machine.model.queries.voting import repeated_outcome
@@ -137,8 +137,8 @@ def _started_before(moment: Moment) -> Rejection:
 
 
 def _frees(state: RunState, command: c.Command) -> bool:
-    """Whether a run goes on that has halted because something could not be undone: a child is, or an operator goes on without it."""
-    if isinstance(command, c.ResumeWorkflow):
+    """Whether a command is about what a failed run could not undo: a child is undone since, or an operator goes on without it."""
+    if isinstance(command, c.ResumeWorkflow | SkipStep):
         return is_halted(state)
     if not isinstance(command, c.EndChild) or state.rollback is None or not is_undone(command):
         return False

@@ -338,13 +338,14 @@ def past_question(trials: OperationTrials, step: StepState) -> list[AcceptedOper
 
 
 def about_undoing(trials: OperationTrials) -> list[AcceptedOperation]:
-    """What can be done about a compensation that gave up. A rollback that halted goes on without it when it is resumed."""
+    """What can be done about a compensation that gave up: try it again, or go on without it."""
     halted = trials.state.rollback or trials.state.dropped
     stuck = None if halted is None else halted.stuck
     if stuck is None:
         return []
-    found = trials.accepted(AcceptedOperation(operation="retry_compensation", step=stuck))
-    return found if trials.state.rollback is None else [*found, *trials.accepted(AcceptedOperation(operation="resume"))]
+    return trials.accepted(
+        AcceptedOperation(operation="retry_compensation", step=stuck), AcceptedOperation(operation="skip", step=stuck)
+    )
 
 
 def all_of(trials: OperationTrials) -> list[AcceptedOperation]:

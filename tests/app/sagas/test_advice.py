@@ -35,16 +35,16 @@ def halted(place: Place) -> tuple[ManualEngine, InstanceId]:
 def test_a_compensation_whose_letter_is_gone_is_not_tried_again(place: Place) -> None:
     """Once somebody has discarded the letter, to go on without the step is all that is left, and both say so."""
     engine, instance = halted(place)
-    assert options(engine, instance) == [("retry_compensation", "charge"), ("resume", "")]
+    assert options(engine, instance) == [("retry_compensation", "charge"), ("skip", "charge")]
     engine.dead_letters.discard(engine.dead_letters.list()[0])
-    assert options(engine, instance) == [("resume", "")]
+    assert options(engine, instance) == [("skip", "charge")]
     [_, reason] = engine.run(instance).why().reasons
-    assert (reason.kind, reason.step, [each.call for each in reason.remedies]) == (
+    assert (reason.kind, reason.step, [(each.call, each.step_number) for each in reason.remedies]) == (
         "compensation",
         "charge",
-        ["run.resume"],
+        [("run.skip", 1)],
     )
-    engine.run(instance).resume("by hand")
+    engine.run(instance).skip(1, reason="by hand")
     engine.drain()
     assert options(engine, instance) == []
     assert [each.kind for each in engine.run(instance).why().reasons] == ["ended"]
@@ -66,8 +66,12 @@ def test_a_loser_whose_letter_is_gone_is_not_tried_again(place: Place) -> None:
     instance = run(engine, "buy")
     engine.run(instance).signal("offer")
     engine.drain()
-    engine.dead_letters.discard(engine.dead_letters.list()[0])
-    assert options(engine, instance) == [("resume", "")]
+    [letter] = engine.dead_letters.list()
+    assert options(engine, instance) == [("retry_compensation", "hold"), ("skip", "hold")]
+    told = [each.remedy for each in engine.run(instance).why().reasons]
+    assert any(f"if you undid it by hand, skip goes on without it (step {letter.number})" in each for each in told)
+    engine.dead_letters.discard(letter)
+    assert options(engine, instance) == [("skip", "hold")]
 
 
 def test_no_event_is_asked_for_that_would_come_too_late(place: Place) -> None:

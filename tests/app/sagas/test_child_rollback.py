@@ -295,10 +295,10 @@ def test_a_child_past_its_point_of_no_return_is_an_incident(place: Place) -> Non
     (letter,) = engine.dead_letters.list()
     assert (letter.source, letter.name) == ("compensation", "fulfil")
     assert "has passed its point of no return, 'posted'" in letter.error
-    with pytest.raises(RejectedError, match="undo by hand what it did, and resume this workflow without it"):
+    with pytest.raises(RejectedError, match="undo by hand what it did, and skip step 2 of this workflow"):
         engine.dead_letters.retry_compensation(letter)
-    assert "resume" in engine.run(instance).describe().error
-    engine.run(instance).resume(reason="sent back by hand")
+    assert "skip step 2" in engine.run(instance).describe().error
+    engine.run(instance).skip(2, reason="sent back by hand")
     engine.drain()
     assert reasons(engine, instance) == [("failed", "")]
     assert (stage.count("revoke"), engine.dead_letters.list()) == (1, [])
@@ -339,7 +339,7 @@ def test_what_is_said_of_a_halted_parent_holds(place: Place) -> None:
     assert "'posted'" in told
     why = engine.run(instance).why()
     assert below in why.words
-    assert "run.resume" in {each.call for reason in why.reasons for each in reason.remedies}
+    assert "run.skip" in {each.call for reason in why.reasons for each in reason.remedies}
 
 
 def test_a_child_that_cannot_be_undone_halts_its_parent_until_it_is(place: Place) -> None:
@@ -369,7 +369,7 @@ def test_a_child_whose_undoing_is_aborted_halts_its_parent(place: Place) -> None
     engine.futures.run(below).abort("leave it")
     engine.drain()
     assert reasons(engine, instance, below) == [("failed", "compensation_failed"), ("aborted", "")]
-    engine.run(instance).resume(reason="settled")
+    engine.run(instance).skip(2, reason="settled")
     engine.drain()
     assert (reasons(engine, instance), stage.calls[-1]) == ([("failed", "")], "revoke")
 

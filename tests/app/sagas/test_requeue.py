@@ -8,6 +8,7 @@ import pytest
 
 from app.sagas.acting import BROKEN, Gate, Stage, history, life, run, status, statuses, step
 from standfast import (
+    Actor,
     Calls,
     ConflictError,
     NotFoundError,
@@ -334,6 +335,43 @@ def test_a_compensation_that_fails_again_is_dead_again(place: Place) -> None:
     assert statuses(engine, instance)["a"] == "completed"
     with pytest.raises(NotFoundError):
         engine.dead_letters.retry_compensation(first.id)
+
+
+def test_a_resume_waives_no_compensation(place: Place) -> None:
+    """A resume ends a pause and nothing else: a rollback that waits for an operator is not paused, and its letter stays."""
+    stage = Stage()
+    stage.does("undo b", BROKEN)
+    engine = place.engine().register(failing_to_undo(stage))
+    instance = run(engine, "stuck")
+    with pytest.raises(RejectedError, match="If you undid it by hand, skip step 2") as caught:
+        engine.run(instance).resume("by hand")
+    engine.drain()
+    assert (caught.value.reason, engine.dead_letters.count(), stage.count("undo a")) == ("not_paused", 1, 0)
+
+
+def test_a_second_click_waives_nothing_else(place: Place) -> None:
+    """Who goes on without a compensation names its step, so that the same call again does not waive the next one that gives up."""
+    stage = Stage()
+    stage.does("undo a", BROKEN)
+    stage.does("undo b", BROKEN)
+    engine = place.engine().register(failing_to_undo(stage))
+    instance = run(engine, "stuck")
+    operator = engine.acting(Actor(id="olga", capabilities={"execution:repair"})).run(instance)
+    operator.skip(2, reason="b is undone by hand")
+    engine.drain()
+    with pytest.raises(RejectedError) as caught:
+        operator.skip(2, reason="b is undone by hand")
+    engine.drain()
+    assert caught.value.reason == "not_dead"
+    assert [each.name for each in engine.dead_letters.list()] == ["a"]
+    with pytest.raises(RejectedError, match="has no outcomes"):
+        operator.skip(1, reason="a too", outcome="ok")
+    operator.skip(1, reason="a too")
+    engine.drain()
+    assert (engine.run(instance).describe().reason, engine.dead_letters.list()) == ("", [])
+    told = [(each.actor, each.action, each.reason) for each in engine.run(instance).audit()][-2:]
+    assert told == [("olga", "skip", "b is undone by hand"), ("olga", "skip", "a too")]
+    assert engine.instances.verify(instance).is_sound
 
 
 @pytest.mark.row("F-229")

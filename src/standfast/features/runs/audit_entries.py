@@ -87,6 +87,7 @@ _OF_RUNS: Final[_Words] = {
     "rollback_started": lambda data: "fail" if data.get("requested_by") else "",
     "step_repaired": lambda data: str(data.get("repair", "")),
     "step_requeued": lambda data: str(data.get("verb", "requeue")),
+    "compensation_waived": lambda _: "skip",
     "branch_cancelled": lambda _: "cancel branch",
     "data_changed": lambda _: "change data",
     "move_back_started": lambda _: "move back",

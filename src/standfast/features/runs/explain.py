@@ -326,13 +326,13 @@ class _Look:
             return
         if any(each.source == "compensation" and each.number == rollback.stuck for each in self._letters):
             return
-        found = [each for each in m.about_undoing(self._trials) if each.operation == "resume"]
+        found = [each for each in m.about_undoing(self._trials) if each.operation == "skip"]
         step = self._found.state.executed[rollback.stuck]
         yield Reason(
             kind="compensation",
             words=f"{step.node!r} is not undone, and its dead letter was discarded; what was done before it is not undone either",
             waits_for="operator",
-            remedy="resume goes on with the rest without it" if found else "",
+            remedy=f"if you undid it by hand, skip goes on without it (step {rollback.stuck})" if found else "",
             remedies=remedies(found),
             step=step.node,
             step_number=rollback.stuck,
@@ -440,7 +440,7 @@ class _Look:
                 is_stuck = halted is not None and halted.stuck == letter.number
                 found = m.about_undoing(self._trials) if is_stuck else []
                 named = {each.operation for each in found}
-                by_hand = "resume goes on without it" if "resume" in named else _DISCARD
+                by_hand = f"skip goes on without it (step {letter.number})" if "skip" in named else _DISCARD
                 how = _UNDO if "retry_compensation" in named else self._undone_elsewhere(letter)
                 return f"{how}; if you undid it by hand, {by_hand}", found
             case "effect" if letter.reason == RECALLED:

@@ -40,7 +40,6 @@ from standfast.machine.model.commands.run_commands import (
 )
 from standfast.machine.model.commands.timers import CLOCK, FAR, RESUME, command_of, stood_still
 from standfast.machine.model.events import (
-    CompensationWaived,
     PauseReason,
     StepAnswered,
     WorkflowPaused,
@@ -164,15 +163,9 @@ def not_pausable(turn: DecisionBuilder) -> Rejection | None:
 def resume(turn: DecisionBuilder, command: ResumeWorkflow) -> Answer | None:
     """Go on, if the run is paused and may; or past a question that is open, if that is asked for."""
     barred = resume_refusal(turn.routes.graph, turn.moment.actor)
-    barred = barred or _not_meant(turn, command)
+    barred = barred or _not_meant(turn, command) or _not_undone(turn.state)
     if barred is not None:
         return barred
-    if is_halted(turn.state):
-        if command.data is not None and not is_within(turn.routes, command.data):
-            return too_large(turn.routes, "what the resume brings along")
-        turn.emit(_resumed(turn, command))
-        _waive(turn)
-        return None
     is_paused = turn.state.status == "paused"
     station = _station(turn, command) if command.trigger == "manual" else None
     if isinstance(station, Rejection):
@@ -182,7 +175,6 @@ def resume(turn: DecisionBuilder, command: ResumeWorkflow) -> Answer | None:
         return refusal
     event = _resumed(turn, command)
     if is_paused:
-        _waive(turn)
         go_on(turn, event)
         if turn.state.pause is not None:  # For what another system told meanwhile.
             return None
@@ -222,8 +214,6 @@ def _stuck_refusal(turn: DecisionBuilder, station: StepState, command: ResumeWor
 def waited_for(turn: DecisionBuilder) -> str:
     """What a run waits for that a resume would end, so that one which is carried out later can tell whether it still does; empty for nothing."""
     state = turn.state
-    if is_halted(state):
-        return f"{state.reason} {state.next_step}"
     if state.pause is not None:
         return f"{state.reason} {state.pause.since.isoformat()} {state.pause.by}"
     if state.status == "paused":
@@ -247,6 +237,18 @@ def _not_meant(turn: DecisionBuilder, command: ResumeWorkflow) -> Rejection | No
 
 def _resumed(turn: DecisionBuilder, command: ResumeWorkflow) -> WorkflowResumed:
     moment, state = turn.moment, turn.state
+
+
+def _not_undone(state: RunState) -> Rejection | None:
+    """Returns why a run that waits because a compensation gave up is not resumed: a resume ends a pause, and waives nothing."""
+    halted = state.rollback or state.dropped
+    is_waiting = is_halted(state) or (state.status == "paused" and state.pause is None and state.reason == NOT_UNDONE)
+    if not is_waiting or halted is None or halted.stuck is None:
+        return None
+    node = state.executed[halted.stuck].node
+    told = f"a resume ends a pause, and this run waits because {node!r} could not be undone; retry its compensation, or have it undone where it was done"
+    return refused(Refusal.NOT_PAUSED, f"{told}. If you undid it by hand, skip step {halted.stuck}")
+
     name, told = command.trigger_id, None
     if command.trigger == "approval" and not name and state.reason == APPROVED and state.decided:
         decided = next(reversed(state.decided))  # It was left to whoever resumes when this was answered.
@@ -260,15 +262,6 @@ def _resumed(turn: DecisionBuilder, command: ResumeWorkflow) -> WorkflowResumed:
         data=command.data,
         told=told,
     )
-
-
-def _waive(turn: DecisionBuilder) -> None:
-    """Whoever lets a run go on that could not undo something does without that: a branch that it did not need, or a step on its way back."""
-    state = turn.state
-    if state.rollback is not None and state.rollback.stuck is not None:
-        turn.emit(CompensationWaived(step=state.rollback.stuck, actor=turn.moment.actor.id))
-    elif state.reason == NOT_UNDONE and state.dropped is not None and state.dropped.stuck is not None:
-        turn.emit(CompensationWaived(step=state.dropped.stuck, actor=turn.moment.actor.id))
 
 
 def _holds_for_drift(turn: DecisionBuilder, request: str) -> bool:

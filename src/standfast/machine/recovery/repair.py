@@ -25,7 +25,7 @@ from standfast.machine.flow.handler_calls import call_anew, mapped_output
 from standfast.machine.flow.list_branches import enter_changed, lists_of_document
 from standfast.machine.flow.node_kind import no_transition
 from standfast.machine.flow.process_answers import keep_answers, void_answers
-from standfast.machine.flow.rollback import behind, halt, passes_no_return
+from standfast.machine.flow.rollback import NOT_UNDONE, behind, halt, passes_no_return
 from standfast.machine.flow.routing import finish, is_barred, leave_by, pass_through, stay_or_end, way_out
 from standfast.machine.flow.slots import standing, void
 from standfast.machine.model.commands import repair_commands as r
@@ -33,6 +33,7 @@ from standfast.machine.model.commands.run_commands import AnswerStep
 from standfast.machine.model.commands.timers import DEADLINE
 from standfast.machine.model.document_state import Document
 from standfast.machine.model.events import (
+    CompensationWaived,
     DataAssigned,
     DataChanged,
     MoveBackStarted,
@@ -41,6 +42,7 @@ from standfast.machine.model.events import (
     StepRepaired,
     StepRequeued,
     StepSkipped,
+    WorkflowResumed,
 )
 from standfast.machine.model.folds.task_fold import DATA_CHANGED
 from standfast.machine.model.json_values import fingerprint, patched
@@ -81,12 +83,15 @@ _CHANGED = "the data was changed"
 def repair(turn: DecisionBuilder, command: r.Repair) -> Rejection | None:
     """Do what an operator asks for; why not, if it cannot be done."""
     refusal = may_repair(turn, command.reason)
+    waives = isinstance(command, r.SkipStep) and _is_of_compensation(turn.state, command.step)
+    if refusal is None and turn.state.rollback is not None and not waives:
+        told = "the workflow undoes what it did, and nothing can be repaired meanwhile; wait for its end, or abort it"
+        refusal = refused(Refusal.ROLLBACK_IN_PROGRESS, told)
     if refusal is not None:
         return refusal
-    if turn.state.rollback is not None:
-        told = "the workflow undoes what it did, and nothing can be repaired meanwhile; wait for its end, or abort it"
-        return refused(Refusal.ROLLBACK_IN_PROGRESS, told)
     match command:
+        case r.SkipStep() if waives:
+            return _waive(turn, command, go_on)
         case r.ChangeData():
             return _change_data(turn, command)
         case r.MoveBack():
@@ -116,6 +121,38 @@ def may_repair(turn: DecisionBuilder, reason: str) -> Rejection | None:
         return barred
     if not reason.strip():
         return refused(Refusal.NO_REASON, "a repair needs a reason, which the history keeps: say why")
+    return None
+
+
+# -- a compensation that gave up
+
+
+def _is_of_compensation(state: RunState, step: int) -> bool:
+    """Whether a skip is about what could not be undone: of a run that has failed by it, or of a branch that was not needed."""
+    halted = state.rollback or state.dropped
+    if halted is None or halted.stuck is None:
+        return False
+    return state.rollback is not None or halted.stuck == step
+
+
+def _waive(turn: DecisionBuilder, command: r.SkipStep, go_on: GoOn) -> Rejection | None:
+    """Go on without the compensation of the named step. The same call again is refused: nothing waits for that compensation then."""
+    state = turn.state
+    halted = state.rollback or state.dropped
+    assert halted is not None
+    assert halted.stuck is not None
+    node = state.executed[halted.stuck].node
+    if halted.stuck != command.step:
+        told = f"the rollback does not wait for the compensation of step {command.step}, but for that of step {halted.stuck} ({node!r})"
+        return refused(Refusal.NOT_DEAD, told)
+    if command.outcome:
+        told = f"the compensation of {node!r} has no outcomes; leave the outcome out"
+        return refused(Refusal.UNKNOWN_OUTCOME, told)
+    if state.rollback is not None:
+        turn.emit(WorkflowResumed())
+    turn.emit(CompensationWaived(step=halted.stuck, actor=turn.moment.actor.id, reason=command.reason))
+    if state.status == "paused" and state.reason == NOT_UNDONE:
+        go_on(turn)
     return None
 
 

@@ -35,6 +35,7 @@ Action = Literal[
     "transition",
     "requeue",
     "retry_compensation",
+    "skip",
     "end_pause",
 ]
 
@@ -63,7 +64,7 @@ class ResumeOption(msgspec.Struct, frozen=True, kw_only=True):
 
     action: Action
     """`resume`, `decide` a question, `release` one that a person has claimed, `override` or `escalate` it, `reassign` it or `add_approver` if nobody who is asked can decide, send a `signal`,
-    `publish` an event, ask for a `transition` of the document, `requeue` a dead letter, `retry_compensation`, or `end_pause`, which `pauses.resume`
+    `publish` an event, ask for a `transition` of the document, `requeue` a dead letter, `retry_compensation`, `skip` a compensation that gave up, or `end_pause`, which `pauses.resume`
     does, of the wider scope that `choices` names in words."""
     step_id: str = ""
     """Names the step that it is about, in calls such as `tasks.decide`; empty if it is about the run."""
@@ -146,13 +147,13 @@ class _Options:
         for step in self._state.dead.values():
             if trials.tried(m.AcceptedOperation(operation="retry", step=step.number)):
                 yield self._option("requeue", step.number, step.node, capability=REPAIR)
-        undoing = m.about_undoing(trials)
-        for each in undoing:
+        for each in m.about_undoing(trials):
             if each.operation == "retry_compensation" and each.step in self._letters:
                 node = self._state.executed[each.step].node
                 yield self._option("retry_compensation", each.step, node, capability=REPAIR)
-        is_halted = any(each.operation == "resume" for each in undoing)
-        if is_halted or (self._state.status == "paused" and trials.tried(m.AcceptedOperation(operation="resume"))):
+            if each.operation == "skip":
+                yield self._option("skip", each.step, self._state.executed[each.step].node, capability=REPAIR)
+        if self._state.status == "paused" and trials.tried(m.AcceptedOperation(operation="resume")):
             yield ResumeOption(action="resume", capability=RESUME)
         if names := tuple(each.name for each in m.transitions(trials)):
             yield ResumeOption(action="transition", choices=names)

@@ -211,6 +211,8 @@ class CompensationWaived(Happening, frozen=True, kw_only=True):
     step: int
     """The step that stays as it is."""
     actor: str
+    reason: str = ""
+    """Why, in the operator's words."""
 
 
 @message(name="step_rolled_back")
