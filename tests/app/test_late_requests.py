@@ -37,8 +37,9 @@ def _errors(run: Run[object]) -> list[str]:
 
 
 @pytest.mark.row("R-060", "R-065", "R-090")
+@pytest.mark.parametrize("actor", [BOSS, CARL])
 @pytest.mark.parametrize("minutes", [0, 1])
-def test_a_request_does_not_end_another_pause(place: Place, minutes: int) -> None:
+def test_a_request_does_not_end_another_pause(place: Place, minutes: int, actor: Actor) -> None:
     """The pause that it was made for is over, and somebody else has paused the run since, be it at the same instant."""
     engine = place.engine().register(Saga("s").wait_for("wait", signal="go").build())
     run = engine.start("s")
@@ -48,7 +49,7 @@ def test_a_request_does_not_end_another_pause(place: Place, minutes: int) -> Non
     carl.request_resume("tonight")
     boss.resume("now")
     engine.advance(minutes=minutes)
-    boss.pause("stop, fraud suspected", until=timedelta(days=2))
+    engine.acting(actor).run(run.id).pause("stop, fraud suspected", until=timedelta(days=2))
     engine.advance(minutes=11)
     assert (run.describe().status, run.describe().reason) == ("paused", "requested")
     (error,) = _errors(run)

@@ -207,6 +207,8 @@ class PauseState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 class Resumed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """What requests to go on have left."""
+    place: int = 0
+    """How many events the run had before the pause; 0 of those of old."""
 
     data: Data = {}
     """What the last one brought along that brought anything."""

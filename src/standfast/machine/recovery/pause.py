@@ -131,6 +131,7 @@ def hold_run(turn: DecisionBuilder, reason: PauseReason, command: PauseWorkflow)
             clock=clock,
             until=command.until,
             held=held,
+            place=moment.version,
         )
     )
     may_expire = turn.routes.graph.kind == "rules"
@@ -215,7 +216,8 @@ def waited_for(turn: DecisionBuilder) -> str:
     """What a run waits for that a resume would end, so that one which is carried out later can tell whether it still does; empty for nothing."""
     state = turn.state
     if state.pause is not None:
-        return f"{state.reason} {state.pause.since.isoformat()} {state.pause.by}"
+        told = f"{state.reason} {state.pause.since.isoformat()} {state.pause.by}"
+        return f"{told} {state.pause.place}" if state.pause.place else told
     if state.status == "paused":
         return f"{state.reason} {state.next_step}"
     return " ".join(str(each.number) for each in stations(turn))
@@ -235,10 +237,6 @@ def _not_meant(turn: DecisionBuilder, command: ResumeWorkflow) -> Rejection | No
     return None
 
 
-def _resumed(turn: DecisionBuilder, command: ResumeWorkflow) -> WorkflowResumed:
-    moment, state = turn.moment, turn.state
-
-
 def _not_undone(state: RunState) -> Rejection | None:
     """Returns why a run that waits because a compensation gave up is not resumed: a resume ends a pause, and waives nothing."""
     halted = state.rollback or state.dropped
@@ -249,6 +247,9 @@ def _not_undone(state: RunState) -> Rejection | None:
     told = f"a resume ends a pause, and this run waits because {node!r} could not be undone; retry its compensation, or have it undone where it was done"
     return refused(Refusal.NOT_PAUSED, f"{told}. If you undid it by hand, skip step {halted.stuck}")
 
+
+def _resumed(turn: DecisionBuilder, command: ResumeWorkflow) -> WorkflowResumed:
+    moment, state = turn.moment, turn.state
     name, told = command.trigger_id, None
     if command.trigger == "approval" and not name and state.reason == APPROVED and state.decided:
         decided = next(reversed(state.decided))  # It was left to whoever resumes when this was answered.
@@ -284,6 +285,7 @@ def _holds_for_drift(turn: DecisionBuilder, request: str) -> bool:
             held=dict(pause.held),
             since=document.drift_at,
             request=request,
+            place=turn.moment.version,
         )
     )
     return True

@@ -48,6 +48,8 @@ class WorkflowPaused(Happening, frozen=True, kw_only=True):
     """Since when the run was to be held for this, if another pause has held it then; `at` is the beginning of that one."""
     request: str = ""
     """The id of the request to resume that has ended that pause; empty if a timer has."""
+    place: int = 0
+    """How many events the run had before it, which tells it from another pause of the same instant; 0 in those of old."""
 
 
 @message(name="timer_held")

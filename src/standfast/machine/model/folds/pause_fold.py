@@ -19,7 +19,13 @@ def paused(_routes: GraphIndex, state: RunState, event: e.WorkflowPaused) -> Non
     if event.at is not None:
         held = dict(event.held)
         state.pause = PauseState(
-            at=event.at, by=event.by, clock=event.clock, until=event.until, held=held, since=event.since or event.at
+            at=event.at,
+            by=event.by,
+            clock=event.clock,
+            until=event.until,
+            held=held,
+            since=event.since or event.at,
+            place=event.place,
         )
         if state.document is not None:
             state.document.drift, state.document.drift_at = "", None  # The pause tells of it.
