@@ -10,6 +10,7 @@ import pytest
 
 from api.world import ACME, Client, World, problem
 from app.processes.acting import INPUT
+from standfast import Saga
 
 RUNS = "/api/v1/executions"
 
@@ -241,6 +242,20 @@ def test_people_decide(world: World) -> None:
     late = client.post(f"/api/v1/tasks/{task}/reject", {})
     assert late.status_code == 409
     assert [each["task"]["step_id"] for each in all_of(client, "/api/v1/tasks/decided")] == [task]
+
+
+def test_a_question_that_ends_its_run_is_pulled_back_by_who_may_cancel(world: World) -> None:
+    """The one who has started the run needs the permission `execution:cancel` for that, as to cancel it."""
+    world.engine.register(Saga("asking").human("h", role="boss").build())
+    clerk = world.client(actor="carl", capabilities=("execution:start", "execution:read", "task:use"))
+    mighty = world.client(actor="carl", capabilities=("execution:*", "task:use"))
+    run = started(clerk, "asking")
+    world.engine.drain()
+    refused = clerk.post(f"/api/v1/tasks/{run}:1/withdraw", {"reason": "x"})
+    assert (refused.status_code, "execution:cancel" in problem(refused)["detail"]) == (403, True)
+    assert clerk.get(f"{RUNS}/{run}").json()["status"] == "running"
+    assert is_done(mighty.post(f"/api/v1/tasks/{run}:1/withdraw", {"reason": "x"}))
+    assert mighty.get(f"{RUNS}/{run}").json()["status"] == "aborted"
 
 
 def test_the_world_tells_and_is_told(world: World) -> None:

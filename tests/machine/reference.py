@@ -1193,9 +1193,21 @@ class Reference:
         answer = self._said(g.WITHDRAWN, reason, None)
         if reason and not self._has_room(self._with(step, answer)):
             return self._bar("too_large")
+        rights = self.graph.rights
+        if self._ends_by(step, answer) and not _may(self.actor, rights.cancel or rights.start):
+            return self._bar("not_allowed")
         self.handler_calls = 0
         self._close_question(step, "withdrawn", answer, [(g.WITHDRAWN, self.actor.id, None)])
         return True
+
+    def _ends_by(self, step: Step, answer: Data) -> bool:
+        """Whether the run ends if a question is taken back: no edge leads on from that, nor from its rejection, nor from the failure that this is."""
+        outcomes, told = (g.WITHDRAWN, _poll(step).op.rejects), self._with(step, answer)
+        if any(self._edge(step.node, each, told) is not None for each in outcomes):
+            return False
+        if self._after_rejection(step) != "fail":
+            return True
+        return self.policies.on_failure == "compensate" and self._edge(step.node, g.ERROR, step.token.data) is None
 
     def _set_times(self, step: Step, times: g.TaskTimes) -> None:
         """The next reminder and the next rung of the ladder; all times count from when the question was asked."""

@@ -550,6 +550,34 @@ def test_a_decision_is_changed_until_it_is_used(place: Place) -> None:
 # -- what else is done to a question
 
 
+@pytest.mark.row("P-121")
+@pytest.mark.parametrize("rejection", ["abort", "fail"])
+def test_who_may_not_cancel_ends_no_run_by_pulling_a_question_back(place: Place, rejection: Any) -> None:
+    """Where no way leads on from that, it takes the right to cancel, of the requester too; where one does, it does not."""
+    engine = place.engine()
+    rights = {"capability": "go", "cancel_capability": "stop"}
+    engine.register(
+        Saga("s", **rights).human("h", role="boss", on_rejected=None if rejection == "abort" else "fail").build()
+    )
+    engine.register(
+        Saga("free", **rights).human("h", role="boss", on_withdrawn=lambda way: way.save_point("rest")).build()
+    )
+    ann = engine.acting(Actor(id="ann", capabilities=frozenset({"go"})))
+    boss = engine.acting(Actor(id="berta", capabilities=frozenset({"task:withdraw", "stop"})))
+    instance, free = ann.start("s").id, ann.start("free").id
+    engine.drain()
+    with pytest.raises(ForbiddenError, match="the capability 'stop'; have the question decided"):
+        ann.tasks.withdraw(f"{instance}:1", "no longer")
+    assert status(engine, instance) == "running"
+    ann.tasks.withdraw(f"{free}:1", "no longer")
+    boss.tasks.withdraw(f"{instance}:1", "no longer")
+    engine.drain()
+    assert [status(engine, each) for each in (instance, free)] == [
+        "aborted" if rejection == "abort" else "failed",
+        "completed",
+    ]
+
+
 @pytest.mark.row("EO-02", "E-686")
 def test_the_requester_pulls_it_back(place: Place) -> None:
     """While nothing is decided for good: the requests are withdrawn, decisions that were given do not count, and its way is taken."""

@@ -26,7 +26,7 @@ from standfast.machine.model.events import (
     TaskReassigned,
     TaskReleased,
 )
-from standfast.machine.model.queries.authorization import answer_refusal, task_refusal
+from standfast.machine.model.queries.authorization import answer_refusal, ending_refusal, task_refusal
 from standfast.machine.model.queries.eligibility import (
     decision_by,
     is_open_to_all,
@@ -45,7 +45,7 @@ from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import StepState
 from standfast.machine.model.task_state import Question, Seat, person_named, shown
 from standfast.machine.tasks.assignment import MOST_PEOPLE
-from standfast.machine.tasks.completion import close
+from standfast.machine.tasks.completion import close, ends_run
 from standfast.machine.tasks.entitlement import (
     apart_refusal,
     asked_refusal,
@@ -394,6 +394,10 @@ def _withdraw(task: _Task, command: c.WithdrawTask) -> Answer | None:
     data = merged(turn.routes, turn.state.tokens[step.token].data, step.node, decision_of(event))
     if command.reason and not is_within(turn.routes, data):
         return too_large(turn.routes, f"the reason for withdrawing {step.node!r}")
+    if ends_run(turn, step, WITHDRAWN, decision_of(event)):
+        barred = ending_refusal(turn.routes.graph, task.actor, turn.moment.asked)
+        if barred is not None:
+            return barred
     close(turn, step, event)
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from standfast.graph.index import GraphIndex
-from standfast.graph.model import WITHDRAWN, HumanOp
+from standfast.graph.model import ERROR, WITHDRAWN, HumanOp
 from standfast.graph.values.forms import faults_told
 from standfast.kernel.decision import Answer, Rejection
 from standfast.machine.flow.cancellation import abort
@@ -64,8 +64,7 @@ def conclude(turn: DecisionBuilder, step: StepState, outcome: str, answer: Data,
     data = judged(turn.routes, token.data, step.node, answer)
     turn.cancel_step_timer(step)
     told = f"{step.node!r} was {outcome}"
-    if outcome == WITHDRAWN and way_out(turn, token, step.node, WITHDRAWN, data=data, answer=answer) is None:
-        outcome = op.rejects
+    outcome = _outcome(turn, step, outcome, answer)
     if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data, answer=answer, may=may) is not None:
         finish(turn, step, outcome, answer, may=may)
     elif can_leave_slot(turn, step.node):
@@ -83,6 +82,30 @@ def close(turn: DecisionBuilder, step: StepState, event: StepAnswered, *, may: M
         keep_answers(turn, step)
     turn.emit(event)
     conclude(turn, step, event.outcome, answer_found(turn.routes, step.node, event), may=may)
+
+
+def _outcome(turn: DecisionBuilder, step: StepState, outcome: str, answer: Data) -> str:
+    """The outcome that a step is left by: a question that was taken back is rejected where no edge leads on from that."""
+    op, token = turn.routes.node(step.node).op, turn.state.tokens[step.token]
+    assert isinstance(op, HumanOp)
+    data = judged(turn.routes, token.data, step.node, answer)
+    is_back = outcome == WITHDRAWN and way_out(turn, token, step.node, WITHDRAWN, data=data, answer=answer) is None
+    return op.rejects if is_back else outcome
+
+
+def ends_run(turn: DecisionBuilder, step: StepState, outcome: str, answer: Data) -> bool:
+    """Whether the run ends if a question is left by an outcome: it is aborted, or fails and undoes what it did."""
+    op, token, policies = turn.routes.node(step.node).op, turn.state.tokens[step.token], turn.routes.policies
+    assert isinstance(op, HumanOp)
+    data = judged(turn.routes, token.data, step.node, answer)
+    outcome = _outcome(turn, step, outcome, answer)
+    if outcome != op.rejects or way_out(turn, token, step.node, outcome, data=data, answer=answer) is not None:
+        return False
+    if can_leave_slot(turn, step.node):
+        return False
+    if (op.on_reject or policies.on_reject) != "fail":
+        return True
+    return policies.on_failure == "compensate" and way_out(turn, token, step.node, ERROR) is None
 
 
 def filled_in(routes: GraphIndex, node: str, outcome: str, given: object) -> tuple[object, Rejection | None]:

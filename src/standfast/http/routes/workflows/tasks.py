@@ -312,7 +312,7 @@ async def ask_back(call: RouteCall[NoQuery, Say]) -> None:
 
 
 async def withdraw_task(call: RouteCall[NoQuery, TakeBack]) -> None:
-    """Take the question itself back: nobody decides any more."""
+    """Take the question itself back: nobody decides any more. If no way leads on from that, the run ends, and it takes `execution:cancel` besides."""
     asked = call.body
     await call.calls.tasks.withdraw(_task(call.path["id"]), asked.reason, on_behalf_of=asked.on_behalf_of)
 

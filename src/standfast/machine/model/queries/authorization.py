@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from standfast.graph.index import GraphIndex
 from standfast.graph.model import OK, Graph, HumanOp, Node
-from standfast.kernel.actor import Actor, Needed, needed_words
+from standfast.kernel.actor import Actor, Needed, RequestContext, needed_words
 from standfast.kernel.decision import Rejection
 from standfast.machine.model.queries.eligibility import candidate_refusal
 from standfast.machine.model.rejections import Refusal, refused
 from standfast.machine.model.state import RunState, StepState
 
 READ, PAUSE, RESUME = "execution:read", "execution:pause", "execution:resume"
+CANCEL = "execution:cancel"
+"""What front ends ask of whoever cancels a run, besides what its graph demands."""
 OVERRIDE, REPAIR = "execution:override", "execution:repair"
 """What operators need, whatever the graph demands; the engine itself, and a library's calls without an actor, may do everything."""
 
@@ -29,6 +33,17 @@ def start_refusal(graph: Graph, actor: Actor) -> Rejection | None:
 def stop_refusal(graph: Graph, actor: Actor) -> Rejection | None:
     """Why an actor may not cancel or abort a run."""
     return _without(actor, graph.rights.cancel or graph.rights.start, f"stop {graph.name!r}")
+
+
+def ending_refusal(graph: Graph, actor: Actor, request: RequestContext) -> Rejection | None:
+    """Why an actor may not end a run by another act than cancelling it. It takes what cancelling takes, at a front end that asks for permissions as well."""
+    what = f"take this back, which ends {graph.name!r} because no way leads on from it"
+    barred = _without(actor, graph.rights.cancel or graph.rights.start, what)
+    barred = barred or (_without(actor, CANCEL, what) if request.needs else None)
+    if barred is None:
+        return None
+    told = f"{barred.message}; have the question decided, or the run cancelled by somebody who may"
+    return msgspec.structs.replace(barred, message=told)
 
 
 def pause_refusal(graph: Graph, actor: Actor) -> Rejection | None:
