@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 
+import httpx
 import msgspec
 import pytest
 
-from api.world import ACME, NORTH, SOUTH, World, problem, registered
+from api.world import ACME, NORTH, SOUTH, Client, World, problem, registered
 from standfast import Saga
 from standfast.graph.compiler import graph_data
 from standfast.graph.definition import Definition
@@ -94,6 +95,50 @@ def test_a_schedule_creates_documents(own: World) -> None:
     (fire,) = client.get("/api/v1/schedules/d/fires").json()["items"]
     assert (fire["status"], fire["document"]) == ("created", "R-1")
     assert client.get("/api/v1/documents/invoice/R-1").json()["instance"] == fire["run"]
+
+
+WAITING = {"workflow": "held", "every_seconds": 3600}
+KEEPS = ("schedule:manage", "execution:start")
+
+
+@pytest.mark.parametrize("door", ["trigger by another policy", "trigger by its policy", "put"])
+def test_to_have_a_schedule_cancel_takes_the_permission_to_cancel(own: World, door: str) -> None:
+    """Who may not cancel a run has no schedule do it, by whatever call; with the permission it is done, and asked for each time."""
+    own.engine.register(Saga("held").wait_for("w", "w").build())
+    keeper, boss = (
+        own.client(capabilities=KEEPS, actor="tom"),
+        own.client(capabilities=(*KEEPS, "execution:cancel"), actor="berta"),
+    )
+    policy = {"overlap": "cancel_running"} if door == "trigger by its policy" else {}
+    assert boss.ask("PUT", "/api/v1/schedules/s", json={**WAITING, **policy}).status_code == 200
+    boss.post("/api/v1/schedules/s/trigger")
+    own.engine.drain()
+    [run] = own.calls(ACME).runs.list().items
+
+    def opened(client: Client) -> httpx.Response:
+        match door:
+            case "put":
+                return client.ask("PUT", "/api/v1/schedules/s", json={**WAITING, "overlap": "cancel_running"})
+            case "trigger by its policy":
+                return client.post("/api/v1/schedules/s/trigger")
+            case _:
+                return client.post("/api/v1/schedules/s/trigger", {"overlap": "cancel_running"})
+
+    refused = opened(keeper)
+    own.engine.advance(timedelta(minutes=1))
+    assert (refused.status_code, "execution:cancel" in problem(refused)["detail"]) == (403, True)
+    assert own.calls(ACME).run(run.id).describe().status == "running"
+    assert opened(boss).status_code == 200
+    own.engine.advance(timedelta(hours=1))
+    assert own.calls(ACME).run(run.id).describe().status == "cancelled"
+
+
+def test_a_schedule_is_triggered_by_a_policy_that_cancels_nothing(own: World) -> None:
+    """That takes no permission to cancel, nor one to look at the schedule."""
+    own.engine.register(Saga("held").wait_for("w", "w").build())
+    own.client(capabilities=(*KEEPS, "execution:cancel")).ask("PUT", "/api/v1/schedules/s", json=WAITING)
+    keeper = own.client(capabilities=KEEPS, actor="tom")
+    assert [keeper.post("/api/v1/schedules/s/trigger").json()["status"] for _ in range(2)] == ["starting", "skipped"]
 
 
 def test_partitions_have_schedules_and_batches_of_their_own(own: World) -> None:

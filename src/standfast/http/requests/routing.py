@@ -112,12 +112,13 @@ class RouteCall(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
         """The engine itself, for what concerns all tenants."""
         return self.server.engine.aio
 
-    def needing(self, permission: str) -> AsyncCalls:
-        """The engine on behalf of whoever asks, who must have one more permission when the engine acts, now and later; EdgeError unless they have it."""
-        self.identity.check(permission)
+    def needing(self, *permissions: str) -> AsyncCalls:
+        """The engine on behalf of whoever asks, who must have more permissions when the engine acts, now and later; EdgeError unless they have them."""
+        for each in permissions:
+            self.identity.check(each)
         known = self.calls.request
-        context = self.identity.context(self.trace, permission, reason=known.reason)
-        return self.engine.acting(msgspec.structs.replace(context, needs=context.needs | known.needs))
+        context = self.identity.context(self.trace, reason=known.reason)
+        return self.engine.acting(msgspec.structs.replace(context, needs=known.needs | {*permissions}))
 
     @property
     def run_id(self) -> UUID:

@@ -25,6 +25,7 @@ from standfast.http.requests.routing import (
 from standfast.http.wire import paging as cursors
 from standfast.http.wire.paging import Listing
 from standfast.http.wire.problems import EdgeCode, EdgeError
+from standfast.kernel.actor import SYSTEM, RequestContext
 
 _CONFLICT = "version_conflict"
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=3_155_760_000)]
@@ -104,9 +105,9 @@ async def list_schedules(call: RouteCall[ScheduleQuery, None]) -> Listing[Schedu
 
 
 async def put_schedule(call: RouteCall[NoQuery, PutScheduleRequest]) -> RouteResponse:
-    """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents."""
+    """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents, and `execution:cancel` for `cancel_running`."""
     asked, name = call.body, call.path["schedule"]
-    calls = call.needing(await _start_of_plan(call))
+    calls = call.needing(await _start_of_plan(call), *_stops(asked.overlap))
 
     async def found_there() -> int:
         return (await call.calls.schedules.get(name)).revision
@@ -162,11 +163,10 @@ async def resume_schedule(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
 
 
 async def trigger_schedule(call: RouteCall[NoQuery, TriggerRequest]) -> FireInfo:
-    """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents."""
-    calls = call.needing(await _start_of_schedule(call))
-    return await calls.schedules.trigger(
-        call.path["schedule"], overlap=call.body.overlap, command_id=call.idempotency_key
-    )
+    """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents, and `execution:cancel` if the policy is `cancel_running`."""
+    overlap = call.body.overlap or await _policy(call)
+    calls = call.needing(await _start_of_schedule(call), *_stops(overlap))
+    return await calls.schedules.trigger(call.path["schedule"], overlap=overlap, command_id=call.idempotency_key)
 
 
 async def backfill_schedule(call: RouteCall[NoQuery, BackfillRequest]) -> RouteResponse:
@@ -222,6 +222,27 @@ async def _start_of_schedule(call: AnyCall) -> str:
     return _CREATE if is_document else _START
 
 
+def _stops(overlap: Overlap | None) -> tuple[str, ...]:
+    """Returns the permission that it takes to cancel by oneself what a schedule cancels."""
+    return (_CANCEL,) if overlap == "cancel_running" else ()
+
+
+async def _policy(call: AnyCall) -> Overlap | None:
+    """Returns the policy of a schedule for who may not cancel runs, so that they trigger it by that one; None if it is for the schedule to say.
+
+    The engine looks itself: who may trigger a schedule need not be allowed to look at it.
+    """
+    if call.identity.may(_CANCEL):
+        return None
+    known = call.calls.request
+    own = RequestContext(tenant=known.tenant, partition=known.partition, actor=SYSTEM, trace=known.trace)
+    try:
+        found = await call.engine.acting(own).schedules.get(call.path["schedule"])
+    except StandfastError:  # What is not there, whoever may trigger is told.
+        return None
+    return None if found.is_document else found.overlap
+
+
 def _shown(found: Schedule) -> RouteResponse:
     return RouteResponse(value=found, headers={"etag": tag_of(found, found.revision)})
 
@@ -233,7 +254,7 @@ def _changed(error: RejectedError) -> Exception:
     return EdgeError(EdgeCode.CHANGED_MEANWHILE, str(error).removesuffix(f" [{_CONFLICT}]"))
 
 
-_START, _CREATE = "execution:start", "documents:write"
+_START, _CREATE, _CANCEL = "execution:start", "documents:write", "execution:cancel"
 _SCHEDULES = Subject("schedules", "/api/v1/schedules", "schedule:read", "own")
 _CHANGES = Subject("schedules", "/api/v1/schedules/{schedule}", "schedule:manage", "own")
 
