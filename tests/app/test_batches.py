@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -318,6 +319,61 @@ def test_a_batch_that_is_cancelled_says_what_became_of_what_was_being_tried(plac
     batch = engine.batches.get(batch.id)
     assert (batch.status, items(engine, batch)) == ("cancelled", [("done", "")] * 2)
     proved(engine, batch)
+
+
+def test_a_batch_that_is_cancelled_follows_what_it_took(place: Place) -> None:
+    """Nothing more is tried, and what was taken is looked at until it is what was wanted, or the time of that is over."""
+    engine = opened(place)
+    slow = Saga("slow").step("x", lambda: None).on_failure("undo", lambda: None, start_after=5).wait_for("w", "w")
+    engine.register(slow.build())
+    runs = [engine.start("slow") for _ in range(2)]
+    engine.drain()
+    batch = engine.batches.begin("cancel", runs, per_second=1)
+    engine.drain()
+    cancelled = engine.batches.cancel(batch.id, "enough")
+    assert (cancelled.status, cancelled.ended_at, cancelled.counts.accepted) == ("cancelled", None, 1)
+    engine.advance(HOUR)
+    batch = engine.batches.get(batch.id)
+    assert (batch.status, batch.ended_at is None) == ("cancelled", False)
+    assert [each.status for each in engine.batches.items(batch.id)] == ["done", "dropped"]
+    proved(engine, batch)
+
+
+def test_runs_of_a_batch_that_is_cancelled_are_followed_to_their_end(place: Place) -> None:
+    """Whoever began a list of starts and took that back learns what the first ones came to."""
+    engine = opened(place)
+    batch = engine.batches.begin("start", definition="ask", inputs=[{}, {}], per_second=1)
+    engine.drain()
+    engine.batches.cancel(batch.id, "enough")
+    [run] = engine.runs.list().items
+    engine.futures.run(run.id).cancel("not needed")
+    engine.drain()
+    [(status, detail), _] = items(engine, batch)
+    assert (status, detail, engine.batches.get(batch.id).ended_at is None) == (
+        "failed",
+        "it ended as cancelled: not needed",
+        False,
+    )
+
+
+@pytest.mark.parametrize("verb", ["retry", "requeue", "discard"])
+def test_the_reason_of_a_batch_is_in_the_audit_of_each_item(place: Place, verb: Any) -> None:
+    """As that of whoever does the same to one of them."""
+    engine = opened(place)
+    engine.register(Saga("dead", dlq=True).step("x", lambda: 1 / 0, attempts=1).build())
+    undone = Saga("undone").step("x", lambda: None).on_failure("undo", lambda: 1 / 0, attempts=1)
+    engine.register(undone.step("y", lambda: 1 / 0, attempts=1).build())
+    run = engine.start("undone" if verb == "discard" else "dead")
+    engine.drain()
+    [letter] = engine.dead_letters.list()
+    given = {"runs": [run]} if verb == "retry" else {"letters": [letter.id]}
+    engine.batches.begin(verb, reason="the bank is back", **given)
+    engine.drain()
+    if verb == "discard":
+        [change] = engine.audit.changes(subject="letter")
+        assert (change.action, change.reason) == ("discard", "the bank is back")
+    else:
+        assert run.audit()[-1].reason == "the bank is back"
 
 
 def test_a_batch_keeps_to_its_rate_and_can_be_cancelled(place: Place) -> None:

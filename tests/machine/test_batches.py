@@ -97,6 +97,8 @@ def ended() -> Batch:
     batch = tried()
     assert batch.tell(w.CancelBatch(id="b"))
     assert batch.tell(accepted(2))
+    assert batch.tell(LOOK)
+    assert batch.tell(looked(2, 1, 2))
     assert batch.state.is_over
     return batch
 
@@ -142,7 +144,7 @@ def test_what_nobody_could_try_may_have_been_done() -> None:
 
 
 def test_a_cancelled_batch_drops_what_was_not_tried_and_nothing_else() -> None:
-    """What is in a worker's hands has its own outcome, and what was refused from the beginning stays refused, with its reason."""
+    """What is in a worker's hands has its own outcome, what was taken is followed, and what was refused from the beginning stays refused, with its reason."""
     batch = Batch("discard", many=4, refused=(3,), rate=1)
     (effect,) = batch.effects
     assert [each.number for each in effect.items] == [1]
@@ -150,7 +152,10 @@ def test_a_cancelled_batch_drops_what_was_not_tried_and_nothing_else() -> None:
     dropped = ("dropped", "the batch was cancelled before it was tried")
     assert batch.items == [("waiting", ""), dropped, ("refused", "gone"), dropped]
     assert batch.tell(accepted(1))
-    assert (batch.items[0], batch.state.is_over) == (("accepted", ""), True)
+    assert (batch.items[0], batch.state.is_over) == (("accepted", ""), False)
+    assert batch.tell(LOOK)
+    assert batch.tell(looked(1, 1))
+    assert (batch.items[0], batch.state.is_over) == (("done", ""), True)
 
 
 def test_what_is_refused_from_the_beginning_is_not_tried() -> None:

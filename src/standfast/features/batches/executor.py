@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import msgspec
+
 from standfast.calls.context import CallContext, nothing
 from standfast.calls.handlers.builtin import BuiltinHandlers
 from standfast.engine.common.handlers import EffectContext
@@ -64,7 +66,8 @@ class Batching:
 
     def _acting(self, context: EffectContext, asked: TryItems | LookAtItems) -> CallContext:
         place = {"tenant": context.tenant, "partition": context.partition, "trace": context.trace}
-        return self._desk.acting(later(asked.owner, asked.terms, **place))
+        request = later(asked.owner, asked.terms, **place)
+        return self._desk.acting(msgspec.structs.replace(request, reason=asked.order.reason))
 
     def _tried(self, desk: CallContext, context: EffectContext, asked: TryItems, item: Item) -> ItemOutcome:
         try:

@@ -47,7 +47,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     cause: str = ""
     """The fingerprint of the dead letters that it is about, if that is how they were chosen."""
     status: Literal["running", "completed", "cancelled"]
-    """`completed` says that nothing is left to try or to wait for; what became of the items, the counts say."""
+    """`completed` says that nothing is left to try or to wait for, `cancelled` that nothing more is tried. What became of the items, the counts say."""
     total: int
     counts: BatchCounts
     is_clean: bool
@@ -88,7 +88,7 @@ def batch_of(header: InstanceHeader, state: BatchState) -> Batch:
         reason=order.reason,
         definition=order.definition,
         cause=order.cause,
-        status="running" if not state.is_over else "cancelled" if state.cancelled_by else "completed",
+        status="cancelled" if state.cancelled_by else "completed" if state.is_over else "running",
         total=len(state.items),
         counts=BatchCounts(**{str(word): count for word, count in counts.items()}),
         is_clean=counts["done"] == len(state.items),

@@ -220,12 +220,12 @@ class _Turn:
     # -- what became of them
 
     def _follow(self) -> None:
-        """Wait for those that were taken, unless there is none, or it was waited long enough."""
+        """Wait for those that were taken, also of a batch that was cancelled, unless there is none, or it was waited long enough."""
         state, now = self._state, self._moment.now
-        if state.follow_until is None and not state.cancelled_by:
+        if state.follow_until is None:
             self._emit(w.BatchTried(until=now + timedelta(milliseconds=self._order.follow_ms)))
         until = self._state.follow_until
-        if state.cancelled_by or until is None or until <= now or not _last_open(self._state):
+        if until is None or until <= now or not _last_open(self._state):
             self._emit(w.BatchEnded())
             self._cancelled += [NEXT, LOOK]
             return
@@ -239,7 +239,7 @@ class _Turn:
         if state.in_hand:
             return
         left = [each for each in state.items if each.status == "accepted" and each.number > behind]
-        if self._order.verb == "start" or not left or state.cancelled_by:
+        if self._order.verb == "start" or not left:
             self._follow()
             return
         page = left[:AT_ONCE]
