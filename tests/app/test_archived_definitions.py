@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from standfast import NotFoundError, PayloadError, RejectedError, Saga
+from standfast import NotFoundError, PayloadError, RejectedError, ReusedIdError, Saga
 from support.engines import Place
 
 
@@ -36,6 +36,22 @@ def test_nothing_new_is_started_with_what_is_archived(place: Place) -> None:
     other.definitions.restore("order", 2)
     place.clock.move(timedelta(seconds=3))
     assert one.start("order").describe().definition_version == "2"
+
+
+@pytest.mark.parametrize("named", [2, ""])
+def test_a_start_that_was_carried_out_is_answered_although_its_version_is_archived(place: Place, named: object) -> None:
+    """The same key is the same run, so that nobody who lost the answer takes it for not started; another key is refused."""
+    engine = place.engine().register(saga(2).build())
+    run = engine.start("order", {"n": 1}, version=named, idempotency_key="k-1")  # type: ignore[arg-type]
+    engine.definitions.archive("order", 2)
+    place.clock.move(timedelta(seconds=3))
+    assert engine.start("order", {"n": 1}, version=named, idempotency_key="k-1").id == run.id  # type: ignore[arg-type]
+    with pytest.raises(ReusedIdError):
+        engine.start("order", {"n": 2}, version=named, idempotency_key="k-1")  # type: ignore[arg-type]
+    for key in ("k-2", ""):
+        with pytest.raises(RejectedError, match="archived"):
+            engine.start("order", {"n": 1}, version=named, idempotency_key=key)  # type: ignore[arg-type]
+    assert len(engine.runs.list().items) == 1
 
 
 def test_who_took_a_version_out_of_use_is_told(place: Place) -> None:

@@ -14,7 +14,7 @@ from standfast.calls.handlers.step_handlers import plain_data
 from standfast.calls.references import AnyTyped, DefinitionLike, checked_definition
 from standfast.engine.commit.submission import CommandOutcome, View
 from standfast.engine.concurrency.replies import Reply
-from standfast.errors import ForbiddenError, PayloadError, StandfastError, indefinite
+from standfast.errors import ForbiddenError, PayloadError, RejectedError, StandfastError, indefinite
 from standfast.features.runs.run_calls import FutureRun
 from standfast.graph.definition import TypedDefinition
 from standfast.kernel.codec.codecs import raised_up
@@ -23,6 +23,8 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.machine.model.commands import run_commands as c
 from standfast.machine.model.queries.authorization import start_refusal, stop_refusal
+from standfast.machine.model.rejections import Refusal
+from standfast.store.ports.store import StoreParts
 from standfast.store.records.instances import Address, ReceiptKey, within
 
 T = TypeVar("T")
@@ -128,8 +130,9 @@ def _submit_start(
     desk: CallContext, asked: _Said, answer: Callable[[CommandOutcome], T], view: View | None
 ) -> Reply[T]:
     definition, birth = asked.definition, asked.birth
+    repeated = asked.idempotency_key or desk.request.idempotency_key
     try:
-        name, pinned = desk.registry.library.find_open(desk.tenant, *checked_definition(definition, asked.version))
+        name, pinned = _found_open(desk, asked, repeated)
         data = plain_data(asked.input, "input", limit=desk.payload_limit)
         if isinstance(definition, TypedDefinition):
             check_input(data, definition)
@@ -142,13 +145,10 @@ def _submit_start(
             said = birth.told(said)
         command = said if program is None else _patient(desk, program, said)
         address = _address_of_new_run(desk, name, checked_key(asked.key, "key", may_be_empty=True), birth)
-        repeated = asked.idempotency_key or desk.request.idempotency_key
         checked_key(repeated, "idempotency key", may_be_empty=True)
     except StandfastError as error:
         return failed(error)
-    # No instance has this name: a definition's own never holds a percent sign that stands for nothing.
-    named = within(desk.request.partition, asked.scope or f"%start:{name}")
-    receipt = ReceiptKey(desk.tenant, named, repeated) if repeated else None
+    receipt = _receipt_key(desk, asked, name, repeated)
     return desk.command(
         address,
         command,
@@ -160,6 +160,32 @@ def _submit_start(
         parent=None if birth is None else birth.parent,
         view=view,
     )
+
+
+def _receipt_key(desk: CallContext, asked: _Said, name: str, repeated: str) -> ReceiptKey | None:
+    """Names the receipt of a start. No instance has this name: a definition's own never holds a percent sign that stands for nothing."""
+    scope = within(desk.request.partition, asked.scope or f"%start:{name}")
+    return ReceiptKey(desk.tenant, scope, repeated) if repeated else None
+
+
+def _found_open(desk: CallContext, asked: _Said, repeated: str) -> tuple[str, str]:
+    """Name and version of what is to be started. A start that was carried out before is answered, also if the version has been archived since."""
+    library, wanted = desk.registry.library, checked_definition(asked.definition, asked.version)
+    try:
+        return library.find_open(desk.tenant, *wanted)
+    except RejectedError as refusal:
+        if refusal.reason != Refusal.ARCHIVED.value or not repeated:
+            raise
+        name, version = library.find(desk.tenant, *wanted)
+        receipt = _receipt_key(desk, asked, name, checked_key(repeated, "idempotency key"))
+        if receipt is None or not desk.service.operate(lambda parts: _is_known(parts, receipt), may_repeat=True):
+            raise
+        return name, version
+
+
+def _is_known(parts: StoreParts, receipt: ReceiptKey) -> bool:
+    with parts.writer().unit() as unit:
+        return receipt in unit.receipts([receipt])
 
 
 def check_right(desk: CallContext, name: str, version: str, *, stops: bool = False) -> None:
