@@ -25,12 +25,14 @@ from standfast.machine.machine import GraphMachine
 from standfast.machine.model.commands import repair_commands as r
 from standfast.machine.model.commands import run_commands as c
 from standfast.machine.model.commands.document_commands import Mutate, RequestTransition
+from standfast.machine.model.messages import PublishedMessage
 from standfast.machine.model.queries.authorization import REPAIR, RESUME
 from standfast.machine.model.queries.eligibility import question_of
 from standfast.machine.model.rejections import Refusal
 from standfast.machine.model.state import RunState, StepState
 from standfast.machine.model.task_state import shown
 from standfast.machine.nodes import kind_of
+from standfast.machine.nodes.event_wait import may_bring
 from standfast.machine.tasks.entitlement import claimant
 
 Operation = Literal[
@@ -162,6 +164,10 @@ class OperationTrials:
         return bool(
             DecisionBuilder(self.routes, self.state, self._moment, kind_of).lacking(self.routes.node(step.node))
         )
+
+    def may_bring(self, step: StepState, published: PublishedMessage) -> bool:
+        """Whether an event counts by who published it, as things are."""
+        return may_bring(DecisionBuilder(self.routes, self.state, self._moment, kind_of), step, published)
 
     def guard_past(self, step: StepState) -> str:
         """Returns the guard of the way by which an override of a question leads on; empty if it needs none."""

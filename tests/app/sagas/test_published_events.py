@@ -11,6 +11,7 @@ import pytest
 from app.sagas.acting import BROKEN, Stage, history, run, status, step
 from standfast import (
     Actor,
+    Capabilities,
     DefinitionError,
     NotFoundError,
     PayloadError,
@@ -230,6 +231,133 @@ def test_a_publisher_needs_the_capability_of_the_step(place: Place) -> None:
     assert received.data["publisher"] == "ann"
 
 
+CONFIRMER = Actor(id="bank", capabilities=frozenset({"payments.confirm"}))
+
+
+@pytest.mark.parametrize("match_one", [False, True])
+def test_an_early_event_that_does_not_count_hides_none_behind_it(place: Place, match_one: bool, caplog: Any) -> None:  # noqa: FBT001 - a parameter
+    """The wait goes on to the next event that counts; what is passed over stands in the log."""
+    engine = place.engine().register(paying(Stage(), capability="payments.confirm"))
+    for publisher in (Actor(id="eve"), Actor(id="eve"), CONFIRMER):
+        engine.acting(publisher).publish("payment", "o-1", {"by": publisher.id}, match_one=match_one)
+        place.clock.move(timedelta(seconds=1))
+    engine.drain()
+    instance = begun(engine)
+    assert engine.run(instance).result(timeout=0) == {"order": "o-1", "paid": {"by": "bank"}}
+    [told] = [each.getMessage() for each in caplog.records if "event_does_not_count" in each.getMessage()]
+    assert "publisher=eve lacks=payments.confirm" in told
+
+
+def test_early_events_that_do_not_count_hide_none_of_several(place: Place) -> None:
+    """The same where a step waits for several events."""
+    saga = Saga("both").wait_for_events(
+        "both", event("a", key="order"), event("b", key="order"), need="all", capability="payments.confirm"
+    )
+    engine = place.engine().register(saga.build())
+    for publisher in (Actor(id="eve"), CONFIRMER):
+        for name in ("a", "b"):
+            engine.acting(publisher).publish(name, "o-1", publisher.id)
+        place.clock.move(timedelta(seconds=1))
+    engine.drain()
+    instance = begun(engine, name="both")
+    assert engine.run(instance).result(timeout=0) == {"order": "o-1", "both": {"a": "bank", "b": "bank"}}
+
+
+@pytest.mark.parametrize("match_one", [False, True])
+def test_an_event_whose_publisher_may_not_go_on_hides_none_behind_it(place: Place, match_one: bool) -> None:  # noqa: FBT001 - a parameter
+    """A guard on the way behind the wait bars a publisher; the history tells whose event was declined, and the wait goes on to the next one."""
+    stage = Stage()
+    engine = place.engine()
+    nodes: dict[str, object] = {
+        "w": {"id": "w", "op": {"op": "wait_events", "events": [{"event": "payment"}]}},
+        "a": {"id": "a", "op": {"op": "task", "work": {"handler": "a"}}},
+    }
+    edge = {"source": "w", "target": "a", "capability": "payments.confirm"}
+    engine.handle("a", stage.does("a"))
+    engine.definitions.publish(
+        {"kind": "process", "name": "p", "version": "1", "entry": "w", "nodes": nodes, "edges": [edge]}
+    )
+    for publisher in (Actor(id="eve"), Actor(id="mal"), CONFIRMER):
+        engine.acting(publisher).publish("payment", match_one=match_one)
+        place.clock.move(timedelta(seconds=1))
+    engine.drain()
+    instance = begun(engine, name="p")
+    assert stage.calls == ["a"]
+    assert [each.data["publisher"] for each in history(engine, instance, "event_declined")] == ["eve", "mal"]
+    assert engine.instances.verify(instance).is_sound
+
+
+def test_why_tells_of_events_that_do_not_count(place: Place) -> None:
+    """Whoever asks why a run waits learns of an event that is kept and whose publisher may not bring it."""
+    engine = place.engine().register(paying(Stage(), capability="payments.confirm"))
+    engine.acting(Actor(id="eve")).publish("payment", "o-1")
+    engine.drain()
+    told = engine.run(begun(engine)).why().words
+    assert (
+        "1 event that is kept does not count, because its publisher lacks the capability 'payments.confirm': 'eve'"
+        in told
+    )
+
+
+# -- who published an event, by the time that it counts
+
+CONFIRMS = Capabilities({"confirmer": ["payments.confirm"], "starter": ["orders.start"]})
+
+
+def staffed(place: Place, role: str) -> ManualEngine:
+    """An engine whose directory has Ann, with a role."""
+    engine = place.engine(capabilities=CONFIRMS)
+    engine.directory.put("ann")
+    engine.directory.grant("ann", role)
+    return engine
+
+
+@pytest.mark.parametrize("lost", ["role", "person"])
+def test_a_wait_judges_a_publisher_as_they_are_when_it_ends(place: Place, lost: str) -> None:
+    """The event of somebody who has lost the right since does not count, and opens no way; once they have it again, a new one does."""
+    engine = staffed(place, "confirmer").register(paying(Stage(), capability="payments.confirm"))
+    engine.acting("ann").publish("payment", "o-1")
+    engine.drain()
+    if lost == "role":
+        engine.directory.revoke("ann", "confirmer")
+    else:
+        engine.directory.deactivate("ann")
+    instance = begun(engine)
+    assert status(engine, instance) == "running"
+    assert "'ann'" in engine.run(instance).why().words
+    if lost == "role":
+        engine.directory.grant("ann", "confirmer")
+    else:
+        engine.directory.activate("ann")
+    engine.acting("ann").publish("payment", "o-1")
+    engine.drain()
+    assert status(engine, instance) == "completed"
+
+
+def test_an_event_that_is_under_way_counts_by_the_rights_of_its_arrival(place: Place) -> None:
+    """The same for whoever waits already when it is published, and for what the publisher may do behind the wait."""
+    saga = Saga("paying").wait_for_event("paid", "payment", key="order")
+    saga = saga.condition("may?", '"payments.confirm" in actor.capabilities', lambda way: way.save_point("no"))
+    engine = staffed(place, "confirmer").register(saga.save_point("yes").build())
+    engine.register(paying(Stage(), name="guarded", capability="payments.confirm"))
+    free, guarded = begun(engine), begun(engine, name="guarded")
+    engine.acting("ann").publish("payment", "o-1")
+    engine.directory.revoke("ann", "confirmer")
+    engine.drain()
+    assert [status(engine, each) for each in (free, guarded)] == ["completed", "running"]
+    assert {each.name for each in engine.run(free).steps()} >= {"no"}
+
+
+def test_what_a_service_came_with_counts_without_an_entry_in_the_directory(place: Place) -> None:
+    """The capabilities of a program that the directory does not have are those of its request, early and late."""
+    engine = staffed(place, "confirmer").register(paying(Stage(), capability="payments.confirm"))
+    waits_already = begun(engine)
+    bank = Actor(id="bank", kind="service", capabilities=frozenset({"payments.confirm"}))
+    engine.acting(bank).publish("payment", "o-1")
+    engine.drain()
+    assert [status(engine, each) for each in (waits_already, begun(engine))] == ["completed", "completed"]
+
+
 # -- early events
 
 
@@ -341,6 +469,74 @@ def test_what_follows_an_event_is_its_publishers_doing(place: Place) -> None:
         for instance in (late, begun(engine, order)):
             passed = {each.name for each in engine.run(instance).steps()}
             assert ("books" in passed, "other" in passed) == (actor is fay, actor is not fay)
+
+
+def hurried(stage: Stage, **options: Any) -> SagaDefinition:
+    """A wait of an hour, with a step behind it for those that came, and another one for those that did not."""
+    saga = Saga("hurried").wait_for_event(
+        "paid",
+        "payment",
+        key="order",
+        timeout=timedelta(hours=1),
+        on_timeout=lambda way: way.then("late", stage.does("late")),
+        **options,
+    )
+    return saga.then("after", stage.does("after")).build()
+
+
+@pytest.mark.parametrize("match_one", [False, True])
+@pytest.mark.parametrize(("minute", "behind"), [(59, "after"), (60, "after"), (61, "late")])
+def test_an_event_that_was_published_in_time_is_in_time(
+    place: Place,
+    minute: int,
+    behind: str,
+    match_one: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """It counts by the instant of its publication, also if nobody worked until the wait was over."""
+    stage = Stage()
+    engine = place.engine().register(hurried(stage))
+    instance = begun(engine, name="hurried")
+    place.clock.move(timedelta(minutes=minute))
+    engine.publish("payment", "o-1", match_one=match_one)
+    place.clock.move(timedelta(hours=9))
+    engine.drain()
+    assert (stage.calls, status(engine, instance)) == ([behind], "completed")
+    assert engine.instances.verify(instance).is_sound
+
+
+def test_an_event_that_was_published_before_maintenance_is_in_time(place: Place) -> None:
+    """Maintenance holds its delivery up, and not its time."""
+    stage = Stage()
+    engine = place.engine().register(hurried(stage))
+    begun(engine, name="hurried")
+    engine.advance(minutes=59)
+    engine.admin.pause_processing()
+    engine.publish("payment", "o-1")
+    engine.advance(hours=2)
+    engine.admin.resume_processing()
+    engine.drain()
+    assert stage.calls == ["after"]
+
+
+def test_of_several_events_those_in_time_count_and_the_wait_ends_without_the_rest(place: Place) -> None:
+    """If too few were published in time, the step has timed out, and an event from afterwards does not help."""
+    stage = Stage()
+    saga = Saga("several").wait_for_events(
+        "both",
+        event("a", key="order"),
+        event("b", key="order"),
+        need="all",
+        timeout=timedelta(hours=1),
+        on_timeout=lambda way: way.then("late", stage.does("late")),
+    )
+    engine = place.engine().register(saga.build())
+    instance = begun(engine, name="several")
+    place.clock.move(timedelta(minutes=59))
+    engine.publish("a", "o-1")
+    place.clock.move(timedelta(minutes=59))
+    engine.publish("b", "o-1")
+    engine.drain()
+    assert (stage.calls, len(history(engine, instance, "event_received"))) == (["late"], 1)
 
 
 def test_the_time_of_a_wait_ends_with_it(place: Place) -> None:
@@ -736,3 +932,33 @@ def test_a_publisher_starts_only_what_he_may(place: Place) -> None:
     assert started.started_by == "ann"
     assert "orders.start" in engine.events.get("e-1").failures[0]
     assert engine.events.get("e-2").started == [started.id]
+
+
+@pytest.mark.parametrize("lost", ["role", "person"])
+def test_a_trigger_judges_a_publisher_as_they_are_when_the_run_starts(place: Place, lost: str) -> None:
+    """What was published before the right was lost starts nothing afterwards, and the event tells why."""
+    engine = staffed(place, "starter").register(
+        Saga("order", capability="orders.start").trigger("created").step("pay", "pay").build()
+    )
+    engine.admin.pause_processing()
+    engine.acting("ann").publish("created", event_id="e-1")
+    if lost == "role":
+        engine.directory.revoke("ann", "starter")
+    else:
+        engine.directory.deactivate("ann")
+    engine.admin.resume_processing()
+    engine.drain()
+    found = engine.events.get("e-1")
+    assert (found.started, len(found.failures), engine.instances.list()) == ([], 1, [])
+    assert ("orders.start" if lost == "role" else "deactivated") in found.failures[0]
+
+
+def test_a_trigger_of_a_service_counts_with_what_came_with_the_request(place: Place) -> None:
+    """A program that the directory does not have starts runs by the capabilities of its request."""
+    engine = staffed(place, "starter").register(
+        Saga("order", capability="orders.start").trigger("created").step("pay", "pay").build()
+    )
+    shop = Actor(id="shop", kind="service", capabilities=frozenset({"orders.start"}))
+    engine.acting(shop).publish("created", event_id="e-1")
+    engine.drain()
+    assert len(engine.events.get("e-1").started) == 1

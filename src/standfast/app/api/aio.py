@@ -1264,7 +1264,8 @@ class AsyncTasks:
     async def withdraw(self, task: StepLike, reason: str = "", *, on_behalf_of: str = "") -> None:
         """Take the question itself back: nobody decides any more, and the step is left by `withdrawn`, or else is rejected.
 
-        Whoever wanted the run can do so; anybody else needs the capability `task:withdraw`.
+        Whoever wanted the run can do so; anybody else needs the capability `task:withdraw`. Where no way leads on from that, the run ends: then it
+        takes the right to cancel the run too.
         """
         await self._futures.withdraw(task, reason, on_behalf_of=on_behalf_of)
 

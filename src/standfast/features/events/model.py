@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.kernel.actor import Actor
+from standfast.kernel.actor import Actor, late_text
 from standfast.kernel.codec.message_types import message
 from standfast.kernel.decider import COMPLETED, RUNNING, Decider, Status
 from standfast.kernel.decision import Answer, Decision, Effect, Ignored, Message
@@ -32,6 +32,7 @@ EXPIRY = "expiry"
 
 _KNOWN = Ignored(reason="this event was published before")
 _OVER = Ignored(reason="the event is over")
+_OFFERED = Ignored(reason="the event is offered to this taker")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -220,6 +221,8 @@ class PublicationDecider(Decider[PublicationState, Command, Event, RouteEvent]):
         match command:
             case RouteOn():
                 return _route_on(state, published, command)
+            case SeekEvent(waiter=waiter) if _is_same(state.offered, waiter):
+                return _OFFERED
             case SeekEvent(only_free=True) if state.offered is not None or state.waiting:
                 return refused(Refusal.EVENT_WANTED, _WANTED)
             case SeekEvent(waiter=waiter):
@@ -238,6 +241,10 @@ _WANTED = "others want this event and come first; look for another one, or wait 
 _GONE = "another taker has this event, or its time is over; look for another one"
 
 
+def _is_same(one: Waiter | None, other: Waiter) -> bool:
+    return one is not None and (one.instance, one.step) == (other.instance, other.step)
+
+
 def _publish(command: PublishEvent, moment: Moment) -> Decision:
     expires_at = moment.now + timedelta(milliseconds=command.ttl_ms) if command.ttl_ms else None
     published = PublishedMessage(
@@ -250,6 +257,8 @@ def _publish(command: PublishEvent, moment: Moment) -> Decision:
         partition=moment.partition,
         at=moment.now.isoformat(),
         publisher=_named(moment.actor),
+        asked=late_text(moment.asked, moment.actor.roles),
+        needs=[] if moment.actor.kind == "system" else sorted(moment.asked.needs),
     )
     event = EventPublished(published=published)
     decision = Decision(
@@ -326,7 +335,7 @@ def _told(waiter: Waiter, events: list[PublishedMessage]) -> Message:
     return Message(
         decider=waiter.definition,
         instance=InstanceId(UUID(waiter.instance)),
-        command=TakeEvents(step=waiter.step, events=events),
+        command=TakeEvents(step=waiter.step, events=events, is_found=waiter.is_seeker and bool(events)),
     )
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
 from standfast.calls.context import CallContext
+from standfast.calls.fact_source import ReadFacts
 from standfast.calls.handlers.builtin import BuiltinHandlers
+from standfast.engine.commit.facts import Place
 from standfast.engine.commit.submission import CommandOutcome
 from standfast.engine.common.handlers import EffectContext
 from standfast.errors import ExpressionError, RejectedError, StandfastError
@@ -17,9 +21,10 @@ from standfast.features.events.model import RouteEvent, RouteOn, SeekEvent
 from standfast.features.runs.start import start_run
 from standfast.graph.index import EVENT, names_of
 from standfast.graph.model import EventTrigger, Graph
-from standfast.kernel.actor import SYSTEM, RequestContext
+from standfast.kernel.actor import SYSTEM, Actor, RequestContext, late_request
 from standfast.kernel.codec.canonical import canonical_hash
 from standfast.kernel.codec.message_types import LONGEST_NAME
+from standfast.kernel.facts import RightsFact, rights_fact
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.row_kinds.events import StoredPublication
 from standfast.machine.model.commands.run_commands import TakeEvents
@@ -30,6 +35,7 @@ from standfast.store.ports.events import Subscriber
 PAGE = 200
 """Those who wait, or events, that are looked at together."""
 
+_log = logging.getLogger("standfast")
 _decode = msgspec.json.Decoder(PublishedMessage).decode
 
 
@@ -64,10 +70,11 @@ class EventRouter:
     def _start(self, desk: CallContext, published: PublishedMessage) -> tuple[list[str], list[str]]:
         """Start what the event triggers. It may be asked for again: the id of the event makes each start happen once."""
         runs, failures = list[str](), list[str]()
+        acting = self._desk.acting(_request_of(desk, published))
         for graph, number, trigger in self._triggered(desk, published):
             try:
                 run = start_run(
-                    desk,
+                    acting,
                     graph.name,
                     _input(trigger, published),
                     version=graph.version,
@@ -104,30 +111,43 @@ class EventRouter:
             self._desk.acting(RequestContext(tenant=context.tenant, actor=SYSTEM, trace=context.trace)),
         )
         waiter = Waiter(instance=str(context.instance), definition=context.decider, step=errand.step, is_seeker=True)
-        found = dict[str, PublishedMessage]()
+        found, is_sought = dict[str, PublishedMessage](), False
+        publishers = _Publishers(desk, errand, context)
+        until = datetime.fromisoformat(errand.until) if errand.until else None
         for sought in errand.sought:
             match = None if sought.match is None else Expression.from_data(sought.match)
             wanted = list[StoredPublication]()
-            for each in self._kept(desk, sought):
+            for each in self._kept(desk, sought, until):
                 event = _decode(each.data)
                 if each.id in errand.taken or each.id in found or not _holds(match, errand, event):
+                    continue
+                if not publishers.may_bring(event):
                     continue
                 if not each.match_one:
                     found[each.id] = event
                     break
                 if self._seek(anywhere, each, waiter, only_free=True):
+                    is_sought = True
                     break
                 wanted.append(each)
             else:
+                if until is not None:
+                    continue  # Whoever waits in line would wait longer than there is time.
                 start = context.instance.int % len(wanted) if wanted else 0
                 next((each for each in wanted[start:] + wanted[:start] if self._seek(anywhere, each, waiter)), None)
-        return TakeEvents(step=errand.step, events=list(found.values())) if found else None
+        if found:
+            return TakeEvents(step=errand.step, events=list(found.values()), is_found=True)
+        return TakeEvents(step=errand.step, is_over=True) if until is not None and not is_sought else None
 
-    def _kept(self, desk: CallContext, sought: Sought) -> Iterator[StoredPublication]:
+    def _kept(self, desk: CallContext, sought: Sought, until: datetime | None) -> Iterator[StoredPublication]:
+        """Those that are kept; with an instant, those that were published by then, also if they have been kept long enough since."""
         now, last = desk.service.shared.clock.now(), None
         while True:
-            page = desk.reader.kept_for(sought.event, sought.key, now=now, after=last, limit=PAGE)
-            yield from page
+            page = desk.reader.kept_for(sought.event, sought.key, now=until or now, after=last, limit=PAGE)
+            for each in page:
+                if until is not None and each.published_at > until:
+                    return
+                yield each
             if len(page) < PAGE:
                 return
             last = page[-1].place
@@ -152,6 +172,55 @@ class EventRouter:
         return self._desk.acting(
             RequestContext(tenant=context.tenant, partition=context.partition, actor=actor, trace=context.trace)
         )
+
+
+class _Publishers:
+    """Who may bring what a step waits for, as things are now. Each publisher is looked up once, and told of once."""
+
+    def __init__(self, desk: CallContext, errand: FindEvents, context: EffectContext) -> None:
+        self._errand = errand
+        self._context = context
+        self._facts = ReadFacts(desk.service, Place(context.tenant, context.partition))
+        self._may: dict[str, bool] = {}
+
+    def may_bring(self, event: PublishedMessage) -> bool:
+        """Whether an event counts by its publisher. The run judges that again when it takes the event."""
+        if event.publisher is None or not self._errand.capability:
+            return True
+        who = f"{event.publisher.id} {event.asked}"
+        if who not in self._may:
+            self._may[who] = all(map(self._actor(event).may, self._errand.capability))
+            if not self._may[who]:
+                _log.warning(
+                    "event_does_not_count event=%s publisher=%s lacks=%s instance=%s step=%s",
+                    event.id,
+                    event.publisher.id,
+                    ",".join(self._errand.capability),
+                    self._context.instance,
+                    self._errand.step,
+                )
+        return self._may[who]
+
+    def _actor(self, event: PublishedMessage) -> Actor:
+        if not event.asked:
+            return event.actor
+        found = self._facts.get(rights_fact(event.asked)).value
+        assert isinstance(found, RightsFact)
+        return event.actor if found.is_elsewhere else found.actor or Actor(id=event.actor.id)
+
+
+def _request_of(desk: CallContext, published: PublishedMessage) -> RequestContext:
+    """On whose behalf an event starts runs: the publisher's, with the rights of now. What was looked up when it was published does not count."""
+    if not published.asked:
+        return desk.request
+    kept = late_request(published.asked)
+    return msgspec.structs.replace(
+        kept,
+        tenant=desk.request.tenant,
+        partition=desk.request.partition,
+        trace=desk.request.trace,
+        needs=frozenset(published.needs),
+    )
 
 
 def _noted(_outcome: CommandOutcome) -> None:

@@ -28,7 +28,7 @@ from standfast.graph.index import DATA, EVENT, GraphIndex
 from standfast.graph.model import Awaited, Graph, Node, RestOp, WaitEventOp, WaitEventsOp
 from standfast.graph.model import StateOp as StateNode
 from standfast.graph.nodes.event_wait import KEY, MATCH
-from standfast.kernel.actor import SYSTEM, Actor
+from standfast.kernel.actor import SYSTEM, Actor, needed_words
 from standfast.kernel.codec.type_cache import settled
 from standfast.kernel.ids import InstanceId, WorkerId
 from standfast.kernel.program import Program
@@ -43,6 +43,7 @@ from standfast.machine.model.messages import PublishedMessage
 from standfast.machine.model.queries.expression_scope import text_names
 from standfast.machine.model.state import Data, RunState, StepState
 from standfast.machine.nodes import kind_of
+from standfast.machine.nodes.event_wait import MOST_REFUSED
 from standfast.machine.recovery.fork import paused_problem
 from standfast.machine.recovery.pause import OF_A_STEP, REQUESTED
 from standfast.machine.remedies import OperationTrials
@@ -668,6 +669,7 @@ class _Look:
         hidden = [row for row in rows if self._hides(step, f"{MATCH}{op.events[row.place].title}")]
         open_ = [row for row in rows if row not in hidden]
         others = "".join(f"; {each}" for each in unmatched(self._reader, op, open_, data=data, now=self._found.now))
+        others += self._uncounted(step, rows)
         return _reason(
             about,
             kind="event",
@@ -696,6 +698,29 @@ class _Look:
         routes = self._found.routes
         guarded = None if routes is None else routes.guarded(step.node, name)
         return guarded is not None and not is_for(guarded.audience, self._found.reader)
+
+    def _uncounted(self, step: StepState, waits: Sequence[StoredSubscription]) -> str:
+        """How many of the events that are kept do not count because of who published them, in words; empty if none."""
+        node, told = self._found.graph.nodes[step.node], ""
+        who, count = dict[str, None](), 0
+        for wait in waits if node.capability else ():
+            kept = self._reader.kept_for(
+                wait.signal, wait.correlation or "", now=self._found.now, after=None, limit=_MOST_UNMATCHED
+            )
+            found = [
+                event for event in map(_decode, (each.data for each in kept)) if not self._trials.may_bring(step, event)
+            ]
+            count, who = count + len(found), who | dict.fromkeys(event.actor.id for event in found)
+        if count:
+            what = "1 event that is kept does" if count == 1 else f"{count} events that are kept do"
+            whose = "its publisher lacks" if count == 1 else "their publishers lack"
+            told = f"; {what} not count, because {whose} {needed_words(node.capability)}: {', '.join(map(repr, who))}"
+        if step.refused:
+            what = "1 event was" if len(step.refused) == 1 else f"{len(step.refused)} events were"
+            told += f"; {what} declined, because no way on is open to the publisher"
+        if len(step.refused) >= MOST_REFUSED:
+            told += "; it looks for no others, and goes on only with one that is published from now on"
+        return told
 
     def _person(self, step: StepState, about: dict[str, object], ending: str) -> Reason:
         task, instance = self._tasks.get(step.number), self._found.header.id

@@ -36,7 +36,9 @@ def is_late(turn: DecisionBuilder, step: StepState, at: str = "") -> bool:
 def is_over(
     routes: GraphIndex, state: RunState, step: StepState, when: datetime, *, pending: Mapping[str, datetime]
 ) -> bool:
-    """Whether the time of an open step was over at an instant: by the timers that a pause of the run holds, or by those that have not fired."""
+    """Whether the time of an open step was over at an instant: by the timers that a pause of the run holds, by those that have not fired, or by its own that has."""
+    if step.over_at and when > datetime.fromisoformat(step.over_at):
+        return True
     pause = state.pause
     if pause is not None and pause.clock == "stand_still":
         return False

@@ -118,6 +118,10 @@ class FindEvents(_Errand, frozen=True, kw_only=True):
     """What the conditions may look at: the data of the token."""
     names: Data = {}
     """What they may look at besides, by the name that it goes by: the document of the run."""
+    capability: list[str] = []
+    """What the publisher of an event must be allowed to do for it to count."""
+    until: str = ""
+    """The time of the step was over then, as ISO 8601: only events from before count, and without one the step is told. Empty while it lasts."""
 
 
 class FullWords(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -30,7 +30,11 @@ class PublishedMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     at: str = ""
     """When it was published; empty in those of old, which count as published when they arrive."""
     publisher: Actor | None = None
-    """Who published it, with what he may do; None if that was the engine itself."""
+    """Who published it, with what they might do then; None if that was the engine itself."""
+    asked: str = ""
+    """What came with the request of the publisher, as `late_text`, so that their rights can be looked up again; empty in those of old."""
+    needs: list[str] = []
+    """Capabilities that it took to publish it at the front end. Each start by the event takes them again."""
 
     @property
     def actor(self) -> Actor:

@@ -83,6 +83,10 @@ class StepState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Whether it gave up while the run is paused, and nothing has followed from that yet."""
     came: Data | None = None
     """What events have brought that it waits for, by their names there."""
+    refused: list[str] = []
+    """Ids of events that it found and that do not count because of who published them."""
+    over_at: str = ""
+    """When its time was over, as ISO 8601, while events are looked for that were published before; empty until then."""
     missed: int | None = None
     """Number of the effect whose handler nobody had, as the history says; None if that was never so."""
     asked_at: str = ""
@@ -203,12 +207,12 @@ class PauseState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """When it ends by itself."""
     held: dict[str, datetime] = {}
     """Timers that do not fire meanwhile, by key, and when they were due."""
+    place: int = 0
+    """How many events the run had before the pause; 0 of those of old."""
 
 
 class Resumed(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """What requests to go on have left."""
-    place: int = 0
-    """How many events the run had before the pause; 0 of those of old."""
 
     data: Data = {}
     """What the last one brought along that brought anything."""

@@ -5,11 +5,15 @@ or they did not come in time (`timeout`); at once, as a failure, if there is no 
 
 Whoever comes second sees the other: an event that is published later finds the row of the wait, and the errand, which runs after the
 commit that wrote that row, finds an event that was published before. A run that meets an event both ways takes it once.
+
+An event counts if its publisher may bring it when it is taken. One that does not count hides none behind it: the step looks on. An event
+that was published before the time of the step was over counts, also if the timer is handled first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -17,7 +21,9 @@ from standfast.errors import ExpressionError
 from standfast.graph.index import EVENT, GraphIndex
 from standfast.graph.model import OK, Awaited, Node, WaitEventsOp
 from standfast.graph.values.external_reads import ORG, RELATED
+from standfast.kernel.actor import needed_names
 from standfast.kernel.decision import Answer, Ignored, Message, Rejection
+from standfast.kernel.facts import RightsFact, rights_fact
 from standfast.kernel.row_kinds.steps import SubscriptionClosed, SubscriptionOpened
 from standfast.kernel.rows import Record
 from standfast.machine.flow.deadline_checks import is_late
@@ -37,6 +43,9 @@ from standfast.machine.model.rows.step_rows import RowProjection
 from standfast.machine.model.state import Data, StepState, Token
 from standfast.machine.recovery.rule_resume import waiting_since
 
+MOST_REFUSED: Final = 1000
+"""Events of one step that do not count although they were found; beyond that it looks for no others."""
+
 _LATE = Ignored(reason="nobody waits for this any more")
 
 
@@ -55,6 +64,19 @@ class WaitEventsKind(Kind):
             self.fail(turn, token, node, f"{node.id!r} has no key to wait for: {error}")
             return
         turn.send_out(_search(turn, turn.open_step(token, node, asked_at=waiting_since(turn)), node.op))
+
+    def time_out(self, turn: DecisionBuilder, step: StepState) -> None:
+        """Look once more for events that were published in time and were not delivered; the answer ends the step."""
+        due_at = turn.moment.fired_due_at
+        if due_at is None or step.over_at:
+            super().time_out(turn, step)
+            return
+        turn.emit(EventsSought(step=step.number, over_at=due_at.isoformat()))
+        turn.send_out(_search(turn, step, _op(turn, step)))
+
+    def pass_time(self, turn: DecisionBuilder, step: StepState) -> None:
+        """No event was published in time."""
+        super().time_out(turn, step)
 
     def opened(self, view: RowProjection, node: Node, step: int, *, data: Data) -> Sequence[Record]:
         """The waits, one for each event; those of a step that has no key go with it in the same commit."""
@@ -104,18 +126,36 @@ def take_events(turn: DecisionBuilder, command: TakeEvents) -> Answer | None:
     op = None if step is None or step.of is not None else turn.routes.node(step.node).op
     if step is None or not isinstance(op, WaitEventsOp):
         return decline(turn, command)
+    if command.is_over:
+        _pass_time(turn, step)
+        return None
     if not command.events:
         turn.emit(EventsSought(step=step.number))
         turn.send_out(_search(turn, step, op))
         return None
-    for published in command.events:
+    looks_on = False
+    for each in command.events:
+        published = as_now(turn, each)
         is_open = step.number in turn.state.open and not is_late(turn, step, published.at)
         place = _place_for(turn, step, op, published) if is_open else None
         if place is not None:
             _take(turn, step, place, published)
-        elif published.match_one:
-            _decline(turn, command.step, published)
+            continue
+        is_refused = command.is_found and is_open and len(step.refused) < MOST_REFUSED
+        if published.match_one or is_refused:
+            _decline(turn, command.step, published, is_refused=is_refused)
+        looks_on = looks_on or is_refused
+    if step.number in turn.state.open and (looks_on or (step.over_at and command.is_found)):
+        turn.send_out(_search(turn, step, op))
     return None
+
+
+def _pass_time(turn: DecisionBuilder, step: StepState) -> None:
+    """The time of a step is over, and nothing was published before that it waits for."""
+    kind = turn.kind(step)
+    assert isinstance(kind, WaitEventsKind)
+    if step.over_at:
+        kind.pass_time(turn, step)
 
 
 def decline(turn: DecisionBuilder, command: TakeEvents) -> Answer:
@@ -124,6 +164,31 @@ def decline(turn: DecisionBuilder, command: TakeEvents) -> Answer:
         if published.match_one:
             _decline(turn, command.step, published)
     return turn.decision() if turn.has_happened else _LATE
+
+
+def as_now(turn: DecisionBuilder, published: PublishedMessage) -> PublishedMessage:
+    """Returns an event with the rights that its publisher has in this commit: none if they may not act any more.
+
+    A directory of the host cannot be asked by a commit: what it gave when the event was published counts.
+    """
+    known = published.publisher
+    if known is None or not published.asked:
+        return published
+    found = turn.fact(rights_fact(published.asked)).value
+    assert isinstance(found, RightsFact)
+    if found.is_elsewhere:
+        return published
+    if found.actor is None:
+        present = msgspec.structs.replace(known, roles=frozenset(), capabilities=frozenset())
+    else:
+        present = msgspec.structs.replace(found.actor, on_behalf_of=known.on_behalf_of)
+    return msgspec.structs.replace(published, publisher=present)
+
+
+def may_bring(turn: DecisionBuilder, step: StepState, published: PublishedMessage) -> bool:
+    """Whether the publisher of an event has the capability that a step asks for."""
+    node = turn.routes.node(step.node)
+    return not node.capability or capability_refusal(node, as_now(turn, published).actor) is None
 
 
 def _place_for(turn: DecisionBuilder, step: StepState, op: WaitEventsOp, published: PublishedMessage) -> int | None:
@@ -189,9 +254,11 @@ def _output(op: WaitEventsOp, came: Data) -> object:
     return came if len(op.events) > 1 else came[op.events[0].title]
 
 
-def _decline(turn: DecisionBuilder, step: int, published: PublishedMessage) -> None:
-    turn.emit(EventDeclined(step=step, id=published.id, event=published.event))
-    _answer_offer(turn, step, published, is_taken=False)
+def _decline(turn: DecisionBuilder, step: int, published: PublishedMessage, *, is_refused: bool = False) -> None:
+    by = published.actor.id if is_refused else ""
+    turn.emit(EventDeclined(step=step, id=published.id, event=published.event, publisher=by))
+    if published.match_one:
+        _answer_offer(turn, step, published, is_taken=False)
 
 
 def _answer_offer(turn: DecisionBuilder, step: int, published: PublishedMessage, *, is_taken: bool) -> None:
@@ -221,9 +288,11 @@ def _search(turn: DecisionBuilder, step: StepState, op: WaitEventsOp) -> FindEve
         sought=[
             Sought(event=each.event, key=key_of(turn.routes, node, each, names), match=each.match) for each in left
         ],
-        taken=list(turn.state.taken),
+        taken=[*turn.state.taken, *step.refused],
         data=data if any(each.match is not None for each in left) else {},
         names=_beside(names) if any(each.match is not None for each in left) else {},
+        capability=list(needed_names(node.capability)),
+        until=step.over_at,
     )
 
 

@@ -50,10 +50,10 @@ def tell_of_waking(turn: DecisionBuilder, waited: list[StepState], command: c.Co
 
 def _cause(turn: DecisionBuilder, step: StepState, command: c.Command) -> tuple[Trigger, str, Data | None]:
     """What has let a run go on, which one of its sort it was, and what it brought."""
-    if isinstance(command, c.TakeEvents):
+    if isinstance(command, c.TakeEvents) and not command.is_over:
         taken = turn.latest(EventReceived)
         return "event", taken.id, {"name": taken.event, "payload": taken.payload}
-    if isinstance(command, c.TimeOut | c.EscalateTask):
+    if isinstance(command, c.TimeOut | c.EscalateTask | c.TakeEvents):
         return "timeout", "", None
     trigger: Trigger = "approval" if isinstance(turn.routes.node(step.node).op, HumanOp) else "event"
     return trigger, f"{turn.moment.instance}:{step.number}", turn.state.decided.get(step.number)

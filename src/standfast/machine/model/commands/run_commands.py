@@ -327,6 +327,10 @@ class TakeEvents(_Command, frozen=True, kw_only=True):
 
     step: int
     events: list[PublishedMessage] = []
+    is_found: bool = False
+    """Whether the step has looked for these events. It looks on if its run does not take them because of who published them."""
+    is_over: bool = False
+    """Whether a look after the time of the step was over has found no event that was published in time."""
 
 
 @message(name="RemindTask")

@@ -26,15 +26,19 @@ class EventReceived(Happening, frozen=True, kw_only=True):
 
 @message(name="event_declined")
 class EventDeclined(Happening, frozen=True, kw_only=True):
-    """An event for one taker was offered, and nobody here waits for it: the next one gets it."""
+    """An event was not taken. One for one taker is offered to the next; one that was found does not count because of its publisher, and the step looks on."""
 
     step: int
     id: str
     event: str
+    publisher: str = ""
+    """Whose event does not count, because they may not take a way on from the step; empty if that is not why."""
 
 
 @message(name="events_sought")
 class EventsSought(Happening, frozen=True, kw_only=True):
-    """An event that was in view went to another taker: the step looks for another one."""
+    """The step looks for events anew: one that was in view went to another taker, or its time is over and one may have been published before."""
 
     step: int
+    over_at: str = ""
+    """When the time of the step was over, as ISO 8601; empty while it lasts."""

@@ -51,14 +51,21 @@ def _received(routes: GraphIndex, state: RunState, event: e.EventReceived) -> No
         state.taken[event.id] = event.expires_at
 
 
-def _noted(_routes: GraphIndex, _state: RunState, _event: e.EventDeclined | e.EventsSought) -> None:
-    """Nothing changes by it."""
+def _declined(_routes: GraphIndex, state: RunState, event: e.EventDeclined) -> None:
+    step = state.open.get(event.step)
+    if event.publisher and step is not None:
+        step.refused = [*step.refused, event.id]
+
+
+def _sought(_routes: GraphIndex, state: RunState, event: e.EventsSought) -> None:
+    if event.over_at:
+        state.open[event.step].over_at = event.over_at
 
 
 ARRIVALS: dict[type[e.Event], Callable[..., None]] = {
     e.EventReceived: _received,
-    e.EventDeclined: _noted,
-    e.EventsSought: _noted,
+    e.EventDeclined: _declined,
+    e.EventsSought: _sought,
 }
 
 
