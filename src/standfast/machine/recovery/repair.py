@@ -91,7 +91,7 @@ def repair(turn: DecisionBuilder, command: r.Repair) -> Rejection | None:
         return refusal
     match command:
         case r.SkipStep() if waives:
-            return _waive(turn, command, go_on)
+            return _waive(turn, command)
         case r.ChangeData():
             return _change_data(turn, command)
         case r.MoveBack():
@@ -135,7 +135,7 @@ def _is_of_compensation(state: RunState, step: int) -> bool:
     return state.rollback is not None or halted.stuck == step
 
 
-def _waive(turn: DecisionBuilder, command: r.SkipStep, go_on: GoOn) -> Rejection | None:
+def _waive(turn: DecisionBuilder, command: r.SkipStep) -> Rejection | None:
     """Go on without the compensation of the named step. The same call again is refused: nothing waits for that compensation then."""
     state = turn.state
     halted = state.rollback or state.dropped
