@@ -1,1 +1,1 @@
-"""The engine: what users hold in their hands. It wires the store and the runtime, and knows which decider is which."""
+"""The engine: the entry point of the library. It connects the store and the runtime, and registers every decider."""

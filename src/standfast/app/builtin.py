@@ -1,7 +1,4 @@
-"""The engine's own deciders, and what they have the engine do: published events, schedules, batches, alerts.
-
-The channels that an engine brings along, and how they reach what they need.
-"""
+"""Registers the engine's built-in deciders, effect handlers and notification channels: events, schedules, batches and alerts."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def register_builtin_deciders(registry: Registry) -> None:
-    """Make them known."""
+    """Register the built-in deciders."""
     registry.add(PublicationDecider(), is_own=True)
     registry.add(ScheduleDecider(), is_own=True)
     registry.add(BatchDecider(), is_own=True)
@@ -48,14 +45,14 @@ def register_builtin_deciders(registry: Registry) -> None:
 
 
 def serve_builtin_deciders(desk: CallContext, errands: BuiltinHandlers) -> None:
-    """Have done what they ask for."""
+    """Register the handlers of the built-in deciders' effects."""
     for kind in (EventRouter, Scheduling, Batching):
         kind(desk, errands)
     desk.service.shared.handlers.register(ELSEWHERE.handler, _document_action(desk), joins=True)
 
 
 def _document_action(desk: CallContext) -> Callable[[EffectContext, object], object]:
-    """The handler of steps that act on other documents; it loads the code of documents with the first of them."""
+    """Handle steps that act on other documents. The code of documents is imported with the first such step."""
 
     def run(context: EffectContext, body: object) -> object:
         from standfast.features.documents.actions import DocumentActions
@@ -66,13 +63,13 @@ def _document_action(desk: CallContext) -> Callable[[EffectContext, object], obj
 
 
 def serve_webhooks(webhooks: Webhooks, errands: BuiltinHandlers, named: NamedHandlers) -> None:
-    """Have the requests made that steps ask for."""
+    """Register the handler of webhook steps."""
     errands.add(Post, webhooks.run)
     named.add(WEBHOOK, webhooks.call)
 
 
 def deliveries_of(service: Dispatcher, office: ApproverService, outbound: Outbound, registry: Registry) -> Deliveries:
-    """All channels that need nothing but the settings; where people are reached, the directory tells."""
+    """Return all channels that need only the settings. The directory supplies the recipients' addresses."""
     clock, settings, directory = service.shared.clock, service.shared.settings, office.directory
 
     def write(told: NewNotification) -> bool:
@@ -95,7 +92,7 @@ def deliveries_of(service: Dispatcher, office: ApproverService, outbound: Outbou
 
 
 def _mail(settings: Settings) -> Mail:
-    from standfast.notifications.mail import Mail  # Loaded where a mail server is set.
+    from standfast.notifications.mail import Mail  # Imported only where a mail server is set.
 
     return Mail(
         settings.mail_host,

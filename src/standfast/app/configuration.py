@@ -1,7 +1,7 @@
-"""What a program is told from outside: a file, the environment and its flags, each of which overrules the one before.
+"""Configuration of a process: file, environment and flags; each overrides the one before.
 
-Everything that can be said is declared here, once, as types: `Configuration`, and the settings of the engine inside of it. Each value knows
-where it came from.
+Every option is declared here once, as a type: `Configuration`, with the engine's settings inside of it. Each value
+records its origin.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from standfast.store.opening import DEFAULT_URL
 from standfast.store.records.instances import DEFAULT_TENANT
 
 FILE: Final = "standfast.toml"
-"""The file that is read where a program is started, if it is there."""
+"""The configuration file in the working directory, if it exists."""
 FILE_VARIABLE: Final = f"{PREFIX}CONFIG"
 """The variable that names another file."""
 _IN_FILE, _VARIABLE, FLAG = 1, 2, 3
-"""How near to a command something can be said."""
+"""The origins of a value by precedence."""
 _HIGHEST_PORT: Final = 65_535
 DEFAULT: Final = "default"
-"""Where a value comes from that nobody said."""
+"""The origin of a value that is not set."""
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,29 +55,36 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     certificate_key: str = ""
     """File of the private key of that certificate, if it is not in the same file."""
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses of proxies that are believed when they say for whom they ask."""
+    """Addresses of proxies whose `X-Forwarded-For` header is trusted."""
     public_address: str = ""
-    """Where browsers find this server, such as https://flows.example.org, if a proxy before it speaks https."""
+    """Public URL of this server, such as https:
+
+    flows.example.org, if a proxy in front of it terminates https.
+    """
     issuer: str = ""
-    """Whose tokens (JWT) are believed, beside API keys: the claim `iss`."""
+    """The issuer whose tokens (JWT) are accepted, in addition to API keys: the claim `iss`."""
     audience: str = ""
-    """What the claim `aud` of its tokens must name."""
+    """The value that the claim `aud` of its tokens must contain."""
     jwks: str = ""
-    """Where the public keys of the issuer are: a file, or an address that begins with https://."""
+    """The public keys of the issuer: a file, or a URL that begins with https:
+
+    .
+    """
     algorithms: tuple[str, ...] = ("RS256",)
-    """How its tokens may be signed."""
+    """The signature algorithms accepted for its tokens."""
     token_tenant: str = ""
     """The tenant of all its tokens; empty if the claim `tenant` names it."""
     platform_tenant: str = ""
-    """Whose credentials may look at what concerns all tenants; empty means the tenant of the server."""
+    """The tenant whose credentials may use calls that concern all tenants; empty means the tenant of the server."""
     open_metrics: bool = False
-    """Whether `/metrics` needs no credential, because only those who may read it can reach it."""
+    """Serve `/metrics` without a credential, because only permitted readers can reach it."""
     requests_per_second: float = 500.0
-    """How many requests a credential may make in the long run."""
+    """Requests per second that a credential may make in the long run."""
     burst: int = 1000
-    """How many of them at once."""
+    """Size of a burst above that rate."""
     options: str = ""
-    """All the rest, from Python: `module:attribute` of an `HttpOptions`, such as several issuers and inbound hooks."""
+    """All other options, from Python: `module:attribute` of an `HttpOptions`, such as several issuers and inbound
+    hooks."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= _HIGHEST_PORT:
@@ -87,34 +94,43 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a program works, for whom, and how its engine behaves."""
+    """Database, tenant, actor and engine settings of a process."""
 
     database: str = DEFAULT_URL
-    """The database: `sqlite:///file.db`, or `postgresql://user@host/database`."""
+    """The database: `sqlite:
+
+    /file.db`, or `postgresql:
+
+    user@host/database`.
+    """
     tenant: str = DEFAULT_TENANT
-    """The tenant whose data commands are about."""
+    """The tenant whose data commands use."""
     partition: str = ""
     """The part of the tenant that new runs belong to; empty if it has none."""
     actor: str = ""
-    """Id of whom commands are done as; empty means the engine itself, which may do everything."""
+    """The id of the actor of commands; empty means the engine itself, which may do everything."""
     roles: tuple[str, ...] = ()
-    """The roles of that actor; in the environment parted by commas."""
+    """The roles of that actor; in the environment separated by commas."""
     capabilities: tuple[str, ...] = ()
-    """What that actor may do, such as `execution:read`; in the environment parted by commas."""
+    """The capabilities of that actor, such as `execution:read`; in the environment separated by commas."""
     log_format: Literal["text", "json"] = "text"
-    """How programs that stay write their logs: lines for people, or JSON."""
+    """Log format of long-running programs: lines for people, or JSON."""
     app: str = ""
-    """What a worker runs: `module:attribute`, a function that is given the engine, or workflows."""
+    """The application of a worker: `module:attribute`, a function that takes the engine, or workflows."""
     processes: int = 1
-    """How many processes a worker has."""
+    """Number of processes of a worker."""
     server: str = ""
-    """Address of a server that commands ask instead of a database, such as `https://standfast.example.org`."""
+    """URL of a server that commands call instead of a database, such as `https:
+
+    standfast.example.org`.
+    """
     api_key: str = ""
-    """The API key, or token, that a server is asked with."""
+    """The API key or token for that server."""
     serve: Serving = Serving()
-    """How a server serves. In the file it is a table of this name; its variables begin with it, such as `STANDFAST_SERVE_PORT`."""
+    """Options of `standfast server`: the table `serve` in the file; variables begin with it, such as
+    `STANDFAST_SERVE_PORT`."""
     settings: Settings = Settings()
-    """How the engine behaves: see the settings. In the file they are a table of this name; their variables do without it."""
+    """Engine settings: the table `settings` in the file; variables are without that prefix."""
 
     def __post_init__(self) -> None:
         if self.processes < 1:
@@ -122,25 +138,25 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(NamedTuple):
-    """A configuration, and where each of its values came from."""
+    """A configuration and the origin of each value."""
 
     configuration: Configuration
     origins: Mapping[Path, str]
-    """By the names that lead to a value: `default`, the name of a file, of a variable, or of a flag."""
+    """Origin by path of a value: `default`, or the name of a file, a variable or a flag."""
 
     def is_said(self, name: str) -> bool:
-        """Whether somebody said a value, even if it is what it would have been otherwise."""
+        """Return whether a value is set, even if it equals the default."""
         return self.origins[name,] != DEFAULT
 
     def rank(self, name: str) -> int:
-        """How near to the command a value was said: by nobody, in the file, by a variable, by a flag."""
+        """Return the precedence of a value's origin: default, file, variable, flag."""
         origin = self.origins[name,]
         if origin == DEFAULT:
             return 0
         return FLAG if origin.startswith("--") else _VARIABLE if origin.startswith(PREFIX) else _IN_FILE
 
     def values(self) -> Iterator[tuple[Path, object, str]]:
-        """Every value by its names, and where it came from."""
+        """Return every value by path, with its origin."""
         for path, origin in self.origins.items():
             value: object = self.configuration
             for name in path:
@@ -151,10 +167,10 @@ class Source(NamedTuple):
 def configured(
     flags: Mapping[str, tuple[object, str]], environment: Mapping[str, str], *, file: str | None = None
 ) -> Source:
-    """The configuration that a program is started with; ConfigurationError names what is wrong, and where that was said.
+    """Read the configuration of a program; ConfigurationError names what is wrong, and its origin.
 
-    `flags` are values, by names such as `serve.port`, with the flags that gave them. `file` is the one that a flag names; else a variable names it, or it is
-    `standfast.toml` in the present folder, if that is there.
+    `flags` are values, by paths such as `serve.port`, with the flags that gave them. `file` is the file that a flag
+    names. Without it, the file comes from a variable, or is `standfast.toml` in the working directory, if it exists.
     """
     fields = fields_of(Configuration)
     said: dict[Path, tuple[object, str]] = dict.fromkeys(fields, (None, DEFAULT))
@@ -174,7 +190,9 @@ def configured(
 
 def _read_file(name: str, fields: Fields) -> dict[Path, tuple[object, str]]:
     try:
-        data = tomllib.loads(File(name).read_text(encoding="utf-8-sig"))  # Some editors begin every file with a mark.
+        data = tomllib.loads(
+            File(name).read_text(encoding="utf-8-sig")
+        )  # Some editors begin every file with a byte order mark.
     except OSError as error:
         told = "give one that is there by --config or STANDFAST_CONFIG, or leave that out"
         raise ConfigurationError(f"the configuration file {name} cannot be read: {error.strerror}; {told}") from error
@@ -184,7 +202,7 @@ def _read_file(name: str, fields: Fields) -> dict[Path, tuple[object, str]]:
 
 
 def _leaves(name: str, table: Mapping[str, object], fields: Fields, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """The values of a table and of those inside of it; what is no setting is refused."""
+    """Return the values of a table and of its subtables; refuse an unknown setting."""
     places = {each[: len(path) + 1] for each in fields if each[: len(path)] == path}
     for key, value in table.items():
         inner = (*path, key)
@@ -201,7 +219,7 @@ def _leaves(name: str, table: Mapping[str, object], fields: Fields, path: Path =
 
 
 def _unknown(name: str, path: Path, fields: Fields) -> str:
-    """A key that stands in the wrong table is the most likely mistake, so all tables are looked through."""
+    """Describe an unknown key. A key in the wrong table is the most likely mistake, so all tables are searched."""
     key = path[-1]
     elsewhere = [each for each in fields if each[-1] == key]
     if elsewhere:
@@ -214,7 +232,7 @@ def _unknown(name: str, path: Path, fields: Fields) -> str:
 
 
 def _value(name: str, path: Path, given: object, fields: Fields) -> object:
-    """A value of the file. What TOML has no type for is written as a text, as in the environment."""
+    """Convert a value of the file. Types that TOML lacks are written as text, as in the environment."""
     kind = fields[path]
     kinds = typing.get_args(kind) if NoneType in typing.get_args(kind) else (kind,)
     try:
@@ -228,7 +246,7 @@ def _value(name: str, path: Path, given: object, fields: Fields) -> object:
             return float(given)
     except Impossible as wrong:
         raise ConfigurationError(f"{name}: {'.'.join(path)} is {given!r}; {wrong}") from None
-    shown = "no text" if str in kinds else repr(given)  # What should have been a text may be a secret.
+    shown = "no text" if str in kinds else repr(given)  # A value that should have been a text may be a secret.
     raise ConfigurationError(f"{name}: {'.'.join(path)} is {shown}; give {_wanted(kinds)}")
 
 

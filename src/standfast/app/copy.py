@@ -1,7 +1,7 @@
-"""Moving to another database: everything is copied, proved by the engine itself, and then the old place is closed and the new one opened.
+"""Copy a database into another: copy all rows, verify them with the engine, close the source, open the target.
 
-While that goes on nobody works on either. The target is closed by the very commit that fills it, and opened when it is verified; the source
-is closed when the target has everything, so that nothing can be done in both places.
+No process works on either database meanwhile. The commit that fills the target also closes it; verification opens it.
+The source is closed once the target has everything, so that no work happens in both databases.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ _MOST_TOLD: Final = 20
 
 
 class CopyProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a copy is: rows of one table after the other are copied, then compared; then instances are verified."""
+    """Progress of a copy: the rows of each table are copied, then compared; then instances are verified."""
 
     stage: Stage
     table: str
-    """The table that is copied or compared; empty while instances are verified."""
+    """The table that is being copied or compared; empty while instances are verified."""
     done: int
     total: int
 
 
 class Copied(msgspec.Struct, frozen=True, kw_only=True):
-    """What was copied from one database into another."""
+    """The result of a copy."""
 
     source: str
     target: str
-    """Both without any secret."""
+    """The target; source and target are without secrets."""
     rows: dict[str, int]
-    """How many, by their tables."""
+    """Number of rows by table."""
     verified: int
-    """Instances whose history was folded again in the target, and held against what is stored there."""
+    """Instances whose history was folded again in the target and compared with the stored rows."""
     unread: dict[str, int]
-    """Instances whose history was not folded, by the deciders whose code was not given."""
+    """Instances whose history was not folded, by decider whose code is missing."""
     differences: list[str]
-    """What differs from its history in the target exactly as it did in the source; empty when all is well."""
+    """Differences between target and history that the source has too; empty when all is well."""
     left: list[str]
-    """Tables of somebody else in the source, which were not copied."""
+    """Tables of other programs in the source, which were not copied."""
     is_rehearsal: bool
-    """Whether the source goes on, and the target is closed."""
+    """Whether the source stays open and the target closed."""
 
 
 def copy_database(
@@ -82,12 +82,14 @@ def copy_database(
     deciders: Sequence[Decider[Any, Any, Any, Any]] = (),
     hear: Callable[[CopyProgress], None] | None = None,
 ) -> Copied:
-    """Copy everything of the database at one URL into the empty one at another, which is made if it is not there; whole, or not at all.
+    """Copy a database completely into the empty one at another URL, which is created if missing. The copy is atomic.
 
-    RejectedError, and nothing is done, while workers are alive on either, and if the target is not empty. Afterwards the source is in
-    maintenance and refuses commands, and the target goes on with everything. `rehearse` copies from under those who work: the source goes
-    on, and the target stays in maintenance. With `verify` every history is folded again in the target; those of `deciders`, and of
-    whatever is published. `codec` is needed where the source is written with one of your own. `hear` is told how far it is.
+    Raises RejectedError, and changes nothing, while workers are alive on either database, or if the target is not
+    empty. Afterwards the source is in maintenance and refuses commands, and the target is open.
+
+    With `rehearse`, the source stays open during the copy and the target stays in maintenance. With `verify`, every
+    history of `deciders` and of published workflows is folded again in the target. `codec` is needed where the source
+    uses a custom one. `hear` receives the progress.
     """
     with closing(open_copyable(source, is_source=True)) as original:
         codec = _checked(original, may_work=rehearse, codec=codec, must_read=verify)
@@ -99,7 +101,7 @@ def copy_database(
 
 
 def _teller(hear: Callable[[CopyProgress], None] | None) -> Hear:
-    """What tells the caller how far it is, if he wants to know."""
+    """Report progress to the caller, if a callback was passed."""
 
     def tell(progress: Progress) -> None:
         if hear is not None:
@@ -109,7 +111,7 @@ def _teller(hear: Callable[[CopyProgress], None] | None) -> Hear:
 
 
 def _checked(source: Copyable, *, may_work: bool, codec: Codec | None, must_read: bool) -> Codec:
-    """The codec of the source, once it is known that nothing there speaks against copying it; before there is a target."""
+    """Return the codec of the source after all checks of the source, before a target exists."""
     source.bring_up(may_migrate=False)
     with source.reading() as tables:
         check_source(tables, may_work=may_work)
@@ -125,13 +127,13 @@ def _checked(source: Copyable, *, may_work: bool, codec: Codec | None, must_read
 
 
 def copies_of(engine: Engine) -> tuple[str, str]:
-    """From where a database has a copy that was not verified to its end, and where everything of it was copied to; empty if neither."""
+    """Return the source of an unverified copy in a database, and the target of a complete one; empty if neither exists."""
     origin, place = engine.service.survey(lambda parts: [parts.keeper().noted(each) for each in ("copying", "copied")])
     return origin, place
 
 
 class _Move:
-    """One copy, from its checks to its end."""
+    """One copy, from the checks to the end."""
 
     def __init__(
         self,
@@ -149,7 +151,7 @@ class _Move:
         self._hear = hear
 
     def carry_out(self, urls: tuple[str, str], *, rehearse: bool, verify: bool) -> Copied:
-        """Copy, prove, close and open."""
+        """Copy, verify, close the source and open the target."""
         with self._held(rehearse=rehearse) as transfer:
             proof = self._proved(urls, transfer) if verify else _Proof()
         with self._target.writing() as tables:
@@ -167,7 +169,7 @@ class _Move:
 
     @contextmanager
     def _held(self, *, rehearse: bool) -> Iterator[Transfer]:
-        """Copy while the source stands still. From then on it refuses commands, unless what is done in the block fails."""
+        """Copy while the source is in maintenance. The source refuses commands from then on, unless the block fails."""
         if rehearse:
             with self._source.reading() as original, self._target.writing() as blank:
                 transfer = copy_tables(original, blank, identity=secrets.token_hex(16), hear=self._hear)
@@ -187,7 +189,7 @@ class _Move:
             raise
 
     def _reopen(self, maintenance: str, error: BaseException) -> None:
-        """Have the source go on as before, because of an error; where that cannot be done, the error says what to do."""
+        """Reopen the source after an error. Where that fails, the error says what to do."""
         try:
             with self._source.writing() as original:
                 original.note(reopened(maintenance))
@@ -197,7 +199,7 @@ class _Move:
             )
 
     def _proved(self, urls: tuple[str, str], transfer: Transfer) -> _Proof:
-        """The target as the engine sees it; CorruptHistoryError if anything differs from its history there and did not in the source."""
+        """Verify the target with the engine; CorruptHistoryError for a difference that the source did not have."""
         with self._engine(urls[1]) as engine:
             proof = _Proof()
             proof.gather(engine, transfer, self._hear)
@@ -223,7 +225,7 @@ class _Move:
 
 
 class _Proof:
-    """What the engine found in the target."""
+    """The result of verifying the target."""
 
     def __init__(self) -> None:
         self.verified = 0
@@ -233,7 +235,7 @@ class _Proof:
         """Tenants with the instances that differ; None stands for the seals of a tenant."""
 
     def gather(self, engine: Engine, transfer: Transfer, hear: Hear) -> None:
-        """Look at every instance of every tenant, and at the seals."""
+        """Verify every instance of every tenant, and the seals."""
         total = transfer.rows["instances"]
         hear(Progress("verify", "", 0, total))
         for tenant in transfer.tenants:
@@ -253,7 +255,7 @@ class _Proof:
         return self.verified + sum(self.unread.values())
 
     def _known(self, engine: Engine, tenant: str) -> Iterator[InstanceHeader]:
-        """Every instance of a tenant whose code is here, newest first."""
+        """Iterate over the instances of a tenant whose code is here, newest first."""
         reader, last = engine.service.store.reader(tenant), None
         while True:
             page = reader.instances(InstanceQuery(before=last, limit=_STRETCH))
@@ -276,7 +278,7 @@ def _is_known(engine: Engine, header: InstanceHeader) -> bool:
 
 
 def _findings(calls: Calls, header: InstanceHeader | None) -> Iterator[str]:
-    """What is wrong with an instance: with its row, its history, its seals, and the rules of documents; or with the seals of a tenant."""
+    """Return the problems of an instance: row, history, seals and rules of documents; or of a tenant's seals."""
     if header is None:
         after: int | None = 0
         while after is not None:
@@ -289,5 +291,5 @@ def _findings(calls: Calls, header: InstanceHeader | None) -> Iterator[str]:
             yield f"{header.id}: {told}"
         for each in calls.invariants.of(header.id) if header.kind == ENVELOPE else ():
             yield f"{header.id}: {each.rule} {each.told}"
-    except StandfastError as error:  # A history that this code cannot read is told, and the next one is looked at.
+    except StandfastError as error:  # Report a history that this code cannot read, and go on with the next one.
         yield f"{header.id}: {error}"

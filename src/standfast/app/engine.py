@@ -80,11 +80,11 @@ _log = logging.getLogger("standfast")
 
 
 _LOOK_SECONDS = 0.5
-"""How often `serve` looks whether the engine was stopped otherwise."""
+"""Interval at which `serve` checks whether the engine was stopped otherwise."""
 
 
 def _checked_settings(settings: Settings | None) -> Settings:
-    given: object = settings  # What a caller without types gave.
+    given: object = settings  # Callers without type checks may pass anything.
     if given is not None and not isinstance(given, Settings):
         raise ConfigurationError(f"the settings are of type {type(given).__name__}; give Settings(…)")
     return settings or Settings()
@@ -93,10 +93,11 @@ def _checked_settings(settings: Settings | None) -> Settings:
 class Engine(EngineCalls):
     """Durable workflows on one database.
 
-    An open engine takes commands. `start_worker` makes it work too: it runs handlers, timers and projections until `stop`. Used as a
-    context manager, with `with` or `async with`, it does both, and closes at the end.
+    An open engine takes commands. `start_worker` makes it work too: it runs handlers, timers and projections until
+    `stop`. Used as a context manager, with `with` or `async with`, it does both, and closes at the end.
 
-    Its calls return when they are answered. `aio` has the same calls for coroutines, and `futures` for those who want many in flight.
+    Its calls return with their result. `aio` has the same calls for coroutines. `futures` has them for callers with
+    many calls in flight.
     """
 
     def __init__(  # noqa: PLR0913 - the options of the public face, all by name
@@ -158,13 +159,13 @@ class Engine(EngineCalls):
             self._life = EngineLifecycle(self.service, self.runtime, endings, self._readers, leave=self._leave)
             if not threads:
                 self.runtime.attach()
-            self.service.start()  # Last, so that whatever is wrong is found before there is a thread.
+            self.service.start()  # Last, so that every configuration error is raised before a thread starts.
         except BaseException:
             self._store.close()
             raise
 
     def _serve_runs(self) -> WorkflowDuties:
-        """Register what runs have the engine itself do. Returns what its housekeeping does for them."""
+        """Register the built-in handlers of runs; return the duties of housekeeping for workflows."""
         self.errands.add(FindPeople, self.office.finder.find)
         self.errands.add(ReviewPeople, self.office.finder.review)
         reviews = TaskReview(self._desk, self.office.finder)
@@ -200,11 +201,11 @@ class Engine(EngineCalls):
         timeout: timedelta | None = None,
         retry: RetryPolicy | None = None,
     ) -> Self:
-        """Make a definition known: a saga, or a decider with the one handler of its effects.
+        """Register a definition: a saga, or a decider with the handler of its effects.
 
-        A saga is published in the database, so that any process can run it; the handlers that it was built with are registered here.
-        A decider's handler is a function of context and effect, plain or async; what it returns is a command for the instance, or None.
-        A process without a handler leaves its work to others.
+        A saga is published in the database, so that any process can run it. Its handlers are registered in this
+        process. A decider's handler is a function of context and effect, plain or async. It returns a command for the
+        instance, or None. A process without a handler leaves its work to other processes.
         """
         self._check_open()
         if isinstance(definition, Definition | TypedDefinition):
@@ -242,14 +243,14 @@ class Engine(EngineCalls):
         timeout: timedelta | None = None,
         capability: str = "",
     ) -> Self:
-        """Register a handler by the name that steps, or effects of deciders, know it by: a function, plain or async, or an object.
+        """Register a handler of steps or of decider effects by name: a function, plain or async, or an object.
 
-        For a step it may ask for the context, for the data as a whole, or for values of it by name; an object has `execute`. For an
-        effect it takes context and effect, as one that is registered with its decider; an object has `handle`. A process without the
-        handler leaves the work to others.
+        The handler of a step may take the context, the data as a whole, or values of it by name; an object has
+        `execute`. The handler of an effect takes context and effect; an object has `handle`. A process without the
+        handler leaves the work to other processes.
 
-        With a `capability` it is called only for steps that ask the starter of the run for it. Steps that name the handler and do not
-        ask have failed, whoever published them.
+        With a `capability` it is called only for steps that require it of the starter of the run. Other steps that name
+        the handler fail.
         """
         self._check_open()
         if not name:
@@ -262,7 +263,7 @@ class Engine(EngineCalls):
         return self
 
     def handler(self, name: str = "", *, capability: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
-        """Decorator: register a function as the handler that steps name; its own name if none is given. See `handle`."""
+        """Decorator: register a function as a handler of steps; the name defaults to the function's. See `handle`."""
 
         def add(function: Callable[P, T]) -> Callable[P, T]:
             self.handle(name or handler_name(function), function, capability=capability)
@@ -271,25 +272,25 @@ class Engine(EngineCalls):
         return add
 
     def govern(self, *, rules: Rules | None = None, organisation: Organisation | None = None) -> Self:
-        """Say what organisations want of their documents: the rules of a tenant for a type and an action, and its settings, read as `org`."""
+        """Set an organisation's rules for a document type and action, and its settings, which expressions read as `org`."""
         self._check_open()
         self.registry.charters.tell(rules, organisation)
         return self
 
     def channel(self, name: str, channel: Channel | Callable[[Notice], object]) -> Self:
-        """Register a channel by the name that notices and questions know it by: a function of a notice, plain or async, or an object with `send`.
+        """Register a notification channel by name: a function of a notice, plain or async, or an object with `send`.
 
-        It raises `Fail` where trying again cannot help; after any other error it is tried again. Every process that works needs it.
+        Raise `Fail` where a retry cannot help; any other error is retried. Every worker process needs the channel.
         """
         self._check_open()
         self.deliveries.add(name, channel)
         return self
 
     def invoker(self, name: str, invoker: Invoker) -> Self:
-        """Register an invoker by the name that definitions know it by: who makes the calls of steps whose `operation` names it.
+        """Register an invoker by name. It makes the calls of steps whose `operation` names it.
 
-        `OpenApi(ApiDocument(…))` is one, for operations of OpenAPI documents; others are objects of a class that is an `Invoker`. Every
-        process that works needs it.
+        `OpenApi(ApiDocument(…))` is the one for operations of OpenAPI documents; others are instances of a class that
+        is an `Invoker`. Every worker process needs the invoker.
         """
         self._check_open()
         self._invocations.add(name, invoker)
@@ -304,17 +305,17 @@ class Engine(EngineCalls):
         return self
 
     def resolve_people(self, name: str, function: Resolver) -> Self:
-        """Register a resolver: a function that finds those who are asked, by the name that definitions know it by.
+        """Register a resolver by name: a function that returns the approvers of a step.
 
-        It is given a PeopleRequest (the data, the requester, the tenant) and gives the id of a user, `role:<name>`, a list of such, or
-        None. What it raises has it tried again. Every process that works needs it.
+        It takes a PeopleRequest (the data, the requester, the tenant). It returns the id of a user, `role:<name>`, a
+        list of these, or None. Any exception is retried. Every worker process needs the resolver.
         """
         self._check_open()
         self.office.resolvers.add(name, function)
         return self
 
     def resolver(self, name: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
-        """Decorator: register a function as the resolver that definitions name; its own name if none is given."""
+        """Decorator: register a function as a resolver; the name defaults to the function's."""
 
         def add(function: Callable[P, T]) -> Callable[P, T]:
             self.resolve_people(name or handler_name(function), cast("Resolver", function))
@@ -326,11 +327,11 @@ class Engine(EngineCalls):
     def within(
         self, connection: object, *, request: RequestContext | Actor | str | None = None
     ) -> Iterator[UnitOfWork]:
-        """Decide commands in a transaction that you have open, on a connection of your own to the same database.
+        """Decide commands in the caller's open transaction, on the caller's connection to the same database.
 
-        What they write becomes true when you commit, with your own rows, and never was when you roll back. It takes a connection of
-        psycopg or sqlite3, or what Django or SQLAlchemy has around one. `request` says for whom, as `acting` does:
-        a request with its tenant, or an actor in the engine's own; without it the engine itself acts.
+        Their writes commit or roll back with the caller's rows. `connection` is a connection of psycopg or sqlite3, or
+        the wrapper of Django or SQLAlchemy. `request` is a request with its tenant, or an actor of the engine's own
+        tenant, as in `acting`. Without it the engine itself acts.
         """
         self._check_open()
         if connection is None:
@@ -343,19 +344,19 @@ class Engine(EngineCalls):
                 unit.end()
 
     def project(self, projection: Projection) -> Self:
-        """Keep a read model up to date while the engine runs. From now on no event is deleted before it was read for it."""
+        """Keep a read model up to date while the engine runs. Retention deletes no event that it has not read."""
         self._check_open()
         self.runtime.projecting.add(projection)
         self.service.operate(lambda parts: parts.feed().enter(projection.name))
         return self
 
     def listen(self, listener: Listener) -> Self:
-        """Call `listener` with everything that is worth measuring."""
+        """Call `listener` with every telemetry event."""
         self.service.shared.telemetry.listen(listener)
         return self
 
     def accompany(self, companion: Interceptor) -> Self:
-        """Have a companion be there for every command and every call of a handler: a tracer, an error tracker, a log that says whose work it is."""
+        """Add an interceptor of every command and every handler call: a tracer, an error tracker, a log context."""
         self.service.shared.telemetry.companions.add(companion)
         return self
 
@@ -371,13 +372,13 @@ class Engine(EngineCalls):
         return self
 
     def stop(self, timeout: timedelta | None = None) -> None:
-        """Take nothing new, let running handlers finish for a while, commit what they did, and leave.
+        """Stop gracefully: take nothing new, let running handlers finish, commit their results, and leave.
 
-        A call that has not come back by then is left behind, and the log says which; a transactional one loses its connection. Whatever
-        hangs, it takes a few seconds more than `timeout` at most.
+        A call that exceeds `timeout` is abandoned, and the log names it; a transactional one loses its connection. A
+        hanging part delays the stop by a few seconds more than `timeout` at most.
 
-        Whoever calls it while it is under way waits for its end. What the engine itself calls, a handler, decider, listener or
-        projection, cannot wait for it, because it is waited for: the call returns, and the engine stops behind its back.
+        Further callers wait until the stop is complete. A handler, decider, listener or projection cannot wait, because
+        the stop waits for it: its call returns, and the engine stops in the background.
         """
         self._life.stop(timeout)
 
@@ -388,9 +389,9 @@ class Engine(EngineCalls):
         self._store.close()
 
     def serve(self, shutdown: threading.Event | None = None) -> None:
-        """Start, and work until `shutdown` is set, the process is asked to end (SIGTERM, SIGINT), or `stop` is called; then stop gracefully.
+        """Start, and work until `shutdown` is set, SIGTERM or SIGINT arrives, or `stop` is called; then stop gracefully.
 
-        SIGTERM again changes nothing; SIGINT again, while it stops, ends the process at once.
+        A second SIGTERM changes nothing. A second SIGINT ends the process immediately.
         """
         asked = shutdown or threading.Event()
         with GracefulShutdown(asked.set):
@@ -404,14 +405,17 @@ class Engine(EngineCalls):
                 self.stop()
 
     def drain(self) -> int:
-        """Do everything that is due now and what follows from it, on this thread; how many things. For engines without threads."""
+        """Do all due work and its consequences on this thread; return the number of items.
+
+        For engines without threads.
+        """
         self._check_driven()
         return self.runtime.drain()
 
     def execute_next(self) -> bool:
-        """Call the handler of the most urgent effect, on this thread, and deal with its failure; False if there is none.
+        """Call the handler of the most urgent effect on this thread, and process its failure.
 
-        For engines without threads.
+        Returns False if no effect is due. For engines without threads.
         """
         self._check_driven()
         self.runtime.heartbeat.step()
@@ -445,12 +449,12 @@ class Engine(EngineCalls):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.stop)  # It waits for handlers, and the event loop has others to serve meanwhile.
+        await asyncio.to_thread(self.stop)  # It waits for handlers, and must not block the event loop meanwhile.
 
     # -- operations
 
     def health(self) -> Health:
-        """Whether this process does its work, and what keeps it from it. It asks nothing of the database, and may be asked often."""
+        """Return whether this process works, and what prevents it. It does not query the database, so it is cheap."""
         loops = [*self.runtime.loops, *self.service.loops, *self._desk.endings.loops]
         problems = self._standstill() or problems_of(self.parts())
         return Health(
@@ -465,14 +469,14 @@ class Engine(EngineCalls):
         )
 
     def _incidents(self) -> list[str]:
-        """What somebody should look at, as far as this process knows."""
+        """Return the incidents that this process knows of."""
         housekeeping, due_work = self.runtime.housekeeping, self.runtime.due_work
         unread = [each.told for each in housekeeping.unread.known]
         silent = [each.told for each in directory_incidents(self.office.directory)]
         return [*silent, *housekeeping.incidents.told(), *unread, *due_work.unreadable.told()]
 
     def incident_counts(self) -> dict[str, int]:
-        """How much there is of each sort of incident, as far as this process knows; for metrics."""
+        """Return the number of incidents by kind, as far as this process knows; for metrics."""
         housekeeping = self.runtime.housekeeping
         return {
             "stuck": len(housekeeping.incidents.known),
@@ -484,12 +488,15 @@ class Engine(EngineCalls):
         }
 
     def _standstill(self) -> list[HealthProblem]:
-        """Why nothing of the engine works here, if that is so."""
+        """Return why no part of the engine works here; empty if it works."""
         told = INHERITED if self.service.is_inherited else "the engine is stopped" if self._life.is_closed else ""
         return [HealthProblem(told, is_outside=False)] if told else []
 
     def parts(self) -> list[Watched]:
-        """All parts of the engine that can stop, those of the worker once it is started. `health` asks each of them."""
+        """Return all parts of the engine that can stop, including those of a started worker.
+
+        `health` checks each of them.
+        """
         readers = [part for each in self._readers for part in each.parts]
         if readers:
             readers.append(Callbacks(limit=self._limit))
@@ -499,18 +506,21 @@ class Engine(EngineCalls):
 
     @property
     def _readers(self) -> list[ReaderPool]:
-        """Those who answer questions."""
+        """Return the reader pools."""
         return [] if self._answering is None else self._answering.all
 
     def _headers(self, tenant: str, partition: str, instances: Collection[InstanceId]) -> list[InstanceHeader]:
         return self._store.reader(tenant, partition).headers(list(instances))
 
     def _warn_of_orphans(self) -> None:
-        """Work of a type that this code does not know is safe but does not move; somebody should know."""
+        """Warn of orphaned work: effects of types that this code does not know.
+
+        They are safe, but they do not progress.
+        """
         try:
             known = {*self.registry.names(), *self.registry.library.published_names()}
             waiting = self._desk.keep(lambda keeper: keeper.backlog(), is_patient=False)
-        except StoreUnavailableError as error:  # The worker goes on by itself when the database is back.
+        except StoreUnavailableError as error:  # The worker recovers when the database is back.
             _log.warning("nobody could look for work that waits for what is not registered here: %s", error)
             return
         for each in waiting:

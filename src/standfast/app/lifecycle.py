@@ -1,9 +1,9 @@
-"""The life of an engine: started at most once, stopped once and whole, whoever asks for it and when.
+"""Start and stop of an engine: started at most once, stopped once and completely, whichever thread asks.
 
-Starting and stopping exclude one another. A signal may interrupt the thread that is at either and ask for an end on that very thread;
-and what the engine itself calls may ask for it, on a thread that the end has to wait for.
+Starting and stopping exclude one another. A signal may interrupt the thread that starts or stops, and request the stop
+on that thread. Handlers may also request it, on a thread that the stop waits for.
 
-Parts of an engine that say how they are, and are nothing else: what callers have done with answers, and how people are told.
+The module also holds health checks of parts that only report: callbacks and channels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from standfast.notifications.delivery import Deliveries
 _log = logging.getLogger("standfast")
 
 _LAST_WORDS_SECONDS = 2.0
-"""How long the last commits may take, and the answers that callers wait for, when the time to stop is over."""
+"""Time for the last commits and replies when the stop timeout is over."""
 
 
 class EngineLifecycle:
@@ -48,19 +48,19 @@ class EngineLifecycle:
         self._endings = endings
         self._readers = readers
         self._leave = leave
-        """Lets go of the database, when nobody needs it any more."""
+        """Closes the database when the last part has stopped."""
         self._limit = service.shared.settings.shutdown_timeout
         self._turn = threading.RLock()
-        """Held by the thread that starts or stops the engine; the others wait for it."""
+        """Held by the thread that starts or stops the engine; other threads wait for it."""
         self.is_started = False
         self.is_closed = False
         """Whether the engine is to stop, or has stopped."""
         self._is_starting = False
         self._is_ending = False
-        """Whether a thread is at it, or was."""
+        """Whether a thread has begun to stop the engine."""
 
     def start(self, started: Callable[[], None]) -> None:
-        """Begin to work, and call back then, unless that was done before; StoppedError if it is too late."""
+        """Start the engine and run the callback, unless it was started before; StoppedError after a stop."""
         self._service.check_process()
         self._check_open()
         with self._turn:
@@ -69,11 +69,11 @@ class EngineLifecycle:
                 self._start(started)
 
     def stop(self, timeout: timedelta | None = None) -> None:
-        """End, and come back then; but whoever is waited for does not wait."""
+        """Stop the engine and run the callback; a thread that the stop waits for returns immediately."""
         limit = self._limit if timeout is None else timeout
         is_first, self.is_closed = not self.is_closed, True
         if self._service.is_inherited:
-            return  # It is the parent's, and goes on there.
+            return  # The engine belongs to the parent process, and goes on there.
         if not self._is_here():
             self._end(limit)
         elif is_first:
@@ -84,7 +84,7 @@ class EngineLifecycle:
             raise StoppedError("a stopped engine is not started again; open a new one")
 
     def _start(self, started: Callable[[], None]) -> None:
-        """Leave nothing behind that works on if the start fails halfway, or if the end is asked for meanwhile."""
+        """Start all parts. If that fails, or a stop is requested meanwhile, stop the started parts."""
         self._is_starting = True
         try:
             self._runtime.start()
@@ -103,20 +103,18 @@ class EngineLifecycle:
         def end() -> None:
             try:
                 self._end(limit)
-            except BaseException:  # noqa: BLE001 - nobody waits for it
+            except BaseException:  # noqa: BLE001 - no caller waits for it
                 _log.exception("not all parts of the engine could be stopped")
 
         try:
             threading.Thread(target=end, name="standfast-stop").start()
-        except (
-            RuntimeError
-        ):  # The system has no more threads: the call that asks counts as one that did not end in time.
+        except RuntimeError:  # The system has no more threads: the calling part counts as not stopped in time.
             end()
 
     def _end(self, limit: timedelta) -> None:
-        """Once. Every part has its turn, whatever happens to the others, so that nothing works on and no work stays owned."""
+        """Stop every part once, whatever fails, so that no part works on and no work stays claimed."""
         with self._turn:
-            if self._is_starting or self._is_ending:  # By this very thread, which a signal has interrupted.
+            if self._is_starting or self._is_ending:  # This thread, which a signal has interrupted.
                 return
             self._is_ending = True
             deadline, turns = time.monotonic() + limit.total_seconds(), IsolatedTasks()
@@ -132,7 +130,7 @@ class EngineLifecycle:
             turns.end()
 
     def _is_here(self) -> bool:
-        """Whether the present thread is one of the engine's own."""
+        """Return whether the current thread is one of the engine's own."""
         return (
             self._service.is_here()
             or self._runtime.is_here()
@@ -142,12 +140,12 @@ class EngineLifecycle:
 
 
 def _until(deadline: float) -> float:
-    """Seconds that a part has to come to its end."""
+    """Return the seconds that a part has to stop."""
     return max(0.0, deadline - time.monotonic()) + _LAST_WORDS_SECONDS
 
 
 class Callbacks:
-    """The threads for callbacks, which all engines of a process share, by the bound of one of them."""
+    """Health check of the callback threads, which all engines of a process share. The limit is that of one engine."""
 
     name = callbacks.name
 
@@ -155,12 +153,12 @@ class Callbacks:
         self._limit = limit
 
     def problem(self) -> str:
-        """What keeps the threads from their work, in words; empty if nothing does."""
+        """Return what prevents the threads from working; empty if nothing does."""
         return callbacks.problem(self._limit)
 
 
 class Channels:
-    """The channels that notices of the definitions here are sent by; every process that works needs all of them."""
+    """Health check of notification channels that definitions name; every worker process needs all of them."""
 
     name = "channels"
     is_kept_waiting = True
@@ -170,5 +168,5 @@ class Channels:
         self._library = library
 
     def problem(self) -> str:
-        """Which of them is missing, in words; empty if none is."""
+        """Return which channel is missing; empty if none is."""
         return self._deliveries.lacking(self._library.channels())

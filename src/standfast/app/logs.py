@@ -1,6 +1,6 @@
-"""Logs as JSON, a line for each record, in which every record from inside a handler says whose work it is: tenant, run, step, trace.
+"""JSON log formatter, with the context of the handler call in each record: tenant, run, step and trace.
 
-What companions are told of calls, in the words of workflows.
+Also the step of a call, for interceptors.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from standfast.machine.model.commands.run_commands import RunStep
 
 
 class StepCall(NamedTuple):
-    """For what a handler is called."""
+    """The step of a handler call."""
 
     step: str
-    """Its name; empty if it is the effect of a decider, or cannot be read."""
+    """The step's name; empty for an effect of a decider, or where it cannot be read."""
     attempt: int
     """1 for the first call."""
 
 
 def step_call(facts: CallFacts) -> StepCall:
-    """The step of a call. A step that is tried again is another effect, so that its attempts are its own."""
+    """Return the step of a call. Each retry of a step is an effect of its own, so attempts are counted by step."""
     try:
         body = facts.body()
     except Exception:  # noqa: BLE001 - the call itself fails by it, and tells why
@@ -41,17 +41,20 @@ def step_call(facts: CallFacts) -> StepCall:
 __all__ = ["JsonFormatter", "log_json", "tell_whose"]
 
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What every record has; the rest was given as `extra`."""
+"""Attributes of every record; all others were passed as `extra`."""
 _NAMES: Final = {"instance": "run"}
 _current: ContextVar[dict[str, object] | None] = ContextVar("standfast.logs", default=None)
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record as one line of JSON, with what was given as `extra`; texts are data, so that no message can forge a line."""
+    """Formats a record as one line of JSON, with its `extra` fields.
+
+    Texts are escaped, so that no message can forge a line.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Format the record."""
         own: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -59,7 +62,7 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         given = {_NAMES.get(name, name): value for name, value in vars(record).items() if name not in _PLAIN}
-        # What a record itself says, nothing that was given says otherwise.
+        # The record's own fields win over `extra`.
         told = own | (_current.get() or {}) | given | own
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
@@ -72,11 +75,11 @@ class JsonFormatter(logging.Formatter):
 
 
 def _telling(value: object) -> object:
-    """A value as it is, or as far as it can be told."""
+    """Return a value as JSON data, or its text."""
     with suppress(Exception):  # See above.
         _encode(value)
         return value
-    if isinstance(value, str):  # Half of a pair of surrogates, which no JSON has room for.
+    if isinstance(value, str):  # Half of a surrogate pair, which JSON cannot hold.
         return value.encode("utf-8", "backslashreplace").decode()
     try:
         return repr(value)
@@ -85,7 +88,7 @@ def _telling(value: object) -> object:
 
 
 class _Calls(Interceptor):
-    """Has the records of a call say whose it is."""
+    """Adds the context of a handler call to its records."""
 
     def call(self, facts: CallFacts) -> _Call:
         return _Call(facts)
@@ -109,26 +112,26 @@ class _Call:
         self._token: Token[dict[str, object] | None] = _current.set({name: each for name, each in told.items() if each})
 
     def ended(self, error: BaseException | None) -> None:
-        """Forget whose it was."""
+        """Remove the context."""
         del error
         _current.reset(self._token)
 
 
 def log_json(engine: Engine, stream: TextIO | None = None, *, level: int = logging.INFO) -> logging.Handler:
-    """Have all logs of the program written as JSON, to standard error if nothing else is said; the handler, which is added to the root logger.
+    """Write all logs of the program as JSON, to standard error by default; return the handler, added to the root logger.
 
-    A program may say it for each of its engines: every record is one line of a stream.
+    Calling it again for another engine adds no second handler: every record is one line of a stream.
     """
     root = logging.getLogger()
     handler = _writing_to(stream or sys.stderr, root.handlers)
-    root.addHandler(handler)  # Once, however often that is said.
+    root.addHandler(handler)  # Once, however often it is called.
     root.setLevel(level)
     tell_whose(engine)
     return handler
 
 
 def _writing_to(stream: TextIO, handlers: Sequence[logging.Handler]) -> logging.Handler:
-    """One of these that writes JSON to this stream already, or a new one."""
+    """Return the existing JSON handler of this stream, or a new one."""
     for each in handlers:
         if (
             isinstance(each, logging.StreamHandler)
@@ -142,5 +145,5 @@ def _writing_to(stream: TextIO, handlers: Sequence[logging.Handler]) -> logging.
 
 
 def tell_whose(engine: Engine) -> None:
-    """Have every record from inside a handler of an engine say whose work it is."""
+    """Add the context of the handler call to every record from inside a handler of an engine."""
     engine.accompany(_Calls())

@@ -1,8 +1,8 @@
-"""What it means to be asked to end, for every process that works or serves.
+"""Graceful shutdown on SIGTERM and SIGINT, for every process that works or serves.
 
-The first SIGTERM or SIGINT begins the end: nothing new is taken, what runs may finish. SIGTERM again changes nothing, because those who keep
-processes send it more than once: to a group and then to each of them, or again while they wait. SIGINT again ends the process at once, as
-somebody at a keyboard who presses Ctrl-C twice means it; what it had not stored is taken over elsewhere, as after a crash.
+The first signal begins the shutdown: nothing new is taken, running work may finish. A second SIGTERM changes nothing,
+because supervisors send it more than once: to a group and then to each process. A second SIGINT ends the process
+immediately, as for Ctrl-C pressed twice. Work that was not stored is recovered by other workers, as after a crash.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Self
 
 
 class GracefulShutdown:
-    """Heeds what the process is asked as long as its block lasts; outside of the main thread, where nobody can, it does nothing.
+    """Handles signals for the duration of its block; outside of the main thread, where Python cannot, it does nothing.
 
-    Of one inside another both hear of it, whichever is there when it comes: what has begun to end ends as a whole.
+    Nested blocks are both notified, in either order: the process shuts down as a whole.
     """
 
     def __init__(self, begin: Callable[[], object] | None = None) -> None:
@@ -37,14 +37,15 @@ class GracefulShutdown:
         return self
 
     def begin(self) -> None:
-        """The end begins, whoever asked for it; once."""
+        """Begin the shutdown, once."""
         if self.has_begun:
             return
         self.has_begun = True
         if self._outer is not None:
             self._outer.begin()
         if self._before:
-            # SIGTERM is still heeded, and nothing done: what is ignored would be so in programs that handlers start, too.
+            # SIGTERM stays handled without effect. An ignored signal would stay ignored in programs that handlers
+            # start.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         if self._begin is not None:
             self._begin()

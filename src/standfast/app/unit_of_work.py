@@ -1,4 +1,4 @@
-"""Commands in a transaction of the caller's own: they become true when he commits, and never were when he rolls back."""
+"""Commands in the caller's transaction: they commit and roll back with it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ F = TypeVar("F")
 
 
 class UnitOfWork:
-    """What can be told to workflows and deciders in an open transaction. Each command is carried out when it is given, one after the other.
+    """The commands that an open transaction can give to workflows and deciders. Each is decided immediately, in order.
 
-    A refusal raises and leaves the transaction as it was. Handlers, timers and messages that follow begin once it is committed.
+    A rejection raises and leaves the transaction as it was. Handlers, timers and messages begin after the commit.
     """
 
     def __init__(self, desk: CallContext, connection: object) -> None:
@@ -35,7 +35,7 @@ class UnitOfWork:
         """The calls that write documents."""
 
     def execute(self, decider: Kind[S, C, E, F] | str, command: C, *, command_id: str = "", comment: str = "") -> None:
-        """Have a command of a decider carried out. `command_id` makes it idempotent, also across transactions."""
+        """Execute a command of a decider. `command_id` makes it idempotent, also across transactions."""
         self._open.deciders.execute(decider, command, command_id=command_id, comment=comment).result()
 
     def execute_dynamic(
@@ -47,12 +47,15 @@ class UnitOfWork:
         command_id: str = "",
         comment: str = "",
     ) -> None:
-        """Like `execute`, for callers without the classes: plain data, and the name of the command, given or as `type` in the data."""
+        """Execute a command given as plain data, by the command's name or `type` in the data; for callers without the classes."""
         calls = self._open.deciders
         calls.execute_dynamic(decider, payload, command=command, command_id=command_id, comment=comment).result()
 
     def submit(self, decider: Kind[S, C, E, F] | str, command: C, *, command_id: str = "", comment: str = "") -> int:
-        """Accept a command, to be carried out soon after the commit; its number. Nothing is decided yet, so nothing can be refused."""
+        """Accept a command, to be decided soon after the commit; return its number.
+
+        It cannot be rejected here, because nothing is decided yet.
+        """
         calls = self._open.deciders
         accepted = calls.submit(decider, command, command_id=command_id, comment=comment, connection=self._connection)
         return accepted.result()
@@ -68,7 +71,10 @@ class UnitOfWork:
         delay: timedelta | float = 0,
         comment: str = "",
     ) -> Run[Any]:
-        """Start a workflow; its run, which can be asked and waited for once the transaction is committed. See `engine.start`."""
+        """Start a workflow and return its run, which can be used once the transaction is committed.
+
+        See `engine.start`.
+        """
         begun = self._open.start(
             definition,
             input,
@@ -81,11 +87,11 @@ class UnitOfWork:
         return Run(self._outside.run(begun.result()))
 
     def signal(self, run: InstanceLike, name: str, payload: object = None, *, command_id: str = "") -> None:
-        """Tell a run that something happened. `command_id` makes it idempotent, also across transactions."""
+        """Send a signal to a run. `command_id` makes it idempotent, also across transactions."""
         self._open.run(run).signal(name, payload, command_id=command_id).result()
 
     def end(self) -> None:
-        """Nothing more is told here."""
+        """Close the unit: it accepts no further commands."""
         self._has_ended = True
 
     @property

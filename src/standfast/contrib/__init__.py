@@ -1,1 +1,1 @@
-"""Standfast in other people's programs: frameworks, traces, error trackers, logs. Nothing here is imported unless a program asks for it."""
+"""Integrations: web frameworks, traces, error trackers and logs. They are imported only by programs that use them."""

@@ -1,4 +1,4 @@
-"""The command line inside of other programs' own: where it works is said by them."""
+"""The command line inside another program's own, configured by that program."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from standfast.expressions.model.suggestions import suggestion
 
 
 def variables_of(told: Mapping[str, object]) -> dict[str, str]:
-    """What a program says of the engine, as the variables that say the same: `{"settings": {"concurrency": 5}}` is STANDFAST_CONCURRENCY.
+    """Convert a program's options to environment variables: `{"settings": {"concurrency": 5}}` is STANDFAST_CONCURRENCY.
 
-    ConfigurationError names what is wrong as the program does: it has never heard of variables.
+    ConfigurationError uses the program's names instead of the variables.
     """
     fields, found = fields_of(Configuration), dict[str, str]()
     for path, value in _leaves(told):
@@ -35,7 +35,7 @@ def variables_of(told: Mapping[str, object]) -> dict[str, str]:
                 f"there is no setting {name!r}{alike or '; `standfast config` lists those that there are'}"
             )
         if value is None and NoneType not in get_args(fields[path]):
-            continue  # As if it had not been said.
+            continue  # An empty value counts as not set.
         try:
             value_of(text, fields[path])
         except Impossible as wrong:
@@ -55,13 +55,16 @@ def _leaves(told: Mapping[str, object], *path: str) -> Iterator[tuple[tuple[str,
 
 
 def configuration_of(told: Mapping[str, object]) -> Configuration:
-    """What a program says, checked; what it leaves out is said by the environment or by `standfast.toml`."""
+    """Validate the program's configuration. Values that it leaves out come from the environment or `standfast.toml`."""
     return configured({}, {**os.environ, **variables_of(told)}).configuration
 
 
 def run_command(words: Sequence[str], told: Mapping[str, object], *, program: str, app: str) -> None:
-    """Run a command of `standfast`; it ends with SystemExit. Workers run `app`, in this process and in those that it starts."""
-    configuration_of(told)  # What is wrong is told before anything is changed.
+    """Run a command of `standfast`; it ends with SystemExit.
+
+    Workers run `app`, in this process and in those that it starts.
+    """
+    configuration_of(told)  # Report configuration errors before any change.
     before = {name: text for name, text in os.environ.items() if name.startswith(PREFIX)}
     os.environ.update({**variables_of({"app": app}), **variables_of(told)})
     try:

@@ -1,4 +1,4 @@
-"""What applications of other frameworks answer when the engine refuses."""
+"""Engine errors as HTTP responses, for applications of other frameworks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from standfast.http.wire.tracing import trace_of
 
 
 def answer_of(error: StandfastError, method: str, path: str, parent: str | None) -> ErrorAnswer | None:
-    """The answer of the HTTP API to this error, for whoever came with this `traceparent`.
+    """Return the HTTP API's response to an error, for a request with this `traceparent`.
 
-    None where it is the application's own fault: that is for whoever looks after it, with its pages, mails and reports.
+    Returns None for a fault of the application itself, which its own error pages, mails and reports handle.
     """
     if status_of(error) >= SERVER_FAULT and not error.retryable:
         return None

@@ -1,6 +1,7 @@
-"""Standfast in an application of Flask: `standfast = Standfast(register)`, and `standfast.init_app(app)` in the factory.
+"""Standfast in a Flask application: `standfast = Standfast(register)`, and `standfast.init_app(app)` in the factory.
 
-`app.config` says where: STANDFAST_DATABASE, STANDFAST_TENANT, STANDFAST_SETTINGS. `flask standfast …` is the command line, worker included.
+`app.config` sets STANDFAST_DATABASE, STANDFAST_TENANT and STANDFAST_SETTINGS. `flask standfast …` is the command line,
+worker included.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _KEYS = ("database", "tenant", "settings")
 
 
 class _State:
-    """What one application has."""
+    """The state of one application."""
 
     def __init__(self, register: Callable[[Engine], object] | None) -> None:
         self.register = register
@@ -34,7 +35,7 @@ class _State:
 
 
 class _Within:
-    """The application's context around one call of a handler."""
+    """The application context around one handler call."""
 
     trace = ""
 
@@ -43,24 +44,24 @@ class _Within:
         self._context.push()
 
     def ended(self, error: BaseException | None, /) -> None:
-        """It has come back, on the same thread or in the same task: what hangs on the context is torn down."""
+        """Pop the context after the call, on the same thread or in the same task, which tears it down."""
         self._context.pop(error)
 
 
 class _Contexts(Interceptor):
-    """Has handlers called within the application's context, so that `current_app` and sessions of extensions are there."""
+    """Calls handlers within the application context, for `current_app` and the sessions of extensions."""
 
     def __init__(self, app: Flask) -> None:
         self._app = app
 
     def call(self, facts: CallFacts) -> CallInterception:
-        """A handler is about to be called."""
+        """Push the context before a handler call."""
         del facts
         return _Within(self._app)
 
 
 class Standfast:
-    """The extension. `register` is called with each engine that is opened, and says what it knows."""
+    """The Flask extension. `register` is called with each opened engine, and registers its workflows."""
 
     def __init__(self, register: Callable[[Engine], object] | None = None, app: Flask | None = None) -> None:
         self._register = register
@@ -68,7 +69,7 @@ class Standfast:
             self.init_app(app)
 
     def init_app(self, app: Flask) -> None:
-        """Let an application have an engine; ConfigurationError if its configuration says what cannot be."""
+        """Initialise an application; ConfigurationError if its configuration is invalid."""
         if _NAME in app.extensions:
             raise ConfigurationError(f"{app.name!r} has the extension already; call init_app once for each application")
         configuration_of(told(app))
@@ -77,7 +78,7 @@ class Standfast:
 
     @property
     def engine(self) -> Engine:
-        """The engine of the current application in this process, opened when it is first asked for; it takes commands, and workers work."""
+        """Return the engine of the current application in this process, opened on first use; it takes commands, and workers work."""
         app = current_app
         state = _state(app)
         with state.lock:
@@ -86,7 +87,7 @@ class Standfast:
             return state.engine
 
     def use(self, engine: Engine | None) -> None:
-        """Have another engine be that of the current application, such as one with a clock of the test's own."""
+        """Replace the engine of the current application, for example by one with a manual clock."""
         state = _state(current_app)
         if engine is not None:
             engine.accompany(_Contexts(_current()))
@@ -95,9 +96,9 @@ class Standfast:
 
 
 def answer_error(error: StandfastError) -> Response:
-    """Answer an error of the engine as the HTTP API does, by `app.register_error_handler(StandfastError, answer_error)`.
+    """Answer an engine error as the HTTP API does: `app.register_error_handler(StandfastError, answer_error)`.
 
-    What is the application's own fault stays the exception that it is.
+    A fault of the application itself stays an exception.
     """
     told = answer_of(error, request.method, request.path, request.headers.get("traceparent"))
     if told is None:
@@ -106,13 +107,13 @@ def answer_error(error: StandfastError) -> Response:
 
 
 def told(app: Flask) -> dict[str, object]:
-    """What the configuration of an application says of the engine."""
+    """Return the engine options of an application's configuration."""
     found = {key: app.config.get(f"STANDFAST_{key.upper()}") for key in _KEYS}
     return {key: value for key, value in found.items() if value is not None}
 
 
 def register(engine: Engine) -> None:
-    """Have an engine know what the application has; for workers, which find it by its name and the application by FLASK_APP."""
+    """Register the application's workflows on an engine; for workers, which find this function by name and the application by FLASK_APP."""
     app = current_app if has_app_context() else ScriptInfo(os.environ.get("FLASK_APP")).load_app()
     with app.app_context():
         engine.accompany(_Contexts(_current()))
@@ -125,7 +126,7 @@ def register(engine: Engine) -> None:
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def command(context: click.Context, words: tuple[str, ...]) -> None:
-    """The command line of Standfast on the database of the application."""
+    """Run the Standfast command line on the application's database."""
     info = context.ensure_object(ScriptInfo)
     if info.app_import_path:
         os.environ.setdefault("FLASK_APP", info.app_import_path)
@@ -135,7 +136,7 @@ def command(context: click.Context, words: tuple[str, ...]) -> None:
 
 
 def _current() -> Flask:
-    """The current application itself, for threads that have none."""
+    """Return the current application object, for threads without a context."""
     app: Flask = current_app._get_current_object()  # type: ignore[attr-defined]  # noqa: SLF001 - the only way to it
     return app
 

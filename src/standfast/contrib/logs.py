@@ -1,4 +1,4 @@
-"""Logs as JSON, in programs of one's own; commands write them with `--log-format json`."""
+"""JSON logs for the user's own programs; commands write them with `--log-format json`."""
 
 from __future__ import annotations
 

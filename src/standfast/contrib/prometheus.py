@@ -1,4 +1,4 @@
-"""Figures of a process without the HTTP API, a worker above all, for Prometheus to read. How much waits is told by the server's `/metrics`."""
+"""Prometheus metrics of a process without the HTTP API, such as a worker. The backlog is in the server's `/metrics`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Metrics", "serve_metrics"]
 
 
 class Metrics:
-    """What is measured of an engine in this process, from now on."""
+    """Metrics of an engine in this process, from now on."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -24,7 +24,7 @@ class Metrics:
         engine.listen(self._gauges.heard)
 
     def text(self) -> str:
-        """All of it, as Prometheus reads it."""
+        """Return all metrics in the Prometheus text format."""
         health = self._engine.health()
         return self._gauges.text(
             [
@@ -45,11 +45,11 @@ class MetricsServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return the port that it listens at."""
         return self._server.server_port
 
     def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -64,9 +64,11 @@ class MetricsServer:
 
 
 def serve_metrics(engine: Engine, *, host: str = "127.0.0.1", port: int | range = 9464) -> MetricsServer:
-    """Serve the figures of an engine in this process. They name definitions and handlers, so let only those reach it who may know these.
+    """Serve the metrics of an engine in this process.
 
-    Of a range it takes the first port that is free: each of several processes has its own, and Prometheus asks them all.
+    They name definitions and handlers, so restrict access to the port.
+
+    It takes the first free port of a range: each of several processes has its own, and Prometheus scrapes them all.
     """
     metrics, ports = Metrics(engine), [port] if isinstance(port, int) else port
     failure: OSError | OverflowError | None = None
@@ -84,7 +86,7 @@ def _answering(metrics: Metrics) -> type[BaseHTTPRequestHandler]:
         timeout = 10
 
         def do_GET(self) -> None:
-            """The figures, or nothing."""
+            """Answer with the metrics, or 404."""
             is_there = self.path.partition("?")[0] == "/metrics"
             body = metrics.text().encode() if is_there else b""
             self.send_response(HTTPStatus.OK if is_there else HTTPStatus.NOT_FOUND)
@@ -94,6 +96,6 @@ def _answering(metrics: Metrics) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - as it is called
-            """Say nothing of every scrape."""
+            """Write no log line for each scrape."""
 
     return Answering

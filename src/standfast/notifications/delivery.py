@@ -1,4 +1,4 @@
-"""Delivers notices: finds the channel and the addresses, and says what becomes of them."""
+"""Delivers notices: finds the channel and the addresses, sends, and reports the outcome."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ class Deliveries:
         outbound: Outbound,
     ) -> None:
         self.addresses = addresses
-        """Finds where people are reached."""
+        """Resolves recipients to addresses."""
         self._people = people
-        """Finds what people want."""
+        """Resolves recipients to users, for their preferences."""
         self._roles = roles
-        """Finds which roles a recipient has."""
+        """Resolves the roles of a recipient."""
         self._templates = templates
-        """Finds how an organisation words its notices."""
+        """Returns an organisation's notification templates."""
         self._clock = clock
         self._outbound = outbound
         self._channels: dict[str, Channel | Sending] = {IN_APP: in_app}
 
     def add(self, name: str, channel: Channel | Sending) -> None:
-        """Have notices of this channel sent by an object with `send`, or by a function."""
+        """Register a channel: an object with `send`, or a function."""
         if flaw := name_flaw(name):
             raise ConfigurationError(f"the channel's name {name!r} {flaw}; steps find it by that")
         if name == IN_APP:
@@ -75,7 +75,7 @@ class Deliveries:
             channel.attach(self._outbound)
 
     def lacking(self, channels: Mapping[str, str]) -> str:
-        """What to do about the first of these channels that is not here, each with a definition that names it; empty if all are."""
+        """Return what to do about the first missing channel; empty if none is missing. `channels` maps each to a definition."""
         for channel, definition in sorted(channels.items()):
             if channel not in self._channels:
                 return (
@@ -84,13 +84,16 @@ class Deliveries:
         return ""
 
     def run(self, context: EffectContext, errand: Notify) -> EndNotice | None:
-        """Deliver a notice, or raise. What comes back is for a step that waits for it, or tells of what was left undone."""
+        """Deliver a notice, or raise. The result goes to a step that waits for it, or describes what was skipped."""
         channel, notice, muted = self._mannered(self._notice(context, errand), errand)
         left_undone = self.deliver(channel, notice, but=muted | self._spared(context.tenant, channel, errand))
         return _ended(errand, left_undone) if errand.waits or left_undone else None
 
     def _spared(self, tenant: str, channel: str, errand: Notify) -> frozenset[str]:
-        """The addresses of those who are told the same by the same channel in another notice, or are kept out. In the application readers see to both."""
+        """Return the addresses that get the same from another notice of the channel, or are excluded.
+
+        In the application the reader does both.
+        """
         if channel == IN_APP:
             return frozenset()
         others = [Recipient(kind, name) for kind, name in errand.told]
@@ -98,9 +101,9 @@ class Deliveries:
         return frozenset(address for each in others for address in self.addresses(tenant, each))
 
     def _mannered(self, notice: Notice, errand: Notify) -> tuple[str, Notice, frozenset[str]]:
-        """By which channel something is told, in the words and the language that fit, and the addresses of those who do not want it there.
+        """Return the channel, the reworded notice, and the addresses that have opted out.
 
-        What a step waits for, and what is told in the application, nobody does without.
+        A notice that a step waits for, and one in the application, cannot be opted out of.
         """
         manners, occasion = self._templates(notice.tenant), occasion_of(errand.key)
         is_optional = errand.channel != IN_APP and not errand.waits
@@ -119,9 +122,9 @@ class Deliveries:
         return channel, notice, frozenset(map(address_of, muted))
 
     def deliver(self, name: str, notice: Notice, *, but: frozenset[str] = frozenset()) -> str:
-        """Send a notice by a channel, or raise; what was left undone, if nobody knows where its recipient is reached.
+        """Send a notice by a channel, or raise; return what was skipped because no address is known.
 
-        `but` are addresses of those who do not want it, or have it already; where nobody else is left, nothing is sent.
+        `but` are addresses to skip. If no other is left, nothing is sent.
         """
         channel = self._channels.get(name)
         if channel is None:
@@ -139,7 +142,7 @@ class Deliveries:
         return ""
 
     def _has_left(self, notice: Notice) -> bool:
-        """Whether all are deactivated whom the directory knows of those who are meant."""
+        """Return whether all recipients that the directory knows are deactivated."""
         known = self._people(notice.tenant, notice.recipient)
         return bool(known) and not any(each.is_active for each in known)
 
@@ -167,8 +170,8 @@ class Deliveries:
         )
 
     def _addressed(self, channel: str, notice: Notice, but: frozenset[str]) -> tuple[Notice, bool]:
-        """The notice with the addresses that are left, and whether anybody is."""
-        if channel == IN_APP:  # Everybody is reached there, and nobody is looked up for it.
+        """Return the notice with the remaining addresses, and whether any recipient is left."""
+        if channel == IN_APP:  # The in-app channel reaches every recipient without an address.
             return notice, True
         known: dict[str, str] = {}
         for each in self.addresses(notice.tenant, notice.recipient):
@@ -182,7 +185,7 @@ class Deliveries:
     def _send(channel: Channel | Sending, notice: Notice) -> None:
         sending = cast("Sending", getattr(channel, "send", channel))
         result = sending(notice)
-        if inspect.iscoroutine(result):  # A handler of the engine's has a thread of its own.
+        if inspect.iscoroutine(result):  # A handler of the engine has a thread of its own.
             asyncio.run(result)
 
 

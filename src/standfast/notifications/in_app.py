@@ -1,4 +1,4 @@
-"""The channel of the application itself: a row in the list of whoever is told."""
+"""The in-app channel: a row in the recipient's list."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from standfast.store.ports.notifications import NewNotification
 
 
 class InApp:
-    """Writes notices into lists; each stands there once."""
+    """Writes notices into the recipients' lists; each appears there once."""
 
     def __init__(self, write: Callable[[NewNotification], bool]) -> None:
         self._write = write
 
     def send(self, notice: Notice) -> None:
-        """Write it."""
+        """Write the notice."""
         told = NewNotification(
             tenant=notice.tenant,
             key=notice.key,

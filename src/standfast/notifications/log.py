@@ -1,4 +1,4 @@
-"""The channel for developers: the log of the process."""
+"""The log channel, for development: the log of the process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _log = logging.getLogger("standfast.notices")
 
 
 class Log:
-    """Writes notices into the log, each in one line whatever is in it."""
+    """Writes each notice into the log as one line."""
 
     def send(self, notice: Notice) -> None:
-        """Write it."""
+        """Write the notice."""
         facts = {"instance": str(notice.instance), "step": notice.step, "key": notice.key}
         _log.info("to %s %r: %r %r", notice.kind, notice.to, notice.subject, notice.body, extra=facts)

@@ -17,17 +17,17 @@ from standfast.notifications.notification import Notice
 Tls = Literal["starttls", "tls", "none"]
 
 _ADDRESS: Final = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[A-Za-z0-9.\-]{1,255}")
-"""Plain addresses only: nothing in one can mean another header, another recipient or a comment."""
+"""Plain addresses only: no address can contain another header, another recipient or a comment."""
 _PERMANENT = 500
-"""Answers of a server from this number on stay the same when it is asked again."""
+"""SMTP replies from this number on are permanent failures."""
 _SIGN_IN = 530, 534, 535, 538
-"""But for those that say who may send, which somebody may set right."""
+"""Except those about authentication, which an operator can fix."""
 
 
 class Mail:
     """Sends each address a message of its own, all of a notice in one session.
 
-    A message that is sent again, because nobody knows whether it was, has the same Message-ID.
+    A resent message has the same Message-ID, because the first attempt may have been delivered.
     """
 
     needs_address = True
@@ -54,7 +54,7 @@ class Mail:
         self._context = context
 
     def send(self, notice: Notice) -> None:
-        """Send it to all of its addresses; those that will never take it are told once all others have it."""
+        """Send to all addresses; permanent failures are raised once all other addresses have it."""
         refused = [each for each in notice.addresses if not _ADDRESS.fullmatch(each)]
         with self._session() as session:
             for address in notice.addresses:
@@ -94,7 +94,7 @@ class Mail:
 
 
 def _take(session: smtplib.SMTP, message: EmailMessage) -> bool:
-    """Whether the server has taken a message; False if it never will."""
+    """Return whether the server has taken a message; False for a permanent failure."""
     try:
         session.send_message(message)
     except smtplib.SMTPRecipientsRefused as error:

@@ -1,4 +1,4 @@
-"""Where people are reached by mail, as the directory has it."""
+"""Mail addresses of people, from the directory."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from standfast.people.directory import Directory, Look
 from standfast.store.ports.notifications import Recipient
 
 People: TypeAlias = Callable[[str, Recipient], list[Principal]]
-"""Those of a tenant who are meant by a name, as far as they are known."""
+"""The known users of a tenant that a recipient stands for."""
 
 Roles: TypeAlias = Callable[[str, Recipient], frozenset[str]]
 """The roles of a recipient in a tenant."""
 
 
 def addresses_in(directory: Directory, clock: Callable[[], datetime]) -> Addresses:
-    """Looks addresses up in a directory when something is sent: those of a role are those of its holders then.
+    """Look up addresses in a directory at the time of sending: a role stands for its current holders.
 
-    Whoever is deactivated gets no mail. Somebody whom the directory does not know is reached if their name is an address.
+    A deactivated user gets no mail. An unknown user is reached if their name is an address.
     """
 
     def look_up(tenant: str, of: Recipient) -> Sequence[str]:
@@ -41,7 +41,7 @@ def addresses_in(directory: Directory, clock: Callable[[], datetime]) -> Address
 
 
 def principals_in(directory: Directory, clock: Callable[[], datetime]) -> People:
-    """Looks people up in a directory: a user, or those who have a role."""
+    """Look up users in a directory: a user, or the holders of a role."""
 
     def look_up(tenant: str, of: Recipient) -> list[Principal]:
         now = clock()
@@ -54,7 +54,7 @@ def principals_in(directory: Directory, clock: Callable[[], datetime]) -> People
 
 
 def roles_in(directory: Directory, clock: Callable[[], datetime]) -> Roles:
-    """Looks up the roles of a recipient in a directory. A deactivated or unknown user has none."""
+    """Look up the roles of a recipient in a directory. A deactivated or unknown user has none."""
 
     def look_up(tenant: str, of: Recipient) -> frozenset[str]:
         now = clock()
@@ -71,7 +71,7 @@ def roles_in(directory: Directory, clock: Callable[[], datetime]) -> Roles:
 
 
 def address_of(person: Principal) -> str:
-    """Where somebody is reached; empty if nobody knows."""
+    """Return the address of a user; empty if none is known."""
     return _address(person.email, person.id)
 
 

@@ -1,4 +1,4 @@
-"""A notice on its way to somebody, and what a channel is."""
+"""A notice to a recipient, and the interface of a channel."""
 
 from __future__ import annotations
 
@@ -12,52 +12,58 @@ from standfast.kernel.ids import InstanceId
 from standfast.store.ports.notifications import Recipient
 
 Addresses: TypeAlias = Callable[[str, Recipient], Sequence[str]]
-"""Under which addresses somebody of a tenant is reached; none if nobody knows one."""
+"""The addresses of a recipient in a tenant; empty if none is known."""
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told to whom. It may be sent more than once, when nobody knows whether it was: the key is the same then."""
+    """A notice to a recipient. It may be sent more than once, after an unknown outcome; the key is the same then."""
 
     key: str
-    """Names what is told to whom by which channel, the same over all attempts and different from every other; give it to the outside world."""
+    """Idempotency key: identifies content, recipient and channel, the same over all attempts.
+
+    Pass it to the receiving system.
+    """
     tenant: str
     kind: Literal["user", "role"]
     to: str
     """The id of a user, an address with an @, or the name of a role."""
     addresses: tuple[str, ...] = ()
-    """Where they are reached, as far as somebody knows."""
+    """The known addresses of the recipient."""
     subject: str
     """One line."""
     body: str = ""
     html: str = ""
-    """The body for channels that show HTML; empty means that there is none but the plain one."""
+    """The HTML body, for channels that show HTML; empty if there is only the plain one."""
     instance: InstanceId
     definition: str
     step: int
     node: str
     at: datetime
-    """When this attempt is made."""
+    """The time of this attempt."""
     partition: str = ""
-    """The part of the tenant that the instance is in; empty if it is in none."""
+    """The partition of the instance; empty if it has none."""
     occasion: str = ""
-    """Names what is told, whomever and by whichever channel: the same for all recipients of one occasion."""
+    """Identifies the occasion over all recipients and channels."""
     kept_out: tuple[str, ...] = ()
-    """Those whom a notice to a role is not for, because they may not decide what it is about. Their addresses are not among `addresses`."""
+    """Users whom a notice to a role excludes, because they may not decide the task.
+
+    Their addresses are not in `addresses`.
+    """
 
     @property
     def recipient(self) -> Recipient:
-        """Whose list it is found in."""
+        """Return the recipient, whose list the notice belongs to."""
         return Recipient(self.kind, self.to)
 
 
 class Channel(Protocol):
-    """A way to tell people something. A class of a channel that needs an address has `needs_address = True`."""
+    """A notification channel. A class of a channel that needs an address has `needs_address = True`."""
 
     def send(self, notice: Notice, /) -> object:
-        """Tell it. `Fail` means that trying again cannot help; after any other error it is tried again."""
+        """Send the notice. `Fail` means that a retry cannot help; any other error is retried."""
         ...
 
 
 def own_address(_tenant: str, of: Recipient) -> Sequence[str]:
-    """What is known where there is no directory: whoever is named by an address is reached there."""
+    """Return addresses without a directory: a recipient named by an address is reached there."""
     return (of.name,) if of.kind == "user" and "@" in of.name else ()

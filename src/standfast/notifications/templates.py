@@ -1,4 +1,4 @@
-"""How an organisation words its notices, by occasion, channel and language; and which of them people want, and in which language."""
+"""Notification templates by occasion, channel and language, and the users' preferences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from standfast.kernel.people import PREFERENCES, Principal
 from standfast.notifications.notification import Notice
 
 Occasion = Literal["opened", "handed", "reminded", "escalated", "step", "rule"]
-"""Why somebody is told: a question is asked, handed to them, reminded of or escalates; a step of the workflow says it, or a rule of the organisation."""
+"""The occasion of a notice: a task is opened, handed over, reminded of or escalated; or a step or rule sends it."""
 
 ANY: Final = "*"
 HOLES: Final = ("subject", "body", "to", "definition")
@@ -24,26 +24,29 @@ _LONGEST: Final = 20_000
 
 
 class NotificationWording(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A template: what the notice itself says stands in the holes `{subject}` and `{body}`, and `{to}` and `{definition}` are whom and what it is about."""
+    """A template.
+
+    `{subject}` and `{body}` are the notice's own text, `{to}` the recipient and `{definition}` the workflow.
+    """
 
     subject: str = "{subject}"
     body: str = "{body}"
     html: str = ""
-    """For channels that show it; values are escaped in it."""
+    """For channels that show HTML; values are escaped in it."""
 
 
 class NotificationTemplates(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an organisation says of its notices, under `notices` of its settings."""
+    """The notification settings of an organisation, under `notices` of its settings."""
 
     language: str = "en"
-    """That of whoever wants no other."""
+    """The language of recipients without a preference."""
     templates: dict[Occasion, dict[str, dict[str, NotificationWording]]] = {}
     """By occasion, by channel (`*` for all others), by language."""
     mandatory: list[Occasion] = []
-    """What nobody can do without."""
+    """Occasions that recipients cannot turn off."""
 
     def wording(self, occasion: str, channel: str, language: str) -> NotificationWording | None:
-        """The template that fits best: of the channel before that of all, of the language before that of the organisation."""
+        """Return the best template: the channel before `*`, the language before the organisation's."""
         of_occasion: Mapping[str, dict[str, NotificationWording]] = self.templates.get(occasion, {})  # type: ignore[call-overload]
         for by_language in (of_occasion.get(channel, {}), of_occasion.get(ANY, {})):
             for each in (language, language.partition("-")[0], self.language):
@@ -52,7 +55,7 @@ class NotificationTemplates(msgspec.Struct, frozen=True, kw_only=True, forbid_un
         return None
 
     def flaws(self) -> Iterator[str]:
-        """What is wrong with them, each in a sentence."""
+        """Return the mistakes in the templates, each as a sentence."""
         if not _LANGUAGE.fullmatch(self.language):
             yield f"the language {self.language!r} is none; give one such as 'en' or 'de-CH'"
         for occasion, by_channel in self.templates.items():
@@ -65,11 +68,11 @@ class NotificationTemplates(msgspec.Struct, frozen=True, kw_only=True, forbid_un
 
 
 class NotificationPreferences(NamedTuple):
-    """What a person wants of notices."""
+    """A user's notification preferences."""
 
     language: str = ""
     off: frozenset[str] = frozenset()
-    """Channels that they do not want to be told by."""
+    """Channels that the user has turned off."""
 
 
 def _flaws_of(wording: NotificationWording) -> Iterator[str]:
@@ -84,7 +87,7 @@ def _flaws_of(wording: NotificationWording) -> Iterator[str]:
 
 
 def manners_of(settings: Mapping[str, object]) -> tuple[NotificationTemplates | None, list[str]]:
-    """What settings say of notices, None if nothing, and what is wrong with it."""
+    """Return the templates in the settings, None if there are none, and their mistakes."""
     given = settings.get("notices")
     if given is None:
         return None, []
@@ -97,7 +100,7 @@ def manners_of(settings: Mapping[str, object]) -> tuple[NotificationTemplates | 
 
 
 def wants_of(person: Principal | None) -> NotificationPreferences:
-    """What the directory knows of somebody's wishes; what cannot be read is none."""
+    """Read a user's preferences from the directory; unreadable ones count as none."""
     said = None if person is None else person.attributes.get(PREFERENCES)
     if not isinstance(said, Mapping):
         return NotificationPreferences()
@@ -109,17 +112,17 @@ def wants_of(person: Principal | None) -> NotificationPreferences:
 
 
 def is_language(given: object) -> bool:
-    """Whether something is a language, or the empty text."""
+    """Return whether a text is a language tag or empty."""
     return isinstance(given, str) and (not given or bool(_LANGUAGE.fullmatch(given)))
 
 
 def occasion_of(key: str) -> str:
-    """Why somebody is told, as the key of a notice has it."""
+    """Return the occasion, from the key of a notice."""
     return key.split("/")[1].partition(":")[0] if key.count("/") > 1 else ""
 
 
 def reworded(notice: Notice, wording: NotificationWording | None) -> Notice:
-    """A notice in the words of the organisation."""
+    """Return a notice in the organisation's wording."""
     if wording is None:
         return notice
     values = {"subject": notice.subject, "body": notice.body, "to": notice.to, "definition": notice.definition}
@@ -133,7 +136,7 @@ def reworded(notice: Notice, wording: NotificationWording | None) -> Notice:
 
 
 def is_muted(wants: NotificationPreferences, channel: str, occasion: str, mandatory: Collection[str]) -> bool:
-    """Whether somebody does without a notice."""
+    """Return whether a user has muted a notice."""
     return channel in wants.off and occasion not in mandatory
 
 

@@ -1,4 +1,4 @@
-"""The channel to other systems: a signed POST, by the rules of Standard Webhooks (https://www.standardwebhooks.com)."""
+"""The webhook channel: a signed POST, by the rules of Standard Webhooks (https://www.standardwebhooks.com)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _LEAST_SECRET, _LONGEST_SECRET = 24, 64
 
 
 class Webhook:
-    """Sends notices to one place. `secret` is shared with it: `whsec_` and the base64 of 24 to 64 bytes.
+    """Sends notices to one URL. `secret` is shared with it: `whsec_` and the base64 of 24 to 64 bytes.
 
-    A place whose address is not public is reached if `outbound_allow` of the settings names it, or `allow`, which is for this one alone.
+    A non-public address needs `outbound_allow` in the settings, or `allow`, which is for this URL alone.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class Webhook:
         self._outbound = Outbound().extended(self._allow, tls)
 
     def attach(self, outbound: Outbound) -> None:
-        """Know the engine's way to other systems."""
+        """Receive the engine's HTTP client."""
         self._outbound = outbound.extended(self._allow, self._tls)
 
     def send(self, notice: Notice) -> None:
-        """Post it; what a receiver has taken it answers with 2xx."""
+        """Post the notice. A 2xx response means that the receiver has taken it."""
         body = msgspec.json.encode({"type": "notification", "timestamp": notice.at.isoformat(), "data": _data(notice)})
         headers = {**self._headers, **self._signed(notice, body)}
         request = HttpRequest(method="POST", place=self._place, headers=headers, body=body)
@@ -68,7 +68,7 @@ class Webhook:
 
 
 def signature_of(secret: bytes, key: str, at: datetime, body: bytes) -> dict[str, str]:
-    """The headers by which a receiver knows who has sent something, and what it has had already."""
+    """Return the headers by which a receiver authenticates the sender and detects duplicates."""
     identity = hashlib.sha256(key.encode()).hexdigest()
     timestamp = str(int(at.timestamp()))
     signed = b".".join((identity.encode(), timestamp.encode(), body))
@@ -77,7 +77,7 @@ def signature_of(secret: bytes, key: str, at: datetime, body: bytes) -> dict[str
 
 
 def webhook_secret(given: str) -> bytes:
-    """The bytes of a secret; ConfigurationError if it is none."""
+    """Decode a secret; ConfigurationError if it is invalid."""
     try:
         secret = base64.b64decode(given.removeprefix(_PREFIX), validate=True)
     except (binascii.Error, ValueError):

@@ -1,1 +1,1 @@
-"""How the engine reaches other systems: which addresses it may, how it asks over HTTP, and who makes the calls of steps."""
+"""Access to other systems: allowed addresses, the HTTP client, and the invokers of steps."""

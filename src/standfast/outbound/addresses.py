@@ -1,7 +1,7 @@
-"""Which addresses may be reached: those of the public network, and what the operator allows besides.
+"""Checks which addresses may be reached: public ones, and those that the operator allows.
 
-Whoever writes a definition, or gives a URL as data, must not be able to have the engine look around in the network that it stands in. So an
-address is judged after its name was resolved, and the very address that was judged is connected to.
+Authors of definitions, and URLs in data, must not be able to probe the engine's own network. An address is therefore
+checked after its name was resolved, and exactly that address is connected to.
 """
 
 from __future__ import annotations
@@ -25,32 +25,35 @@ _ANY: Final = "*."
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _COMPATIBLE: Final = IPv6Network("::/96")
 _ISATAP: Final = frozenset({0x0000_5EFE, 0x0200_5EFE})
-"""What stands before the IPv4 address to which a tunnel inside of one network leads (RFC 5214)."""
+"""Prefix of the IPv4 address to which a tunnel inside of one network leads (RFC 5214)."""
 _UNICAST: Final = IPv6Network("2000::/3")
-"""All of IPv6 that was ever given to anybody."""
+"""All of IPv6 that was ever assigned."""
 _OTHERS: Final = (
     (IPv4Network("100.64.0.0/10"), "a shared (carrier-grade NAT)"),
     (IPv4Network("192.88.99.0/24"), "a relay"),
     (IPv4Network("192.0.0.0/24"), "a private"),
-    (IPv4Network("168.63.129.16/32"), "a cloud's own"),  # Every machine of Azure reaches it, and nobody else does.
+    (
+        IPv4Network("168.63.129.16/32"),
+        "a cloud's own",
+    ),  # The metadata address of Azure: every machine there reaches it, and no other machine does.
     (IPv6Network("64:ff9b:1::/48"), "a translated"),
     (IPv6Network("2001::/32"), "a tunnelled"),
     (IPv6Network("3fff::/20"), "a private"),
     (_COMPATIBLE, "a reserved"),
 )
-"""What the libraries of some versions of Python take for public."""
+"""Networks that the library of some versions of Python takes for public."""
 
 
 class AddressAllowance(msgspec.Struct, frozen=True):
-    """What may be reached although it is not public."""
+    """The non-public addresses that are allowed."""
 
     names: frozenset[str] = frozenset()
-    """Hosts by name, whatever address they have; `*.` in front stands for all below."""
+    """Hosts by name, whatever their address; a leading `*.` stands for all subdomains."""
     networks: tuple[Network, ...] = ()
 
     @classmethod
     def of(cls, entries: Iterable[str]) -> Self:
-        """The allowance that these entries come to; ConfigurationError for one that is neither a name nor a network."""
+        """Parse the entries of an allowance; ConfigurationError for one that is neither a name nor a network."""
         names: set[str] = set()
         networks: list[Network] = []
         for entry in entries:
@@ -64,29 +67,29 @@ class AddressAllowance(msgspec.Struct, frozen=True):
         return AddressAllowance(self.names | other.names, (*self.networks, *other.networks))
 
     def covers_name(self, host: str) -> bool:
-        """Whether a host is allowed by its name."""
+        """Return whether a host is allowed by its name."""
         name = host.lower().rstrip(".")
         parents = (f"{_ANY}{name[place + 1 :]}" for place, each in enumerate(name) if each == ".")
         return name in self.names or any(parent in self.names for parent in parents)
 
     def covers(self, address: Ip) -> bool:
-        """Whether an address is allowed, as it is or as the one that it stands for."""
+        """Return whether an address is allowed, directly or as the IPv4 address that it embeds."""
         return any(
             each in network for each in _meant(address) for network in self.networks if network.version == each.version
         )
 
 
 NOTHING_BESIDES: Final = AddressAllowance()
-"""The public network alone."""
+"""Only the public network."""
 
 
 def why_forbidden(address: Ip) -> str:
-    """What kind of address it is that nobody may reach unasked, such as `a private`; empty for a public one."""
+    """Return why an address is forbidden by default, such as `a private`; empty for a public one."""
     return _why(_meant(address)[-1]) or _why_tunnelled(address)
 
 
 def address_of(text: str) -> Ip:
-    """An address as the resolver gives it, without the name of an interface."""
+    """Parse an address of the resolver, without the name of an interface."""
     return ip_address(text.partition("%")[0])
 
 
@@ -99,7 +102,7 @@ def _name(entry: object) -> str:
 
 
 def _meant(address: Ip) -> tuple[Ip, ...]:
-    """An address, and the IPv4 address that it stands for if it does."""
+    """Return an address, and the IPv4 address that it embeds, if any."""
     if isinstance(address, IPv4Address):
         return (address,)
     inner = address.ipv4_mapped or address.sixtofour

@@ -1,4 +1,4 @@
-"""The line to a place: its name is resolved, the addresses are judged, and one of those that passed is connected to."""
+"""Connections to a URL: resolve the name, check the addresses, and connect to one that passed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _CHUNK: Final = 65_536
 
 
 class Deadline:
-    """When a call must have been answered, whatever the other side does: every wait is only as long as what is left."""
+    """The time limit of a whole call. Every wait is bounded by the time left."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._ends_at = time.monotonic() + seconds
 
     def left(self, at_most: float | None = None) -> float:
-        """Seconds that are left; TimeoutError if none are."""
+        """Return the seconds left; TimeoutError if there are none."""
         left = self._ends_at - time.monotonic()
         if left <= 0:
             raise TimeoutError(f"it took longer than {self.seconds:g} s")
@@ -40,13 +40,13 @@ class Deadline:
 
 
 class OutboundConnection:
-    """A connected socket on which no wait is longer than the deadline. It looks to `http.client` like a socket."""
+    """A connected socket on which no wait exceeds the deadline. To `http.client` it looks like a socket."""
 
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
         self._socket = connected
         self._deadline = deadline
         self.has_ended = False
-        """Whether somebody wanted to read more than there was."""
+        """Whether the reader wanted more than there was."""
 
     def sendall(self, data: ReadableBuffer) -> None:
         """Send all of it."""
@@ -56,14 +56,14 @@ class OutboundConnection:
             rest = rest[self._socket.send(rest[:_CHUNK]) :]
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """What comes back, to be read."""
+        """Return a file to read the response from."""
         return io.BufferedReader(_Incoming(self._receive))
 
     def close(self) -> None:
-        """Nothing: the answer may not have been read yet. `end` closes it."""
+        """Do nothing: the response may not have been read yet. `end` closes the connection."""
 
     def end(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._socket.close()
 
     def _receive(self, buffer: WriteableBuffer) -> int:
@@ -74,7 +74,7 @@ class OutboundConnection:
 
 
 class _Incoming(io.RawIOBase):
-    """What a line receives, as a file."""
+    """The received bytes as a file."""
 
     def __init__(self, receive: Callable[[WriteableBuffer], int]) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class _Incoming(io.RawIOBase):
 
 
 def resolved(host: str, port: int) -> list[str]:
-    """The addresses of a host by the resolver of the system, in its order."""
+    """Resolve a host by the system's resolver, in its order."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
@@ -102,7 +102,7 @@ def connected(
     tls: Callable[[], ssl.SSLContext],
     resolve: Resolve = resolved,
 ) -> OutboundConnection:
-    """A line to a place. `Fail` if none of its addresses may be reached, `Retry` if none answers."""
+    """Connect to a URL. Raises `Fail` if none of its addresses may be reached, `Retry` if none answers."""
     addresses = _permitted(place, lambda: _in_time(resolve, place, deadline.left(connect_seconds)), allowed)
     failure: OSError | None = None
     for address in addresses:
@@ -114,7 +114,10 @@ def connected(
 
 
 def _in_time(resolve: Resolve, place: Url, seconds: float) -> Sequence[str]:
-    """The addresses of a place, or TimeoutError: the system asks for as long as it likes, so a thread of its own waits for that."""
+    """Resolve a host within the deadline, or raise TimeoutError.
+
+    A thread of its own waits, because the system's resolver has no time limit.
+    """
     if _is_address(place.host):
         return resolve(place.host, place.port)
     answer: Future[Sequence[str]] = Future()
@@ -122,7 +125,7 @@ def _in_time(resolve: Resolve, place: Url, seconds: float) -> Sequence[str]:
     def ask() -> None:
         try:
             answer.set_result(resolve(place.host, place.port))
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
             answer.set_exception(error)
 
     threading.Thread(target=ask, name=f"resolving {place.host}", daemon=True).start()

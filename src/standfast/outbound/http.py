@@ -1,6 +1,6 @@
-"""One request over HTTP and its answer, within limits of time and size, to addresses that may be reached.
+"""HTTP client for one request, with limits of time and size, and only to allowed addresses.
 
-What goes wrong is told as handlers tell it: `Fail` where trying again cannot help, `Retry` where it may.
+Errors are those of handlers: `Fail` where a retry cannot help, `Retry` where it may.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ _VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 _OWN: Final = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "expect", "te"}
 )
-"""Headers that say how a request is sent, which is for nobody else to say."""
+"""Headers that frame a request; callers may not set them."""
 _CHUNK: Final = 65_536
 _MOST_HASHED: Final = 64 * 1024 * 1024
-"""Bytes of a body that are read for its hash alone."""
+"""Bytes of a body that are read only for its hash."""
 _GZIP: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _EITHER: Final = 47
-"""Asks zlib to find out itself whether it is gzip or deflate."""
+"""Has zlib detect gzip or deflate."""
 
 _SUCCESS: Final = range(200, 300)
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
 _SEE_OTHER: Final = 303
 _SAME_REQUEST: Final = frozenset({307, 308})
 _FOR_ALL: Final = frozenset({"accept", "accept-language", "user-agent"})
-"""Headers that another server may see too: all others may be somebody's secret, whoever set them."""
+"""Headers that are safe for another server. All others may be secret, and are dropped on a redirect."""
 _AGAIN: Final = frozenset({408, 425, 429})
-"""Answers of the caller's fault after which it is worth trying again; so are all of the server's."""
+"""Statuses of client errors that are worth a retry; so are all server errors."""
 _SERVER_FAULT: Final = 500
 _LONGEST_PAUSE: Final = 3600
-"""Seconds that a server may ask for."""
+"""Longest `Retry-After` that is followed, in seconds."""
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a request may take."""
+    """Limits of a request."""
 
     connect_seconds: float = 5.0
-    """Until a connection stands, encryption included."""
+    """Time to connect, TLS included."""
     total_seconds: float = 30.0
-    """Until the whole answer is there."""
+    """Time until the whole response is read."""
     request_bytes: int = 1_000_000
     response_bytes: int = 1_000_000
     reads_body: bool = True
-    """Whether the caller wants the body of the answer, and not its status and headers alone."""
+    """Whether the caller wants the body of the response, and not only its status and headers."""
     cuts_body: bool = False
-    """Whether a successful answer counts whatever its body is: one that is too long is cut, and so is one that cannot be unpacked."""
+    """Whether a success counts whatever its body is: a body that is too long or cannot be unpacked is cut."""
     redirects: int = 0
-    """How many redirections are followed."""
+    """Number of redirects to follow."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked."""
+    """An HTTP request."""
 
     method: str
     place: Url
@@ -73,7 +73,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a body of which only the beginning is kept."""
+    """Facts about a truncated body."""
 
     size: int
     """Bytes that were read."""
@@ -84,25 +84,25 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back."""
+    """An HTTP response."""
 
     status: int
     headers: dict[str, str]
-    """By name in lower case; several of one name in one, with commas."""
+    """By name in lower case; repeated headers are joined by commas."""
     body: bytes
     place: Url
-    """Where it came from, after all redirections."""
+    """The URL of the response, after all redirects."""
     cut: Cut | None = None
-    """Set if `body` is the beginning of a longer one, or what came before it turned out to be unreadable."""
+    """Set if `body` is the beginning of a longer one, or of one that became unreadable."""
 
     @property
     def is_success(self) -> bool:
-        """Whether the request was taken."""
+        """Return whether the status is a success."""
         return self.status in _SUCCESS
 
 
 class Outbound:
-    """The way of one engine to other systems."""
+    """The HTTP client of one engine."""
 
     def __init__(
         self,
@@ -116,11 +116,11 @@ class Outbound:
         self._resolve = resolve
 
     def extended(self, allow: Iterable[str], tls: ssl.SSLContext | None) -> Outbound:
-        """The same way with more that is allowed, and with another idea of who is trusted."""
+        """Return a client that allows more addresses, or trusts other certificates."""
         return Outbound(self._allowed | AddressAllowance.of(allow), tls=tls or self._tls, resolve=self._resolve)
 
     def send(self, request: HttpRequest, limits: HttpLimits) -> HttpResponse:
-        """Ask, and have the whole answer. A redirection that is not to be followed is an answer like any other."""
+        """Send a request and read the whole response. A redirect that is not to be followed is an ordinary response."""
         _check(request, limits)
         deadline = Deadline(limits.total_seconds)
         for _ in range(limits.redirects):
@@ -160,7 +160,7 @@ class Outbound:
 
 
 def judge(answer: HttpResponse, *, detail: str = "") -> None:
-    """Nothing if the request was taken; else whether it may be taken later (`Retry`) or never will be (`Fail`)."""
+    """Raise `Retry` or `Fail` for a response that is no success."""
     if answer.is_success:
         return
     told = f"{answer.place.name} has answered {answer.status}{detail}"
@@ -174,7 +174,7 @@ def judge(answer: HttpResponse, *, detail: str = "") -> None:
 
 
 def check_header(name: str, value: str) -> None:
-    """`Fail` for a header that could be read as another one, or that is not for the caller to set."""
+    """Raise `Fail` for a header that could be read as another one, or that callers may not set."""
     if not _TOKEN.fullmatch(name) or name.lower() in _OWN:
         raise Fail(f"{name!r} is no header that can be set")
     if not _VALUE.fullmatch(value) or value != value.strip():
@@ -193,7 +193,7 @@ def _check(request: HttpRequest, limits: HttpLimits) -> None:
 def _asked(request: HttpRequest, line: OutboundConnection) -> HTTPResponse:
     place = request.place
     connection = HTTPConnection(place.host, place.port)
-    connection.sock = line  # It is connected already, to an address that was judged.
+    connection.sock = line  # The socket is connected already, to a checked address.
     connection.putrequest(request.method, place.target, skip_host=True, skip_accept_encoding=True)
     sent = {"Host": place.name, "Accept-Encoding": "identity", "Connection": "close", **request.headers}
     for name, value in sent.items():
@@ -202,7 +202,7 @@ def _asked(request: HttpRequest, line: OutboundConnection) -> HTTPResponse:
         connection.putheader("Content-Length", str(len(request.body)))
     connection.endheaders(request.body)
     response = connection.getresponse()
-    if line.has_ended:  # The library takes the end of all for the end of the headers.
+    if line.has_ended:  # The library takes the end of the connection for the end of the headers.
         raise IncompleteRead(b"")
     return response
 
@@ -216,7 +216,10 @@ def _headers(response: HTTPResponse) -> dict[str, str]:
 
 
 def _read(response: HTTPResponse, limits: HttpLimits, place: Url) -> tuple[bytes, Cut | None]:
-    """Read the body, unpacked, up to the limit. An error status counts whatever its body is, so that its body is cut too."""
+    """Read the body, unpacked, up to the limit.
+
+    The body of an error status is cut, because the status counts in any case.
+    """
     limit, kept = limits.response_bytes, bytearray()
     may_cut = limits.cuts_body or response.status not in _SUCCESS
     if not may_cut and response.length is not None and response.length > limit:
@@ -237,7 +240,10 @@ def _read(response: HTTPResponse, limits: HttpLimits, place: Url) -> tuple[bytes
 
 
 def _cut(kept: bytearray, pieces: Iterator[bytes], limit: int, *, most: int) -> tuple[bytes, Cut]:
-    """Keep the beginning of a body, and read on for the hash of the whole. The request was answered: what goes wrong now does not change that."""
+    """Keep the beginning of a body, and read on for the hash of the whole.
+
+    The request was answered, so errors here do not fail it.
+    """
     digest, size, is_whole = hashlib.sha256(kept), len(kept), False
     try:
         while size <= most and not is_whole:
@@ -253,7 +259,7 @@ def _cut(kept: bytearray, pieces: Iterator[bytes], limit: int, *, most: int) -> 
 
 
 def _pieces(response: HTTPResponse, place: Url) -> Iterator[bytes]:
-    """The body in pieces of bounded size, unpacked."""
+    """Iterate over the body in pieces of bounded size, unpacked."""
     encoding = (response.getheader("content-encoding") or "identity").strip().lower()
     if encoding not in {"identity", *_GZIP}:
         raise Fail(f"{place.name} has packed its answer as {encoding[:50]!r}, which was not asked for")
@@ -268,9 +274,9 @@ def _pieces(response: HTTPResponse, place: Url) -> Iterator[bytes]:
             piece = _unpacked(unpack, chunk, _CHUNK, place)
             yield piece
             chunk = unpack.unconsumed_tail
-            if not chunk and len(piece) < _CHUNK:  # Nothing is left inside either.
+            if not chunk and len(piece) < _CHUNK:  # No compressed data is left either.
                 break
-        if unpack.unused_data:  # Nobody unpacks it, so that no limit would ever stop it.
+        if unpack.unused_data:  # Data that is not unpacked would never reach a limit.
             raise Fail(f"{place.name} goes on after the end of its packed answer")
     if response.length or (unpack is not None and has_begun and not unpack.eof):
         raise Retry(f"{place.name} has broken off in the middle of its answer")
@@ -288,7 +294,7 @@ def _too_large(place: Url, limit: int) -> Fail:
 
 
 def _moved(request: HttpRequest, answer: HttpResponse) -> HttpRequest:
-    """The request that a redirection asks for, to be judged like the first."""
+    """Build the request of a redirect, to be checked like the first."""
     before = request.place
     try:
         place = redirected(before, answer.headers.get("location", ""))

@@ -1,7 +1,7 @@
-"""Invokers: who makes the calls that steps of processes name, each by the name that definitions know it by.
+"""Invokers: they make the calls that steps name, each registered under a name.
 
-An invoker comes with the application (`engine.invoker`), or with a distribution that is installed: its entry point in the group
-`standfast.invokers` is loaded if the settings name it.
+An invoker comes with the application (`engine.invoker`), or with an installed distribution. The entry point of a
+distribution, in the group `standfast.invokers`, is loaded if the settings name it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ GROUP: Final = "standfast.invokers"
 
 
 class Invocation(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that a step wants made. It may be made more than once, when nobody knows whether it was: the key is the same then."""
+    """One call for a step. It may be made more than once, after an unknown outcome; the key is the same then."""
 
     operation: str
-    """What is called, as the definition names it."""
+    """The operation's name in the definition."""
     input: dict[str, object]
-    """What the step's mapping gives."""
+    """The input from the step's mapping."""
     arguments: Mapping[str, object] = {}
-    """What the definition says to the invoker itself."""
+    """The definition's arguments to the invoker itself."""
     response_headers: tuple[str, ...] = ()
-    """The headers of an answer that the step's mapping reads, in lower case; nobody wants to know of others."""
+    """The response headers that the step's mapping reads, in lower case; all others are dropped."""
     idempotency_key: str
-    """The same over all calls that do this work, and different from that of every other; give it to the outside world."""
+    """The same over all attempts of this call, and different from every other. Pass it to the receiving system."""
     time_limit: float | None = None
-    """Seconds after which nobody waits for the answer any more; None means that somebody always does."""
+    """Seconds after which the result is no longer needed; None means no limit."""
     tenant: str
     instance: InstanceId
     workflow: str
@@ -50,25 +50,25 @@ class Invoker(ABC):
 
     @abstractmethod
     def operations(self) -> Iterable[str]:
-        """All that it can call, by the names that definitions know them by: a worker takes only work of which it knows how it is done."""
+        """Return all operations by name. A worker takes only work for operations that it has."""
         ...
 
     @abstractmethod
     def invoke(self, invocation: Invocation, /) -> object:
-        """Make a call; what comes back is the `response` of the step, as plain data. It is never made inside a transaction.
+        """Make a call; return the `response` of the step as plain data. It is never called inside a transaction.
 
-        `Fail` means that trying again cannot help; after any other error it is tried again, by the step's rule.
+        `Fail` means that a retry cannot help. Any other error is retried by the step's policy.
         """
         ...
 
     def attach(self, outbound: Outbound, /) -> None:
-        """Know the engine's way to other systems; called once, before the first call."""
+        """Receive the engine's HTTP client; called once, before the first call."""
         del outbound
 
 
 def installed_invoker(name: str) -> Invoker:
-    """The invoker that an installed distribution brings along under this name; ConfigurationError if there is none."""
-    from importlib.metadata import entry_points  # Few name one, and it brings much along.
+    """Load the invoker of an installed distribution; ConfigurationError if no entry point has this name."""
+    from importlib.metadata import entry_points  # Few configurations name one, and the import is slow.
 
     found = {each.name: each for each in entry_points(group=GROUP)}
     if name not in found:
@@ -84,7 +84,7 @@ def installed_invoker(name: str) -> Invoker:
 
 
 def checked_invoker(given: object, where: str) -> Invoker:
-    """What can make calls."""
+    """Return the object if it is an invoker; ConfigurationError otherwise."""
     if isinstance(given, type):
         raise ConfigurationError(f"{where} is a class; give an object of it")
     if not isinstance(given, Invoker):

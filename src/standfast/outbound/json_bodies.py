@@ -1,4 +1,4 @@
-"""What an answer says, read as JSON: with the right type, in one piece, no deeper than data may be."""
+"""Read JSON response bodies: the media type, the encoding and the depth are checked."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _JSON: Final = re.compile(r"application/(?:[a-z0-9!#$&^_.+-]+\+)?json")
 
 
 def media_type(header: str) -> str:
-    """The type that a header names, without its parameters."""
+    """Return the media type of a header, without its parameters."""
     return header.partition(";")[0].strip().lower()
 
 
 def is_json(media: str) -> bool:
-    """Whether it is JSON by its type."""
+    """Return whether a media type is JSON."""
     return _JSON.fullmatch(media_type(media)) is not None
 
 
 def json_of(answer: HttpResponse) -> object:
-    """The body of an answer as plain data, None if there is no body; `Fail` says what else it is."""
+    """Parse a response body into plain data, None if it is empty; `Fail` describes any other body."""
     if not answer.body:
         return None
     media = answer.headers.get("content-type", "")

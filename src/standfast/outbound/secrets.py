@@ -1,4 +1,4 @@
-"""Secrets by reference: where one is found is written down, the secret itself never."""
+"""Secrets by reference: configuration holds the reference, never the secret itself."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ _WHATEVER: Final = "*"
 
 
 class Lent(msgspec.Struct, frozen=True):
-    """The secrets that workflows may name. Whoever writes one is not whoever runs the machine, which has others."""
+    """The secrets that workflows may name.
+
+    Authors of workflows are not operators of the machine, which has other secrets.
+    """
 
     entries: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, entries: Iterable[str]) -> Self:
-        """What these entries of the settings come to; ConfigurationError for one that is no reference."""
+        """Parse the entries of the settings; ConfigurationError for one that is no reference."""
         return cls(tuple(check_reference(each, "each entry of webhook_secrets") for each in entries))
 
     def has(self, reference: str) -> bool:
-        """Whether a reference is one of them; a star at the end of an entry stands for whatever follows, and for nothing above it."""
+        """Return whether a reference is allowed. A trailing star matches any suffix, but no parent folder."""
         if reference in self.entries:
             return True
         within = [each.removesuffix(_WHATEVER) for each in self.entries if each.endswith(_WHATEVER)]
@@ -41,14 +44,17 @@ class Lent(msgspec.Struct, frozen=True):
 
 
 def check_reference(reference: object, what: str) -> str:
-    """A reference to a secret; ConfigurationError if it is none, without repeating what may be the secret itself."""
+    """Check a reference to a secret.
+
+    ConfigurationError if it is invalid; the message does not repeat it, because it may be the secret.
+    """
     if not isinstance(reference, str) or not reference.startswith((ENVIRONMENT, FILE)) or reference[-1] == ":":
         raise ConfigurationError(f"{what} must begin with env: or file:, and name a variable or a path")
     return reference
 
 
 def secret_of(reference: str, what: str) -> str:
-    """The secret, looked up each time: whoever changes it need not start anything anew."""
+    """Read the secret. It is read each time, so that a change needs no restart."""
     where, _, name = reference.partition(":")
     if where == "file":
         return _read(Path(name), what)
@@ -58,7 +64,7 @@ def secret_of(reference: str, what: str) -> str:
 
 
 def _read(file: Path, what: str) -> str:
-    # What is no file may never end, or never begin.
+    # Reading something other than a regular file may block forever.
     if not stat.S_ISREG(file.stat().st_mode) or file.stat().st_size > _LONGEST:
         raise ConfigurationError(f"{what} names what is no file, or one of more than {_LONGEST} bytes")
     return file.read_text(encoding="utf-8").strip()

@@ -1,4 +1,4 @@
-"""Where a request goes: the parts of a URL, found sound."""
+"""Parsed and validated URLs of requests."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ _LONGEST: Final = 8_192
 
 
 class Url(msgspec.Struct, frozen=True, kw_only=True):
-    """One place of the network, and what is asked for there."""
+    """The parts of a URL."""
 
     scheme: str
     host: str
-    """As it is looked up: in ASCII, without brackets."""
+    """The host as it is resolved: in ASCII, without brackets."""
     port: int
     target: str
     """Path and query."""
 
     @property
     def name(self) -> str:
-        """How messages call it: never with the query, in which there may be a secret."""
+        """Return the URL for messages, without the query, which may hold a secret."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """What must be the same for two places to be of one server."""
+        """Return the origin: equal for two URLs of one server."""
         return self.scheme, self.host, self.port
 
 
 def place_of(url: str) -> Url:
-    """The place of a URL; ValueError says what is wrong with it, without repeating it."""
+    """Parse a URL; ValueError describes the mistake, without repeating the URL."""
     if len(url) > _LONGEST:
         raise ValueError(f"it is longer than {_LONGEST} characters")
     if _UNSOUND.search(url):
@@ -52,7 +52,7 @@ def place_of(url: str) -> Url:
         host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode()
     except UnicodeError:
         raise ValueError("its host is no name") from None
-    port = parts.port or _PORTS[parts.scheme]  # Says itself what is wrong with one that is no number.
+    port = parts.port or _PORTS[parts.scheme]  # The property raises ValueError for an invalid port.
     target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=-._~")
     if parts.query:
         target += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=-._~?[]")
@@ -60,6 +60,6 @@ def place_of(url: str) -> Url:
 
 
 def redirected(place: Url, location: str) -> Url:
-    """The place that an answer leads on to."""
+    """Return the URL of a redirect."""
     host = f"[{place.host}]" if ":" in place.host else place.host
     return place_of(urljoin(f"{place.scheme}://{host}:{place.port}{place.target}", location))

@@ -1,4 +1,4 @@
-"""The public test kit: the real engine with a clock of the test's own, words for testing deciders, and crashes on demand."""
+"""The public test kit: the real engine with a manual clock, specifications of deciders, and crash tests."""
 
 from standfast.testing.crashes import CrashReport, CrashScenario, crash_everywhere
 from standfast.testing.manual import ManualEngine

@@ -1,11 +1,11 @@
-"""Crashing an engine at every commit boundary and around every handler call, and proving that the outcome is the same.
+"""Crash tests: stop an engine at every commit and handler call, and compare the outcomes.
 
-A scenario is run once to the end. Then it is run again for each point at which the process could die: there the engine is thrown
-away, a new one is opened on the same database, its predecessor's lease runs out, and the scenario is played once more, as clients
-that got no answer would. The outcome must equal that of the run without a crash.
+A scenario is run once to the end. It is then run again for each crash point. At the point the engine is discarded, a
+new one opens on the same database, and the old lease expires. The scenario is played once more, as clients without a
+response would do. The outcome must equal that of the run without a crash.
 
-A point is a state of the world in which a process can die: the database, the time, and what handlers have done. Two places between which
-nothing of that has changed, such as behind one commit and before the next, are one point: the next engine could not tell them apart.
+A point is a state of the database, the time and the handlers' side effects. Two places without a change in between,
+such as after one commit and before the next, are one point: the next engine could not distinguish them.
 """
 
 from __future__ import annotations
@@ -37,29 +37,34 @@ _HINT = (
 
 
 class Crash(BaseException):
-    """The process dies here. Not an Exception, so that nothing in the engine can survive it."""
+    """The simulated crash of the process. It is no Exception, so that no code in the engine can catch it."""
 
 
 class CrashScenario(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run, and what to compare."""
+    """A scenario of a crash test, and the outcome to compare."""
 
     prepare: Callable[[ManualEngine], object]
     """Registers deciders and handlers on a new engine."""
     play: Callable[[ManualEngine], object]
-    """What clients and time do. It is played again after a crash, so commands that must count once carry a command id."""
-    outcome: Callable[[ManualEngine], object] | None = None
-    """What must be equal; by default the statuses and histories of all instances, in which ids of instances are told by whose they are.
+    """The actions of clients and time.
 
-    Sagas with steps need one of their own: a call that a crash cut off is part of their history."""
+    It is played again after a crash, so commands that must count once need a command id.
+    """
+    outcome: Callable[[ManualEngine], object] | None = None
+    """The outcome that must be equal. By default the statuses and histories of all instances, with instance ids
+    replaced by their keys.
+
+    Sagas with steps need one of their own: a call that a crash interrupted is part of their history.
+    """
 
 
 class CrashReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was tried."""
+    """The result of a crash test."""
 
     points: int
-    """Places at which the engine was stopped."""
+    """Number of crash points."""
     outcome: object
-    """The outcome of every run."""
+    """The outcome, equal in all runs."""
 
 
 def crash_everywhere(
@@ -95,7 +100,7 @@ def crash_everywhere(
 
 
 def histories(engine: ManualEngine) -> object:
-    """Statuses and histories of all instances, without times, and with the ids of instances told by whose they are."""
+    """Return statuses and histories of all instances, without times, and with instance ids replaced by their keys."""
     headers = engine.instances.list(limit=_MANY)
     reader = engine.service.store.reader(engine.request.tenant)
     whose = {str(head.id).encode(): f"<{head.definition} {head.key}>".encode() for head in headers}
@@ -110,7 +115,7 @@ def histories(engine: ManualEngine) -> object:
 
 
 def _run(scenario: CrashScenario, store: Store, settings: Settings | None, *crashes: int) -> tuple[object, int]:
-    """The outcome of a run that is stopped at these points, one after the other; and how many points its last part had."""
+    """Return the outcome of a run that crashes at these points, in order, and the number of points of its last part."""
     used, clock = settings or Settings(), ManualClock(START)
     try:
         for seed, crash_at in enumerate((*crashes, None), start=1):
@@ -127,20 +132,20 @@ def _run(scenario: CrashScenario, store: Store, settings: Settings | None, *cras
 
 
 class _Boundary:
-    """Counts the points at which the process could die, and lets it die at one of them."""
+    """Counts the crash points, and raises the crash at one of them."""
 
     def __init__(self, crash_at: int | None, clock: ManualClock) -> None:
         self._crash_at = crash_at
         self._clock = clock
         self._moves = 0
         self._passed: object = None
-        """How the world was at the last point."""
+        """The state at the last point."""
         self._beaten_at: datetime | None = None
         self.count = 0
         self.is_armed = False
 
     def survives(self, play: Callable[[ManualEngine], object], engine: ManualEngine) -> bool:
-        """Play, with the crash on the way; whether it came to its end."""
+        """Play the scenario up to the crash; return whether it reached its end."""
         self.is_armed = True
         try:
             play(engine)
@@ -151,7 +156,7 @@ class _Boundary:
         return True
 
     def cross(self) -> None:
-        """The process could die here. Once dead it stays dead, even if something in it caught the first crash."""
+        """Cross a crash point. After the crash every crossing raises, even if code caught the first crash."""
         if not self.is_armed:
             return
         world = (self._moves, self._clock.now())
@@ -162,18 +167,18 @@ class _Boundary:
             raise Crash
 
     def move(self) -> None:
-        """Something has changed: the next place is another point."""
+        """Record a change: the next place is another point."""
         self._moves += 1
 
     def beat(self) -> None:
-        """A worker has said that it lives; at the same time that is the same word."""
+        """Record a heartbeat; two at the same time are one change."""
         now = self._clock.now()
         if now != self._beaten_at:
             self._beaten_at = now
             self.move()
 
     def wrap_handlers(self, handlers: Handlers) -> None:
-        """A handler call has two sides: before it, and after it with nothing recorded yet."""
+        """Wrap handlers in two points: before the call, and after it with nothing stored yet."""
         handlers.wrap(self._wrapped_handler)
 
     def _wrapped_handler(self, function: Function) -> Function:
@@ -199,7 +204,7 @@ class _Boundary:
 
 
 def _wrapped(store: Store, boundary: _Boundary) -> Store:
-    """The store with a boundary on both sides of every change."""
+    """Return the store with a crash point before and after every change."""
     return cast("Store", _Wrapped(store, boundary))
 
 
@@ -215,11 +220,11 @@ _QUIET = {
     *("disown", "prune", "tidy", "maintain", "next_number", "retire", "announce", "publish", "record", "refuse"),
     *("enter", "drop", "rewind", "fail", "changing", "note"),
 }
-"""Changes that have no boundary of their own, but make the next one another point."""
+"""Changes without a crash point of their own; the next change is another point."""
 
 
 def _has_changed(name: str, result: object) -> bool:
-    """Whether a change has changed anything: who looked for work and found none has not."""
+    """Return whether a call has changed the database: a claim that found no work has not."""
     match name:
         case "claim":
             return bool(result.timers if isinstance(result, DueWorkRecord) else result)
@@ -232,7 +237,7 @@ def _has_changed(name: str, result: object) -> bool:
 
 
 class _Wrapped:
-    """Passes everything on; what changes the database crosses the boundary before and after."""
+    """Delegates everything; calls that change the database cross a point before and after."""
 
     def __init__(self, target: object, boundary: _Boundary) -> None:
         self._target = target
@@ -265,7 +270,7 @@ class _Wrapped:
         def call(*arguments: object, **options: object) -> T:
             try:
                 result = change(*arguments, **options)
-            except BaseException:  # Nobody knows what became of it.
+            except BaseException:  # The outcome of the commit is unknown.
                 self._boundary.move()
                 raise
             if name == "beat":

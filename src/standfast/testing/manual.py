@@ -29,13 +29,16 @@ START = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
 class ManualEngine(Engine):
-    """An engine that does nothing by itself: `drain` does all that is due, `advance` lets time go by.
+    """An engine without background work: `drain` does all due work, `advance` moves the clock.
 
-    It is the same code on the same stores as in production, in memory by default. Calls are answered when they return, but for the end
-    of a workflow, which comes when the engine is driven so far: to wait for it before raises DeadlockError. A call takes as long as
-    the clock is moved while it runs. Work that waits for a handler which nobody has is a mistake of the test: `drain` and `advance` do
-    the rest and then raise ConfigurationError, unless `is_alone` is False, for a test with several engines on one database. Ids are the same in every run on a new database; each engine on one database makes its own,
-    and `seed` chooses them.
+    It is the same code on the same stores as in production, in memory by default. Calls return when they are answered.
+    To wait for the end of a workflow before the engine was driven so far raises DeadlockError. A call takes as long as
+    the clock is moved while it runs.
+
+    Work for a handler that is not registered is a mistake of the test. `drain` and `advance` do the rest and then raise
+    ConfigurationError. `is_alone=False` disables that, for a test with several engines on one database.
+
+    Ids are the same in every run on a new database. Each engine on one database makes its own, and `seed` chooses them.
     """
 
     def __init__(  # noqa: PLR0913 - those of an engine, by name
@@ -84,16 +87,16 @@ class ManualEngine(Engine):
             self._opened.close()
 
     def drain(self) -> int:
-        """Do everything that is due now and what follows from it; how many things."""
+        """Do all due work and its consequences; return the number of items."""
         done = super().drain()
         self._check_handlers()
         return done
 
     def advance(self, duration: timedelta | None = None, **parts: float) -> Self:
-        """Let time go by, for example `advance(hours=72)`: everything that comes due on the way happens at its time.
+        """Move the clock, for example `advance(hours=72)`; everything due on the way happens at its time.
 
-        That includes what an engine sees to by itself: instances hear of missing handlers, command ids and finished instances go when
-        their time is over, the work of silent workers is taken over.
+        That includes maintenance: reports of missing handlers, retention of command ids and finished instances, and
+        recovery of silent workers' leases.
         """
         end = self.clock.now() + _length(duration, parts)
         super().drain()
@@ -101,7 +104,7 @@ class ManualEngine(Engine):
             wait = max(due - self.clock.now(), timedelta(0))
             self.clock.move(wait)
             if not super().drain() and not wait:
-                break  # Maintenance, or a schema that is newer than the code, holds up what is due.
+                break  # Maintenance mode, or a schema that is newer than the code, holds due work.
         self.clock.move(end - self.clock.now())
         self.drain()
         return self
@@ -117,7 +120,7 @@ class ManualEngine(Engine):
 
 
 def _length(duration: object, parts: dict[str, float]) -> timedelta:
-    """How much time goes by."""
+    """Return the length of the interval."""
     if duration is None:
         return timedelta(**parts)
     if isinstance(duration, timedelta) and not parts:

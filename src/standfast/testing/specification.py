@@ -1,4 +1,4 @@
-"""Testing a decider in three sentences, with no database and no clock.
+"""Given-when-then tests of a decider, without database and clock.
 
 given(Order(), Placed("o-1", 5)).when(Pay("o-1")).then(Paid("o-1"))
 """
@@ -41,11 +41,11 @@ A_MOMENT = Moment(now=datetime(2030, 1, 1, 12, tzinfo=UTC), instance=InstanceId(
 
 
 class Then(Generic[S]):
-    """What came of a command, and what must have come of it. Each check gives the same object, so that they can be chained."""
+    """The outcome of a command, and checks of it. Each check returns the same object, so that checks can be chained."""
 
     def __init__(self, state: S, answer: Answer | StandfastError) -> None:
         self.state = state
-        """The state afterwards; the one before if nothing happened."""
+        """The state afterwards; the one before if there were no events."""
         self.answer = answer
 
     def then(
@@ -55,7 +55,7 @@ class Then(Generic[S]):
         timers: Sequence[Timer] | None = None,
         messages: Sequence[Message] | None = None,
     ) -> Then[S]:
-        """Exactly these events happened, in this order; with exactly these effects, timers and messages, where given."""
+        """Check that exactly these events happened, in this order; with exactly these effects, timers and messages, where given."""
         decision = self._decision()
         _same("events", list(decision.events), list(events))
         if effects is not None:
@@ -69,24 +69,24 @@ class Then(Generic[S]):
         return self
 
     def then_state(self, state: S) -> Then[S]:
-        """The state afterwards is this one."""
+        """Check the state afterwards."""
         _same("state", self.state, state)
         return self
 
     def then_rejected(self, code: str) -> Then[S]:
-        """The command was refused with this code."""
+        """Check that the command was rejected with this code."""
         _check(isinstance(self.answer, Rejection), f"expected a rejection, got {self.answer!r}")
         assert isinstance(self.answer, Rejection)
         _same("rejection", self.answer.code, code)
         return self
 
     def then_nothing(self) -> Then[S]:
-        """The command was ignored: nothing happened."""
+        """Check that the command was ignored."""
         _check(isinstance(self.answer, Ignored), f"expected nothing to happen, got {self.answer!r}")
         return self
 
     def then_error(self, kind: type[StandfastError]) -> Then[S]:
-        """The decider failed with this kind of error."""
+        """Check that the decider raised this kind of error."""
         _check(isinstance(self.answer, kind), f"expected {kind.__name__}, got {self.answer!r}")
         return self
 
@@ -97,17 +97,17 @@ class Then(Generic[S]):
 
 
 class StoredState(NamedTuple):
-    """An event, a command or an effect as a database holds it: upcasters bring one of an older version up to date."""
+    """An event, a command or an effect as stored in a database; upcasters convert an older version."""
 
     type: str
-    """The stored name, which is that of its class unless `@message` says otherwise."""
+    """The stored name, which is that of its class unless `@message` names another."""
     data: Mapping[str, object]
-    """The fields of that version, in plain data."""
+    """The fields of that version, as plain data."""
     version: int = 1
 
 
 class Given(Generic[S, C, E, F]):
-    """A decider with a past."""
+    """A decider with past events."""
 
     def __init__(
         self, decider: Decider[S, C, E, F], events: Sequence[E | StoredState], codec: Codec | None = None
@@ -115,7 +115,7 @@ class Given(Generic[S, C, E, F]):
         self._codec = codec or JsonCodec()
         self._program = Program(decider, self._codec)
         self._others: dict[str, Program] = {}
-        # An event that is not declared, or would come back as another one, could never have been stored.
+        # An event that is not declared, or that does not survive encoding, could not have been stored.
         stored = [self._owned(self._program.events, event) for event in events]
         self.state: S = cast("S", self._program.apply(decider.initial(), stored))
         if events:
@@ -123,15 +123,15 @@ class Given(Generic[S, C, E, F]):
         self._version = len(events)
 
     def beside(self, other: Decider[S2, C2, E2, F2]) -> Given[S, C, E, F]:
-        """Another decider that is registered too: messages are checked as an engine that knows these deciders checks them."""
+        """Register another decider. Messages to it are checked as in an engine."""
         self._others[other.type] = Program(other, self._codec)
         return self
 
     def when(self, command: C | StoredState, *, moment: Moment = A_MOMENT, by_key: bool = True) -> Then[S]:
-        """The decider answers a command, as it does in an engine: on values that came back from their bytes.
+        """Decide a command as an engine does, on values that were encoded and decoded.
 
-        `by_key` means that it is sent with `execute` or `submit`, which find the instance by its key. What comes from a timer, from
-        an effect or, in an old shape, from the database knows its instance and needs no key.
+        `by_key` means that the command is sent with `execute` or `submit`, which find the instance by its key. A
+        command from a timer, an effect or an older version carries the instance and needs no key.
         """
         now = msgspec.structs.replace(moment, version=self._version)
         state = copy.deepcopy(self.state)
@@ -150,11 +150,11 @@ class Given(Generic[S, C, E, F]):
             return Then(copy.deepcopy(self.state), error)
 
     def read_effect(self, effect: StoredState) -> F:
-        """An effect as its handler would be given it."""
+        """Return an effect as its handler would receive it."""
         return cast("F", self._owned(self._program.effects, effect))
 
     def _owned(self, words: MessageTypeSet, value: object) -> object:
-        """A value as it comes back from its bytes."""
+        """Encode and decode a value."""
         if not isinstance(value, StoredState):
             return words.own(value)
         return words.decode(value.type, value.version, self._codec.encode(value.data))
@@ -168,7 +168,10 @@ class Given(Generic[S, C, E, F]):
             ) from error
 
     def _check_untouched(self, state: S) -> None:
-        """Fail if `decide` wrote into its state, which an engine keeps. Where even a copy differs, nobody can tell."""
+        """Fail if `decide` modified its state, which an engine caches.
+
+        A state that differs from its own copy cannot be checked.
+        """
         written = strict_difference(self.state, state)
         if written and not strict_difference(self.state, copy.deepcopy(self.state)):
             raise AssertionError(f"`decide` must not change the state, only `evolve` may: after a restart {written}")
@@ -191,7 +194,10 @@ class Given(Generic[S, C, E, F]):
         return cast("S", after)
 
     def _check_message(self, message: Message, tenant: str) -> None:
-        """As an engine does; of a target that nobody gave only as much as can be known: its code may find keys in its own way."""
+        """Check a message as an engine does.
+
+        For an unregistered target only the general rules apply: its code may derive keys in its own way.
+        """
         is_known = self._others or message.decider == self._program.type
         if is_known or message.elsewhere:
             message_row(message, self._program, self._target, Address(tenant=tenant), context=None)
@@ -212,7 +218,7 @@ class Given(Generic[S, C, E, F]):
 
 
 def given(decider: Decider[S, C, E, F], *events: E | StoredState) -> Given[S, C, E, F]:
-    """A decider to which these events have happened. An event may be given as it is `Stored`, in an old shape."""
+    """Return a decider to which these events have happened. An event may be `Stored`, of an older version."""
     return Given(decider, events)
 
 
@@ -222,7 +228,7 @@ def _pairs(found: Sequence[Effect], wanted: Sequence[object]) -> list[tuple[Effe
 
 
 def _like(found: Effect, wanted: object) -> object:
-    """An effect as the test wrote it: with its options, or only its body."""
+    """Return an effect as the test wrote it: with its options, or only its body."""
     return found if isinstance(wanted, Effect) else found.body
 
 

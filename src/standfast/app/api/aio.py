@@ -2482,66 +2482,66 @@ class AsyncAdmin:
 
 
 class AsyncCalls:
-    """What can be asked of an engine on behalf of one tenant and one actor."""
+    """The calls of an engine on behalf of one tenant and one actor."""
 
     request: RequestContext
-    """For whom the calls are made."""
+    """The tenant and the actor of these calls."""
     runs: AsyncRuns
-    """Workflows: listing and finding them."""
+    """Workflow runs: list and find them."""
     processes: AsyncProcesses
-    """Processes: starting and advancing them, and what a caller can do with one."""
+    """Processes: start and advance them, and list the actions open to the caller."""
     documents: AsyncDocuments
-    """Documents: creating, editing, approving and amending them, and what they were."""
+    """Documents: create, edit, approve and amend them, and read their past versions."""
     contracts: AsyncContracts
-    """Contracts: what a type of documents is."""
+    """Contracts: the definitions of document types."""
     bodies: AsyncBodies
-    """Bodies: what an organisation puts into the slots of its documents."""
+    """Bodies: the steps that an organisation puts into the slots of its documents."""
     deciders: AsyncDeciders
-    """Commands to deciders, and questions about their instances."""
+    """Commands to deciders, and reads of their instances."""
     tasks: AsyncTasks
-    """Questions to people, and their answers."""
+    """Human tasks and their decisions."""
     notifications: AsyncNotifications
-    """What people were told in the application."""
+    """In-app notifications."""
     directory: AsyncDirectory
-    """People: who there is, what they may do, who stands in for whom."""
+    """The directory of people: users, roles, capabilities and deputies."""
     chains: AsyncChains
     """Approval chains."""
     charters: AsyncCharters
-    """What organisations say of their documents."""
+    """Charters: the rules and settings of an organisation for its documents."""
     workflows: AsyncWorkflows
-    """The workflows of documents: taken out of use, and moved from one to another."""
+    """The workflows of documents: suspend them, and migrate documents between them."""
     dead_letters: AsyncDeadLetters
-    """What gave up, and what is to become of it."""
+    """Dead letters: inspect, requeue and discard them."""
     definitions: AsyncDefinitions
-    """Workflows as they were published."""
+    """Published workflow definitions."""
     events: AsyncEvents
-    """Events that are published to whoever waits for them."""
+    """Events, which are delivered to all waiting subscribers."""
     instances: AsyncInstances
     """Instances of any kind, for operators."""
     invariants: AsyncInvariants
-    """Whether the rules hold that every document keeps, and what sets it right."""
+    """Invariants of documents: check and repair them."""
     seals: AsyncSeals
-    """What tells whether anybody rewrote a history."""
+    """Seals, which prove that a history was not rewritten."""
     reports: AsyncReports
-    """What runs of a period tell of work as a whole."""
+    """Reports over the runs of a period."""
     inbox: AsyncInbox
-    """Commands that were accepted and wait."""
+    """Accepted commands that have not been processed yet."""
     pauses: AsyncPauses
-    """What is held back, of a definition, a step, a tenant or all."""
+    """Pauses of a definition, a step, a tenant or of all work."""
     keys: AsyncKeys
     """API keys."""
     sessions: AsyncSessions
-    """Sessions of browsers."""
+    """Browser sessions."""
     audit: AsyncAudit
-    """Who changed what, for whom and why."""
+    """The audit log: who changed what, for whom and why."""
     refusals: AsyncRefusals
-    """Requests that were refused because of who asked."""
+    """Requests that were denied because of the caller's identity or rights."""
     repeats: AsyncRepeats
-    """Requests that may be sent again, and what they were answered."""
+    """Idempotency records: repeatable requests and their stored responses."""
     schedules: AsyncSchedules
-    """What starts workflows at given times."""
+    """Schedules, which start workflows at given times."""
     batches: AsyncBatches
-    """One thing done to many runs."""
+    """Batches: one operation applied to many runs."""
     _futures: FutureCalls
 
     def __init__(self, futures: FutureCalls) -> None:
@@ -2621,13 +2621,16 @@ class AsyncCalls:
         delay: timedelta | float = 0,
         comment: str = "",
     ) -> AsyncRun[Any]:
-        """Start a workflow; the answer, its run, is there when it is stored.
+        """Start a workflow and return its run once it is stored.
 
-        It is given by name (the newest version), by name and version, by id such as `order-v1`, or as the finished saga itself; one
-        with types takes an input of its type, and its run gives a result of its type.
-        `key` is a business key: there can be one instance with it, ever. `idempotency_key` makes the call safe to repeat: the same
-        key gives the same run, and with another input or business key ReusedIdError; without it, that of the request counts.
-        `delay` puts the first step off, as a timedelta or in seconds.
+        A workflow is a name (newest version), a name and a version, an id such as `order-v1`, or a built saga. A typed
+        saga takes an input of its type, and its run returns a result of its type. `key` is a business key: one instance
+        can have it, ever.
+
+        `idempotency_key` makes the call safe to repeat: the same key returns the same run. With another input or
+        business key it raises ReusedIdError. It defaults to the key of the request.
+
+        `delay` postpones the first step, as a timedelta or in seconds.
         """
         return AsyncRun(
             await self._futures.start(
@@ -2651,28 +2654,31 @@ class AsyncCalls:
         ttl: timedelta | float | None = None,
         match_one: bool = False,
     ) -> str:
-        """Tell whoever waits for it that something happened: the short way of `events.publish`."""
+        """Publish an event to all waiting subscribers; short for `events.publish`."""
         return await self._futures.publish(event, key, payload, event_id=event_id, ttl=ttl, match_one=match_one)
 
     def run(self, run: InstanceLike) -> AsyncRun[object]:
-        """The handle of a run by its id. Nothing is asked of the database: whether there is such a run is seen when it is asked."""
+        """Return the handle of a run by its id.
+
+        It does not query the database: a missing run is reported by the first call of the handle.
+        """
         return AsyncRun(self._futures.run(run))
 
     def acting(self, actor: Actor | str, *, reason: str = "") -> AsyncCalls:
-        """The calls for the same tenant by another actor. One that is given by id alone has no rights.
+        """Return the same calls for another actor of the tenant. An actor given by id alone has no rights.
 
-        `reason` says why, for calls that are given no reason of their own.
+        `reason` is recorded for calls that have no reason of their own.
         """
         return AsyncCalls(self._futures.acting(actor, reason=reason))
 
 
 class AsyncEngineCalls(AsyncCalls):
-    """What can be asked of an engine: on behalf of its own tenant, on behalf of others, and of itself as a whole."""
+    """The calls of an engine: for its own tenant, for other tenants, and for the engine as a whole."""
 
     projections: AsyncProjections
     """Read models."""
     admin: AsyncAdmin
-    """Maintenance, what waits, who works."""
+    """Maintenance, backlog and workers."""
     _futures: FutureEngineCalls
 
     def __init__(self, futures: FutureEngineCalls) -> None:
@@ -2689,13 +2695,16 @@ class AsyncEngineCalls(AsyncCalls):
             return subject(self, name, makers, lambda: getattr(self._futures, name))
 
     def acting(self, actor: Actor | str | RequestContext, *, reason: str = "") -> AsyncCalls:
-        """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
+        """Return the calls for a request, with its tenant and actor, or for another actor of the engine's own tenant.
 
-        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`. `reason` says why,
-        for calls that are given no reason of their own: the history and the audit keep it.
+        An actor given by id alone has no rights: pass `Actor(id=…, roles=…)` to add roles and capabilities. `reason` is
+        recorded in the history and the audit log for calls that have no reason of their own.
         """
         return AsyncCalls(self._futures.acting(actor, reason=reason))
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> AsyncCalls:
-        """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""
+        """Return the calls for a tenant; short for `acting` with a request context.
+
+        An actor given by id alone has no rights.
+        """
         return AsyncCalls(self._futures.as_tenant(tenant, actor=actor))

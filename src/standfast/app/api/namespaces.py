@@ -1,4 +1,4 @@
-"""The whole of the calls: those on behalf of one tenant and one actor, and those of the engine itself."""
+"""The API namespaces: the calls of one tenant and actor, and the calls of the engine itself."""
 
 from __future__ import annotations
 
@@ -53,66 +53,66 @@ if TYPE_CHECKING:
 
 
 class FutureCalls:
-    """What can be asked of an engine on behalf of one tenant and one actor."""
+    """The calls of an engine on behalf of one tenant and one actor."""
 
     request: RequestContext
-    """For whom the calls are made."""
+    """The tenant and the actor of these calls."""
     runs: FutureRuns
-    """Workflows: listing and finding them."""
+    """Workflow runs: list and find them."""
     processes: FutureProcesses
-    """Processes: starting and advancing them, and what a caller can do with one."""
+    """Processes: start and advance them, and list the actions open to the caller."""
     documents: FutureDocuments
-    """Documents: creating, editing, approving and amending them, and what they were."""
+    """Documents: create, edit, approve and amend them, and read their past versions."""
     contracts: FutureContracts
-    """Contracts: what a type of documents is."""
+    """Contracts: the definitions of document types."""
     bodies: FutureBodies
-    """Bodies: what an organisation puts into the slots of its documents."""
+    """Bodies: the steps that an organisation puts into the slots of its documents."""
     deciders: FutureDeciders
-    """Commands to deciders, and questions about their instances."""
+    """Commands to deciders, and reads of their instances."""
     tasks: FutureTasks
-    """Questions to people, and their answers."""
+    """Human tasks and their decisions."""
     notifications: FutureNotifications
-    """What people were told in the application."""
+    """In-app notifications."""
     directory: FutureDirectory
-    """People: who there is, what they may do, who stands in for whom."""
+    """The directory of people: users, roles, capabilities and deputies."""
     chains: FutureChains
     """Approval chains."""
     charters: FutureCharters
-    """What organisations say of their documents."""
+    """Charters: the rules and settings of an organisation for its documents."""
     workflows: FutureWorkflows
-    """The workflows of documents: taken out of use, and moved from one to another."""
+    """The workflows of documents: suspend them, and migrate documents between them."""
     dead_letters: FutureDeadLetters
-    """What gave up, and what is to become of it."""
+    """Dead letters: inspect, requeue and discard them."""
     definitions: FutureDefinitions
-    """Workflows as they were published."""
+    """Published workflow definitions."""
     events: FutureEvents
-    """Events that are published to whoever waits for them."""
+    """Events, which are delivered to all waiting subscribers."""
     instances: FutureInstances
     """Instances of any kind, for operators."""
     invariants: FutureInvariants
-    """Whether the rules hold that every document keeps, and what sets it right."""
+    """Invariants of documents: check and repair them."""
     seals: FutureSeals
-    """What tells whether anybody rewrote a history."""
+    """Seals, which prove that a history was not rewritten."""
     reports: FutureReports
-    """What runs of a period tell of work as a whole."""
+    """Reports over the runs of a period."""
     inbox: FutureInbox
-    """Commands that were accepted and wait."""
+    """Accepted commands that have not been processed yet."""
     pauses: FuturePauses
-    """What is held back, of a definition, a step, a tenant or all."""
+    """Pauses of a definition, a step, a tenant or of all work."""
     keys: FutureKeys
     """API keys."""
     sessions: FutureSessions
-    """Sessions of browsers."""
+    """Browser sessions."""
     audit: FutureAudit
-    """Who changed what, for whom and why."""
+    """The audit log: who changed what, for whom and why."""
     refusals: FutureRefusals
-    """Requests that were refused because of who asked."""
+    """Requests that were denied because of the caller's identity or rights."""
     repeats: FutureRepeats
-    """Requests that may be sent again, and what they were answered."""
+    """Idempotency records: repeatable requests and their stored responses."""
     schedules: FutureSchedules
-    """What starts workflows at given times."""
+    """Schedules, which start workflows at given times."""
     batches: FutureBatches
-    """One thing done to many runs."""
+    """Batches: one operation applied to many runs."""
 
     def __init__(self, desk: CallContext) -> None:
         self._desk = desk
@@ -121,7 +121,7 @@ class FutureCalls:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """The calls of a subject, when they are asked for first."""
+            """Create the namespace on first access."""
             return subject(self, name, _MAKERS, lambda: self._desk)
 
     @overload
@@ -161,13 +161,16 @@ class FutureCalls:
         delay: timedelta | float = 0,
         comment: str = "",
     ) -> Reply[FutureRun[Any]]:
-        """Start a workflow; the answer, its run, is there when it is stored.
+        """Start a workflow and return its run once it is stored.
 
-        It is given by name (the newest version), by name and version, by id such as `order-v1`, or as the finished saga itself; one
-        with types takes an input of its type, and its run gives a result of its type.
-        `key` is a business key: there can be one instance with it, ever. `idempotency_key` makes the call safe to repeat: the same
-        key gives the same run, and with another input or business key ReusedIdError; without it, that of the request counts.
-        `delay` puts the first step off, as a timedelta or in seconds.
+        A workflow is a name (newest version), a name and a version, an id such as `order-v1`, or a built saga. A typed
+        saga takes an input of its type, and its run returns a result of its type. `key` is a business key: one instance
+        can have it, ever.
+
+        `idempotency_key` makes the call safe to repeat: the same key returns the same run. With another input or
+        business key it raises ReusedIdError. It defaults to the key of the request.
+
+        `delay` postpones the first step, as a timedelta or in seconds.
         """
         return made_aside(
             self._desk,
@@ -193,28 +196,31 @@ class FutureCalls:
         ttl: timedelta | float | None = None,
         match_one: bool = False,
     ) -> Reply[str]:
-        """Tell whoever waits for it that something happened: the short way of `events.publish`."""
+        """Publish an event to all waiting subscribers; short for `events.publish`."""
         return self.events.publish(event, key, payload, event_id=event_id, ttl=ttl, match_one=match_one)
 
     def run(self, run: InstanceLike) -> FutureRun[object]:
-        """The handle of a run by its id. Nothing is asked of the database: whether there is such a run is seen when it is asked."""
+        """Return the handle of a run by its id.
+
+        It does not query the database: a missing run is reported by the first call of the handle.
+        """
         return FutureRun(self._desk, checked_instance(run), object)
 
     def acting(self, actor: Actor | str, *, reason: str = "") -> FutureCalls:
-        """The calls for the same tenant by another actor. One that is given by id alone has no rights.
+        """Return the same calls for another actor of the tenant. An actor given by id alone has no rights.
 
-        `reason` says why, for calls that are given no reason of their own.
+        `reason` is recorded for calls that have no reason of their own.
         """
         return FutureCalls(self._desk.acting_as(checked_actor(actor), reason))
 
 
 class FutureEngineCalls(FutureCalls):
-    """What can be asked of an engine: on behalf of its own tenant, on behalf of others, and of itself as a whole."""
+    """The calls of an engine: for its own tenant, for other tenants, and for the engine as a whole."""
 
     projections: FutureProjections
     """Read models."""
     admin: FutureAdmin
-    """Maintenance, what waits, who works."""
+    """Maintenance, backlog and workers."""
 
     def __init__(self, desk: CallContext, projecting: Projecting) -> None:
         super().__init__(desk)
@@ -223,26 +229,32 @@ class FutureEngineCalls(FutureCalls):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """The calls of a subject, when they are asked for first."""
+            """Create the namespace on first access."""
             if name not in _ENGINE_MAKERS:
                 return super().__getattr__(name)
             return subject(self, name, _ENGINE_MAKERS, lambda: (self._desk, self._projecting))
 
     def acting(self, actor: Actor | str | RequestContext, *, reason: str = "") -> FutureCalls:
-        """The calls on behalf of a request, with its tenant and its actor; or for the engine's own tenant by another actor.
+        """Return the calls for a request, with its tenant and actor, or for another actor of the engine's own tenant.
 
-        An actor that is given by id alone has no rights: roles and capabilities are said with `Actor(id=…, roles=…)`. `reason` says why,
-        for calls that are given no reason of their own: the history and the audit keep it.
+        An actor given by id alone has no rights: pass `Actor(id=…, roles=…)` to add roles and capabilities. `reason` is
+        recorded in the history and the audit log for calls that have no reason of their own.
         """
         return FutureCalls(self._desk.acting_as(actor, reason))
 
     def as_tenant(self, tenant: str, *, actor: Actor | str = SYSTEM) -> FutureCalls:
-        """The calls on behalf of a tenant: the short way of `acting` with a request context. An actor given by id alone has no rights."""
+        """Return the calls for a tenant; short for `acting` with a request context.
+
+        An actor given by id alone has no rights.
+        """
         return FutureCalls(self._desk.acting(RequestContext(tenant=tenant, actor=checked_actor(actor))))
 
 
 def _calls(home: str, *given: object, **options: object) -> object:
-    """An object of a class with calls, `module:class` below `features`; imports it, so that an engine loads only features in use."""
+    """Create an object of a class with calls, `module:class` below `features`.
+
+    The import is lazy, so that an engine loads only the features in use.
+    """
     module, _, name = home.partition(":")
     made: Callable[..., object] = getattr(import_module(f"standfast.features.{module}"), name)
     return made(*given, **options)
@@ -289,4 +301,4 @@ _ENGINE_MAKERS: Final[Mapping[str, Callable[[tuple[CallContext, Projecting]], ob
     "projections": lambda parts: _calls("deciders.projections:FutureProjections", *parts),
     "admin": lambda parts: _calls("operations.admin:FutureAdmin", parts[0]),
 }
-"""What the engine has of its own, or for all tenants."""
+"""The namespaces of the engine itself, and those that concern all tenants."""

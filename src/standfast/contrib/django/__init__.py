@@ -1,7 +1,7 @@
 """Standfast in a Django project: `"standfast.contrib.django"` in INSTALLED_APPS.
 
-The engine is opened by whoever asks for it first, in each process, on the database of the project. Modules `workflows` of the installed apps
-say in `register(engine)` what it knows. `manage.py standfast …` is the command line, worker included.
+The engine opens on first use, once per process, on the project's database. Modules `workflows` of the installed apps
+define `register(engine)`. `manage.py standfast …` is the command line, worker included.
 """
 
 from standfast.contrib.django.engines import atomic, get_engine, on_commit, register, url_of, use

@@ -1,4 +1,4 @@
-"""The app, as Django finds it."""
+"""The Django app configuration."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class StandfastConfig(AppConfig):  # type: ignore[misc]
     verbose_name = "Standfast"
 
     def ready(self) -> None:
-        """Have `manage.py check` look at the settings, and keep what the databases are called before a test runner comes."""
+        """Register the system check of the settings, and record the database names before a test runner changes them."""
         remember_names()
         checks.register(check_settings)
 
 
 def check_settings(app_configs: object, **_options: object) -> list[checks.CheckMessage]:
-    """Whether STANDFAST in the settings of the project says what can be."""
+    """Check STANDFAST in the project's settings."""
     del app_configs
     try:
-        # A test runner has Django keep the database in memory: the engines of such tests are their own.
+        # A test runner keeps the database in memory: engines of such tests open their own.
         configuration_of(told("sqlite://" if is_out_of_reach(alias_of_project()) else ""))
     except StandfastError as error:
         return [checks.Error(str(error), hint="see settings.STANDFAST", id="standfast.E001")]

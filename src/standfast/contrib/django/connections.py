@@ -1,6 +1,7 @@
-"""Connections of Django in handlers: looked at before and after each call, as Django does around each request.
+"""Django connections in handlers: checked before and after each call, as Django does around each request.
 
-A thread of a worker lives for weeks. Without this it would keep a connection that the server has ended, and every call on it would fail.
+A worker thread lives for weeks. Without this it would keep a connection that the server has closed, and every query on
+it would fail.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from standfast.engine.common.interceptors import CallFacts, CallInterception, In
 
 
 class FreshConnections(Interceptor):
-    """Closes what is broken, or older than CONN_MAX_AGE, around the calls of handlers."""
+    """Closes broken connections, and those older than CONN_MAX_AGE, around handler calls."""
 
     trace = ""
 
     def call(self, facts: CallFacts) -> CallInterception:
-        """A handler is about to be called."""
+        """Check the connections before a handler call."""
         del facts
         _look()
         return self
 
     def ended(self, error: BaseException | None, /) -> None:
-        """It has come back, on the same thread or in the same task."""
+        """Check them after the call, on the same thread or in the same task."""
         del error
         _look()
 
@@ -37,13 +38,13 @@ def _look() -> None:
     except RuntimeError:
         _close_old()
         return
-    # Coroutines have Django work on one thread, where one thing comes after the other; it has ended when the program does.
+    # Coroutines run Django on one shared thread, which ends with the program.
     with suppress(RuntimeError):
         SyncToAsync.single_thread_executor.submit(_close_old)
 
 
 def _close_old() -> None:
-    """What `close_old_connections` does, but for those that somebody has a transaction open on: a test that drives the engine itself has one."""
+    """Close old connections as `close_old_connections` does, except those with an open transaction: a test that drives the engine has one."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()

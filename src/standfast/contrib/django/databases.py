@@ -1,31 +1,31 @@
-"""Which databases of a project are those of a test runner: it gives them other names when the project is loaded already."""
+"""Detects databases of a test runner, which renames them after the project was loaded."""
 
 from __future__ import annotations
 
 from django.db import connections
 
 _names: dict[str, str] = {}
-"""What each database was called when the project was loaded."""
+"""Names of the databases when the project was loaded."""
 
 
 def remember_names() -> None:
-    """Keep what the databases are called now."""
+    """Record the current names of the databases."""
     for alias in connections:
         _names.setdefault(alias, _name(alias))
 
 
 def is_of_tests(alias: str) -> bool:
-    """Whether a test runner has made this database, so that nothing in it has to stay."""
+    """Return whether a test runner has created this database, so that its content is disposable."""
     return alias in _names and _names[alias] != _name(alias)
 
 
 def is_in_memory(alias: str) -> bool:
-    """Whether nobody but Django can reach this database."""
+    """Return whether only Django's own connection can reach this database."""
     return connections[alias].vendor == "sqlite" and bool(connections[alias].is_in_memory_db())
 
 
 def is_out_of_reach(alias: str | None) -> bool:
-    """Whether this is a database of a test runner in memory, in which no engine can be."""
+    """Return whether this is an in-memory database of a test runner, which no engine can open."""
     return alias is not None and is_of_tests(alias) and is_in_memory(alias)
 
 

@@ -33,7 +33,7 @@ _LIBPQ: Final = frozenset(
         *("sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslpassword", "options"),
     }
 )
-"""What OPTIONS of a database say to the server and the driver; the rest is for Django."""
+"""OPTIONS of a database for the server and the driver; the rest is for Django."""
 _VENDORS: Final = {"sqlite", "postgresql"}
 
 
@@ -43,12 +43,12 @@ class _Held:
     def __init__(self) -> None:
         self.engine: Engine | None = None
         self.told: dict[str, object] | None = None
-        """What the settings said when it was opened; None if somebody else has opened it."""
+        """The settings with which it was opened; None if the caller of `use` has opened it."""
         self.process = 0
         self.lock = threading.Lock()
 
     def replace(self, engine: Engine | None, told: dict[str, object] | None = None) -> None:
-        """Hold another one; the last one is stopped if it was opened here."""
+        """Replace the engine; the previous one is stopped if it was opened here."""
         before = self.engine if self.told is not None and self.process == os.getpid() else None
         self.engine, self.told, self.process = engine, told, os.getpid()
         if before is not None:
@@ -59,9 +59,9 @@ _held = _Held()
 
 
 def get_engine() -> Engine:
-    """The engine of the project in this process, opened when it is first asked for; it takes commands, and workers work.
+    """Return the engine of the project in this process, opened on first use; it takes commands, and workers work.
 
-    It is opened anew when the settings say something else since, as under a test runner, which gives the project another database.
+    It is reopened when the settings have changed, as under a test runner, which replaces the project's database.
     """
     with _held.lock:
         found = _held.engine if _held.process == os.getpid() else None
@@ -76,14 +76,14 @@ def get_engine() -> Engine:
 
 
 def use(engine: Engine | None) -> None:
-    """Have another engine be that of the project, such as one with a clock of the test's own; None has the next caller open one."""
+    """Replace the project's engine, for example by one with a manual clock; None has the next caller open one."""
     with _held.lock:
         _held.replace(engine)
 
 
 @contextmanager
 def atomic(using: str | None = None, *, request: RequestContext | None = None) -> Iterator[UnitOfWork]:
-    """`transaction.atomic`, in which commands are decided on the same connection: all of it becomes true with the outermost commit, or never was."""
+    """Like `transaction.atomic`, with commands decided on the same connection: they commit or roll back with the outermost transaction."""
     alias = using or alias_of_project() or DEFAULT_DB_ALIAS
     engine = (
         get_engine()
@@ -93,9 +93,9 @@ def atomic(using: str | None = None, *, request: RequestContext | None = None) -
 
 
 def on_commit(call: Callable[[Engine], object], using: str | None = None) -> None:
-    """Have the engine called once the transaction has committed, if it does. For an engine on a database of its own.
+    """Call the engine after the commit of the transaction. For an engine on a database of its own.
 
-    Unlike `atomic` it can be lost: the process may die between the commit and the call.
+    Unlike `atomic` the call can be lost: the process may die between the commit and the call.
     """
     transaction.on_commit(partial(_call, call), using=using)
 
@@ -105,8 +105,8 @@ def _call(call: Callable[[Engine], object]) -> None:
 
 
 def register(engine: Engine) -> None:
-    """Have an engine know what the installed apps have; for workers, which find it by its name, and for tests that open their own."""
-    if not apps.models_ready:  # Whoever asks while the project is loaded has what it takes, and cannot begin anew.
+    """Register the workflows of the installed apps on an engine; for workers, and for tests that open their own engine."""
+    if not apps.models_ready:  # A caller during loading gets the modules loaded so far, and cannot start over.
         django.setup()
     engine.accompany(FreshConnections())
     for config in apps.get_app_configs():
@@ -118,7 +118,10 @@ def register(engine: Engine) -> None:
 
 
 def told(url: str = "") -> dict[str, object]:
-    """What the settings of the project say of the engine; its database is one of DATABASES, unless a URL is given there or here."""
+    """Return the engine options of the project's settings.
+
+    The database is one of DATABASES, unless STANDFAST or `url` names a URL.
+    """
     said = getattr(settings, "STANDFAST", {})
     if not isinstance(said, dict):
         raise ConfigurationError(f"settings.STANDFAST is a dict, not {said!r}")
@@ -130,7 +133,7 @@ def told(url: str = "") -> dict[str, object]:
 
 
 def url_of(alias: str) -> str:
-    """A database of the project as the engine opens it."""
+    """Return the engine's URL of a database of the project."""
     if alias not in connections:
         raise ConfigurationError(f"DATABASES has no {alias!r}; settings.STANDFAST['database'] names it, or gives a URL")
     connection = connections[alias]
@@ -146,7 +149,7 @@ def url_of(alias: str) -> str:
                 f"the database {alias!r} is in memory, where nobody else can reach it; name a file, or `use` an engine of your own"
             )
         return f"sqlite:///{quote(name)}"
-    # What is left out is left to libpq, as in Django.
+    # Options that are left out are left to libpq, as in Django.
     known = {"user": told["USER"], "password": told["PASSWORD"], "host": told["HOST"], "port": told["PORT"]}
     options = {name: value for name, value in told.get("OPTIONS", {}).items() if name in _LIBPQ}
     query = urlencode({key: value for key, value in {**options, **known}.items() if value}, quote_via=quote)
@@ -154,7 +157,7 @@ def url_of(alias: str) -> str:
 
 
 def alias_of_project() -> str | None:
-    """The database of the project in which the engine is; None where it has one of its own."""
+    """Return the project's database that holds the engine; None where the engine has one of its own."""
     said = getattr(settings, "STANDFAST", {})
     database = said.get(_DATABASE, DEFAULT_DB_ALIAS) if isinstance(said, dict) else None
     return database if isinstance(database, str) and database in connections else None

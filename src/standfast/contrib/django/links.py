@@ -12,7 +12,7 @@ from standfast.contrib.django.engines import RUN_URL
 
 
 def run_link(run: object) -> str:
-    """A link to a run, by `run_url` in settings.STANDFAST, such as `https://ops.example.org/runs/{run}`; its id alone without one."""
+    """Return a link to a run, by `run_url` in settings.STANDFAST, such as `https://ops.example.org/runs/{run}`; without it, the id."""
     if not run:
         return "-"
     pattern = getattr(settings, "STANDFAST", {}).get(RUN_URL, "")
@@ -27,7 +27,7 @@ class RunLinks:
     run_field: ClassVar[str] = "run"
 
     def standfast_run(self, row: object) -> str:
-        """The run of a row."""
+        """Return the link to the row's run."""
         return run_link(getattr(row, self.run_field))
 
     standfast_run.short_description = "run"  # type: ignore[attr-defined]  # By which the admin heads the column.

@@ -1,4 +1,4 @@
-"""What views raise because the engine refused, answered as the HTTP API would."""
+"""Middleware that answers engine errors of views as the HTTP API does."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from standfast.errors import StandfastError
 class AnswerErrors(MiddlewareMixin):  # type: ignore[misc]
     """Answers errors of the engine with their status and problem details: `"standfast.contrib.django.middleware.AnswerErrors"` in MIDDLEWARE.
 
-    A transaction of ATOMIC_REQUESTS has been rolled back by then. What is the project's own fault stays the exception that it is.
+    A transaction of ATOMIC_REQUESTS has been rolled back by then. Errors of the project itself stay exceptions.
     """
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """A view has raised something."""
+        """Convert an exception of a view."""
         if not isinstance(error, StandfastError):
             return None
         told = answer_of(error, str(request.method), request.path, request.headers.get("traceparent"))

@@ -1,4 +1,4 @@
-"""The engine of a project in its tests."""
+"""The project's engine in tests."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _IN_MEMORY: Final = "sqlite://"
 
 @contextmanager
 def manual_engine() -> Iterator[ManualEngine]:
-    """The engine of the project for as long as a test lasts, with a clock that the test moves; in `setUp` it is `self.enterContext(manual_engine())`.
+    """Replace the project's engine during a test by one with a manual clock; in `setUp`: `self.enterContext(manual_engine())`.
 
-    It knows what the installed apps have, with tenant and settings of settings.STANDFAST. In a test that commits, as a `TransactionTestCase`
-    does, it is on the database of the test, and whatever it has made there is removed behind the test. In one that never commits, as a
-    `TestCase`, and where that database is in memory or the
-    engine has one of its own, it is in memory.
+    It has the workflows of the installed apps, with tenant and settings of settings.STANDFAST. In a test that commits,
+    such as a `TransactionTestCase`, it uses the test's database, and removes its rows after the test. It is in memory
+    in a `TestCase`, which never commits. It is also in memory where the test's database is, or where the engine has a
+    database of its own.
     """
     url = _place(alias_of_project())
     _clear(url)
@@ -54,5 +54,5 @@ def _place(alias: str | None) -> str:
 
 def _clear(url: str) -> None:
     if url != _IN_MEMORY:
-        # Who drives an engine leaves a worker behind, alive by the clock of the test.
+        # A driven engine leaves a worker behind that is alive by the test's clock.
         remove_schema(url, with_unfinished=True, with_workers=True)

@@ -1,8 +1,8 @@
-"""Traces of OpenTelemetry from the caller to whatever follows, however many processes and days lie in between.
+"""OpenTelemetry traces from the caller through all work that follows, across processes and days.
 
-A command is a span, below the span of whoever calls, or below what it follows from; the trace that is stored with its events and effects is
-that span's `traceparent`. The commit is a span inside of it. Work that a worker takes leads to two more: how long it waited, and the call of
-its handler, in which the span is the current one. What the handler's answer leads to goes on below that.
+A command is a span, below the caller's span or below its cause. Its `traceparent` is stored with its events and
+effects. The commit is a child span. Work of a worker has two more spans: the time in the queue, and the handler call,
+which is the current span there. Commands that follow from the handler's result continue below the call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger("standfast.contrib")
 
 
 def trace(engine: E, provider: TracerProvider | None = None) -> E:
-    """Trace what an engine does, by this provider or by the one that the program has set; without OpenTelemetry nothing is done."""
+    """Trace an engine with this provider or the global one; without OpenTelemetry it does nothing."""
     try:
         from standfast.contrib.opentelemetry.spans import Spans
     except ImportError as error:

@@ -22,17 +22,17 @@ _propagator = TraceContextTextMapPropagator()
 
 
 class Spans(Interceptor):
-    """Makes a span of everything that it goes along with."""
+    """Creates the spans of an engine."""
 
     def __init__(self, provider: TracerProvider | None) -> None:
         self._tracer = api.get_tracer("standfast", tracer_provider=provider)
 
     def caller(self, trace: str) -> str:
-        """The span that the caller is in, unless the call has a name of another kind."""
+        """Return the caller's span, unless the call's trace is of another kind."""
         return trace if _is_name(trace) else _written(api.get_current_span()) or trace
 
     def request(self, facts: RequestFacts) -> CurrentSpan | Caller:
-        """Begin the span of a request, unless whoever serves the application has one already."""
+        """Begin the span of a request, unless the server's instrumentation has begun one."""
         if api.get_current_span().get_span_context().is_valid:
             return Caller(api.get_current_span())
         told: dict[str, AttributeValue] = {
@@ -49,7 +49,7 @@ class Spans(Interceptor):
         return CommandSpan(self._tracer, facts)
 
     def call(self, facts: CallFacts) -> CurrentSpan:
-        """Tell how long the work waited, and begin the span of the call."""
+        """Record the time in the queue, and begin the span of the call."""
         parent = _read(facts.trace)
         called = step_call(facts)
         told: dict[str, AttributeValue] = {
@@ -61,7 +61,7 @@ class Spans(Interceptor):
         }
         now = time.time_ns()
         waited = int((facts.claimed_at - facts.created_at).total_seconds() * _NANO)
-        # Its length is what counts; when it was is told by the clock of the database, which need not be this one.
+        # Its length counts. Its time comes from the database's clock, which may differ from this one.
         self._tracer.start_span("standfast claim", parent, attributes=told, start_time=now - max(0, waited)).end(now)
         span = self._tracer.start_span(
             f"standfast call {facts.handler}", parent, kind=SpanKind.CONSUMER, attributes=told
@@ -70,7 +70,7 @@ class Spans(Interceptor):
 
 
 class CommandSpan:
-    """A command on its way: from the moment it is handed in to the answer."""
+    """The span of a command, from submission to the reply."""
 
     def __init__(self, tracer: Tracer, facts: CommandFacts) -> None:
         self._tracer = tracer
@@ -84,13 +84,13 @@ class CommandSpan:
         self.trace = "" if _is_name(facts.trace) else _written(self._span)
 
     def committed(self, seconds: float) -> None:
-        """The commit was the last thing that happened."""
+        """Record the commit, which has just ended."""
         now = time.time_ns()
         inside = api.set_span_in_context(self._span, Context())
         self._tracer.start_span("standfast commit", inside, start_time=now - int(seconds * _NANO)).end(now)
 
     def ended(self, error: BaseException | None) -> None:
-        """The caller is answered. A refusal is an answer, and no fault."""
+        """End the span with the reply. A rejection is a reply, and no error."""
         if isinstance(error, RejectedError):
             self._span.set_attribute("standfast.refusal", error.reason)
         elif error is not None:
@@ -99,7 +99,7 @@ class CommandSpan:
 
 
 class CurrentSpan:
-    """A span that is the current one from now on, until it ends on the same thread or in the same task."""
+    """A span that is current until it ends on the same thread or in the same task."""
 
     def __init__(self, span: Span, parent: Context, *, is_named: bool = False) -> None:
         self._span = span
@@ -107,7 +107,7 @@ class CurrentSpan:
         self.trace = "" if is_named else _written(span)
 
     def ended(self, error: BaseException | None) -> None:
-        """What it is about has come to its end."""
+        """End the span."""
         contexts.detach(self._token)
         if error is not None:
             _fail(self._span, error)
@@ -115,19 +115,20 @@ class CurrentSpan:
 
 
 class Caller:
-    """The span of somebody else, who ends it."""
+    """A span of another owner, who ends it."""
 
     def __init__(self, span: Span) -> None:
         self.trace = _written(span)
 
     def ended(self, error: BaseException | None) -> None:
-        """Nothing is to be done."""
+        """Do nothing."""
 
 
 def _cause(trace: str) -> Context:
-    """What a command follows from: what its trace says, if that is a span; else whoever is in one on this thread.
+    """Return the parent of a command's span: the span of its stored trace, or the current span of this thread.
 
-    A thread of the engine may be in a span, too, of whoever has started or drives it, and works for everybody.
+    An engine thread may be in a span of the code that started or drives it, which is not the parent of other callers'
+    work.
     """
     stored = _read(trace)
     here = api.get_current_span().get_span_context()
@@ -143,13 +144,13 @@ def _attributes(definition: str, tenant: str, instance: str, trace: str) -> dict
         "standfast.tenant": tenant,
         "standfast.instance": instance,
     }
-    if _is_name(trace):  # It leads nowhere, but can be searched for.
+    if _is_name(trace):  # An application's trace name has no parent, but can be searched for.
         told["standfast.trace"] = trace
     return told
 
 
 def _is_name(trace: str) -> bool:
-    """Whether a trace is a name of the application's own, which is kept as it is, and no `traceparent`."""
+    """Return whether a trace is the application's own name, which is kept, and no `traceparent`."""
     return bool(trace) and not _carrier(_read(trace))
 
 
@@ -159,12 +160,12 @@ def _fail(span: Span, error: BaseException) -> None:
 
 
 def _read(trace: str) -> Context:
-    """What a stored trace stands for; nothing if it is no `traceparent`."""
+    """Parse a stored trace; empty if it is no `traceparent`."""
     return _propagator.extract({_HEADER: trace}, Context())
 
 
 def _written(span: Span) -> str:
-    """A span as it is stored; empty if it is none."""
+    """Format a span for storage; empty if it is invalid."""
     return _carrier(api.set_span_in_context(span, Context()))
 
 

@@ -1,4 +1,4 @@
-"""What handlers and the engine's own loops raise, for Sentry: with tenant, run, step and trace, and with what was logged on the way."""
+"""Sentry reports of errors in handlers and in the engine's loops: with tenant, run, step, trace and breadcrumbs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ _log = logging.getLogger("standfast.contrib")
 
 
 def report(engine: E, *, ignore: tuple[type[BaseException], ...] = ()) -> E:
-    """Report to the client that `sentry_sdk.init` has made. `Retry` is a handler's word and no error; `ignore` names more that are none.
+    """Report errors to the client of `sentry_sdk.init`.
 
-    Without sentry-sdk nothing is done.
+    `Retry` is no error; `ignore` names further exceptions to ignore.
+
+    Without sentry-sdk it does nothing.
     """
     try:
         from standfast.contrib.sentry.reports import Reports

@@ -21,19 +21,19 @@ _OURS = "standfast"
 
 
 class Reports(Interceptor):
-    """Gives every call a scope of its own, so that what is reported from it, by whomever, says whose it is."""
+    """Gives every handler call a scope of its own, so that every report from it names tenant, run and step."""
 
     def __init__(self, ignore: tuple[type[BaseException], ...]) -> None:
         _veil_our_frames()
         self._ignore: tuple[type[BaseException], ...] = (Retry, *ignore)
-        ignore_logger("standfast.handlers")  # What it tells of a call that failed, the report tells.
+        ignore_logger("standfast.handlers")  # The report covers the engine's own log line about a failed call.
 
     def call(self, facts: CallFacts) -> CallScope:
         """Open the scope of a call."""
         return CallScope(facts, self._ignore)
 
     def heard(self, happening: Happening) -> None:
-        """A loop that fails is reported, unless only the database is away: that is told by the log, again and again."""
+        """Report a failed loop, unless only the database is unavailable, which the log reports repeatedly."""
         if not isinstance(happening, LoopFailed) or isinstance(happening.exception, StoreUnavailableError):
             return
         with _new_scope() as scope:
@@ -61,7 +61,7 @@ class CallScope:
             "attempt": attempt,
             "trace": facts.trace,
         }
-        # Few values: they are what reports are searched and grouped by.
+        # Few values: reports are searched and grouped by them.
         for name in ("tenant", "definition", "step", "handler"):
             self._scope.set_tag(f"standfast.{name}", told[name])
         self._scope.set_context("standfast", told)
@@ -72,7 +72,7 @@ class CallScope:
         )
 
     def ended(self, error: BaseException | None) -> None:
-        """Report what the handler raised, and close the scope."""
+        """Report the handler's exception, and close the scope."""
         with self._stack:
             if error is not None and not isinstance(error, self._ignore):
                 self._scope.capture_exception(error)
@@ -80,9 +80,9 @@ class CallScope:
 
 @contextmanager
 def _new_scope() -> Iterator[Scope]:
-    """A scope with nothing in it but what is said of the whole program.
+    """Return a scope with only the global values of the program.
 
-    Threads of the engine begin with the scope of whoever has started them: of the request that came first, perhaps, with its user.
+    Engine threads inherit the scope of the code that started them, perhaps the first request, with its user.
     """
     with use_isolation_scope(Scope(ty=ScopeType.ISOLATION)) as scope, use_scope(Scope(ty=ScopeType.CURRENT)):
         yield scope
@@ -90,15 +90,15 @@ def _new_scope() -> Iterator[Scope]:
 
 @cache
 def _veil_our_frames() -> None:
-    """Have no report of the program, by whomever, show the values in frames of the engine: what workflows work on, and secrets of services.
+    """Remove local variables of engine frames from all reports of the program: they hold workflow data and secrets.
 
-    Sentry hides what has a telling name, in frames of handlers as well; whatever hangs on an object of the engine it shows as a text.
+    Sentry filters values with sensitive names. Values inside engine objects would appear as text.
     """
     sentry_sdk.get_global_scope().add_event_processor(veiled)
 
 
 def veiled(event: Event, hint: Hint) -> Event:
-    """A report without the values in frames of the engine."""
+    """Return a report without the variables of engine frames."""
     del hint
     for frame in _frames(event):
         if isinstance(frame, dict) and str(frame.get("module") or "").partition(".")[0] == _OURS:

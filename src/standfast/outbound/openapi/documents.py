@@ -1,4 +1,4 @@
-"""OpenAPI documents: how one is read, and how what it refers to is found in it."""
+"""Load OpenAPI documents and resolve their references."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ import yaml
 from standfast.errors import ConfigurationError, indefinite
 
 PACKAGE: Final = "package:"
-"""How a document begins that is found in a package: `package:shop/apis/billing.yaml`."""
+"""Prefix of a document inside a package: `package:shop/apis/billing.yaml`."""
 
 _LARGEST: Final = 16_000_000
 """Bytes of a document."""
 _MOST_PARTS: Final = 1_000_000
-"""Values in a document, where what is written once and meant twice counts twice."""
+"""Values in a document. A value that is written once and referenced twice counts twice."""
 _DEEPEST: Final = 200
 _LONGEST_CHAIN: Final = 32
-"""References that lead to references."""
+"""Length of a chain of references."""
 _VERSION: Final = re.compile(r"3\.([01])\.\d+(-.+)?")
 
 Tree = dict[str, object]
 
 
 class OpenApiDocument:
-    """A document of which every part can be asked for. Its schemas are JSON Schema, also those of version 3.0."""
+    """An OpenAPI document with access to its parts. Its schemas are JSON Schema, also those of version 3.0."""
 
     def __init__(self, tree: Tree, name: str) -> None:
         self.tree = tree
         self.name = name
 
     def flaw(self, told: str) -> ConfigurationError:
-        """What is wrong with it."""
+        """Return the first error of the document."""
         return ConfigurationError(f"the OpenAPI document {self.name!r} {told}")
 
     def part(self, given: object, place: str) -> Tree:
-        """An object of the document, or the one that it refers to."""
+        """Return an object of the document, with references resolved."""
         return self.located(given, place)[0]
 
     def located(self, given: object, place: str) -> tuple[Tree, str]:
-        """The same, with the place where it really stands, as a JSON pointer."""
+        """Return the object and its own location, as a JSON pointer."""
         for _ in range(_LONGEST_CHAIN):
             if not isinstance(given, dict):
                 raise self.flaw(f"has {indefinite(type(given))} at {place!r} where an object must stand")
@@ -68,12 +68,12 @@ class OpenApiDocument:
 
 
 def below(place: str, *names: str) -> str:
-    """The place of something inside of what stands at another place."""
+    """Return the location of a part below another location."""
     return "/".join((place, *(name.replace("~", "~0").replace("/", "~1") for name in names)))
 
 
 def read_document(source: str | Path | Mapping[str, object]) -> OpenApiDocument:
-    """The document of a file, of a package, or as data; ConfigurationError if it is none of version 3.0 or 3.1."""
+    """Load a document from a file, a package or data; ConfigurationError unless it is of version 3.0 or 3.1."""
     name = "given as data" if isinstance(source, Mapping) else str(source)
     given = dict(source) if isinstance(source, Mapping) else _parsed(_text(source, name), name)
     version = given.get("openapi") if isinstance(given, dict) else None
@@ -115,7 +115,7 @@ def _parsed(text: bytes, name: str) -> object:
 
 
 def _check_size(events: Iterable[yaml.Event], name: str) -> None:
-    """The loader goes as deep as a text is nested, and merges as much as its aliases stand for, until the whole process ends."""
+    """Check the size before parsing: deep nesting and alias expansion could exhaust the process."""
     parts, inside, named = 0, list[tuple[str | None, int]](), dict[str | None, int]()
     for event in events:
         if isinstance(event, yaml.CollectionEndEvent):
@@ -135,7 +135,7 @@ def _too_large(name: str) -> ConfigurationError:
 
 
 class _Plainer:
-    """Makes plain data of what YAML reads, and schemas of version 3.0 those of today."""
+    """Converts parsed YAML to plain data, and schemas of version 3.0 to JSON Schema."""
 
     def __init__(self, name: str, *, is_old: bool) -> None:
         self._name = name
@@ -159,7 +159,7 @@ def _key(name: object) -> str:
 
 
 def _modern(schema: Tree) -> Tree:
-    """An object of a document of version 3.0: if it is a schema, it says the same in words of today."""
+    """Convert an object of a 3.0 document, if it is a schema, to JSON Schema."""
     if schema.pop("nullable", False) is True and isinstance(schema.get("type"), str):
         schema["type"] = [schema["type"], "null"]
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):

@@ -1,4 +1,4 @@
-"""The invoker of operations that OpenAPI documents describe: `billing.createInvoice` is one of the document that is called `billing`."""
+"""The invoker of OpenAPI operations: `billing.createInvoice` is an operation of the document `billing`."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _LONGEST: Final = 3600.0
 _LONGEST_ID: Final = 200
-"""Characters of an operation's id: with the names of its document and its invoker it is the name of a handler."""
+"""Characters of an operation's id: together with its document and invoker it is the name of a handler."""
 
 
 class ApiDocument:
-    """An OpenAPI document (3.0 or 3.1) that steps call operations of, with all that is to be known about calling it here.
+    """An OpenAPI document (3.0 or 3.1) whose operations steps call, with the options of these calls.
 
-    `document` is a path, `package:shop/apis/billing.yaml` for a file in a package, or the document as data. `server` takes the place of
-    those that it names. `secrets` are references by security scheme: `env:NAME`, or `file:/path`. `allow` names hosts and networks that
-    may be reached although they are not public, besides those of the settings.
+    `document` is a path, `package:shop/apis/billing.yaml` for a file in a package, or the document as data. `server`
+    replaces the servers of the document. `secrets` are references by security scheme: `env:NAME`, or `file:/path`.
+    `allow` names non-public hosts and networks that may be reached, in addition to those of the settings.
     """
 
     def __init__(  # noqa: PLR0913 - all that can be said about it, by name
@@ -73,14 +73,14 @@ class ApiDocument:
         self._server = server
         self._outbound = Outbound().extended(self._allow, tls)
         self.operations: dict[str, Operation | str] = dict(self._read(Security(self._document, secrets or {})))
-        """By operation id; of one that cannot be called, why."""
+        """By operation id; for an operation that cannot be called, the reason."""
 
     def attach(self, outbound: Outbound) -> None:
-        """Know the engine's way to other systems."""
+        """Receive the engine's HTTP client."""
         self._outbound = outbound.extended(self._allow, self._tls)
 
     def call(self, operation: Operation, invocation: Invocation) -> dict[str, object]:
-        """Call an operation; what of its answer a step may read."""
+        """Call an operation; return the part of the response that the step may read."""
         secrets = [each.secret() for each in operation.credentials]
         redacted = SecretRedaction(secrets)
         limit = invocation.time_limit
@@ -111,12 +111,12 @@ class ApiDocument:
                 if name in seen:
                     raise document.flaw(f"has several operations {name!r}; give each an id of its own")
                 seen.add(name)
-                if flaw := _unnamable(name):  # Others can be called all the same.
+                if flaw := _unnamable(name):  # The other operations still work.
                     yield name, f"its id {flaw}; steps cannot name it"
                     continue
                 try:
                     yield name, self._operation(name, (path, method), item, place, security, schemas)
-                except ConfigurationError as error:  # Others can be called all the same.
+                except ConfigurationError as error:  # The other operations still work.
                     yield name, str(error)
 
     def _operation(  # noqa: PLR0917 - what was found on the way to it
@@ -155,7 +155,7 @@ class ApiDocument:
 
 
 class OpenApi(Invoker):
-    """Calls operations by documents, each by the name of its document and its own id: `billing.createInvoice`."""
+    """Calls OpenAPI operations, each by its document's name and its own id: `billing.createInvoice`."""
 
     def __init__(self, *documents: ApiDocument) -> None:
         self._documents = {each.name: each for each in documents}
@@ -163,12 +163,12 @@ class OpenApi(Invoker):
             raise ConfigurationError("two OpenAPI documents have the same name; give each its own")
 
     def attach(self, outbound: Outbound) -> None:
-        """Know the engine's way to other systems."""
+        """Receive the engine's HTTP client."""
         for each in self._documents.values():
             each.attach(outbound)
 
     def operations(self) -> list[str]:
-        """All operations that have an id by which a step can name them."""
+        """Return all operations whose id can be named by a step."""
         return [
             f"{name}.{each}"
             for name, document in self._documents.items()
@@ -177,7 +177,7 @@ class OpenApi(Invoker):
         ]
 
     def invoke(self, invocation: Invocation) -> dict[str, object]:
-        """Call one; `response` has `status`, `headers` (those that the mapping reads) and `body`."""
+        """Call an operation; `response` has `status`, `headers` (those that the mapping reads) and `body`."""
         name, _, identity = invocation.operation.partition(".")
         found = self._documents[name].operations[identity]
         if isinstance(found, str):
@@ -189,12 +189,12 @@ class OpenApi(Invoker):
 
 
 def _unnamable(name: str) -> str:
-    """Why no step can name an operation, as the end of a sentence; empty if it can."""
+    """Return why a step cannot name an operation, as the end of a sentence; empty if it can."""
     return f"is longer than {_LONGEST_ID} characters" if len(name) > _LONGEST_ID else name_flaw(name)
 
 
 def _server(servers: object) -> str:
-    """The first of the servers, with the defaults of what is variable in it."""
+    """Return the first server, with the defaults of its variables."""
     first = servers[0] if isinstance(servers, list) and servers else {}
     url = first.get("url") if isinstance(first, dict) else None
     variables = first.get("variables", {}) if isinstance(first, dict) else {}
@@ -214,7 +214,7 @@ def _check_headers(headers: Mapping[str, str]) -> None:
 
 
 def _number(given: float, name: str, most: float, *, least: float = 0.001) -> float:
-    value: object = given  # What a caller without types gave.
+    value: object = given  # Callers without type checks may pass anything.
     if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
         raise ConfigurationError(f"{name} must be a number of at most {most:g}, and not less than {least:g}")
     return value

@@ -1,4 +1,4 @@
-"""One operation of a document: how a request for it is made of a step's input, and what its answer says."""
+"""One OpenAPI operation: builds its request from a step's input, and reads its response."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ _FORM: Final = "application/x-www-form-urlencoded"
 _WHOLE: Final = "body"
 _INSIDE: Final = "body."
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods that change nothing, so that nothing is done twice by them."""
+"""Methods that change nothing and are safe to repeat."""
 _NO_CONTENT: Final = frozenset({204, 205})
 _SHOWN: Final = 200
-"""Characters of an answer that are told when it is no success."""
+"""Characters of an error response that are quoted."""
 _IN_PATH: Final = "/%:@!$&'()*+,;=~"
-"""What stands in a path as it is, besides letters, digits and the signs that stand anywhere; a percent sign, because it may be quoted already."""
+"""Characters that a path keeps as they are; a percent sign may be escaped already."""
 _HOLE: Final = re.compile(r"\{([^{}]*)\}")
 
 _encode = msgspec.json.Encoder().encode
 
 
 class RequestBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent with a request."""
+    """The request body of an operation."""
 
     media: str
     schema: str
-    """Where its schema stands; empty if it has none."""
+    """Location of its schema; empty if it has none."""
     is_required: bool
 
 
 class OperationInput(msgspec.Struct, frozen=True):
-    """What a step's input says, by where it goes."""
+    """A step's input, by location in the request."""
 
     parameters: list[tuple[OpenApiParameter, object]]
     body: object
@@ -52,18 +52,18 @@ class OperationInput(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """One of them."""
+    """An OpenAPI operation."""
 
     name: str
     method: str
     path: str
     server: Url
-    """Its target is the path that all paths begin with."""
+    """Its target is the common prefix of all paths."""
     parameters: Sequence[OpenApiParameter]
     body: RequestBody | None
     responses: Tree
     place: str
-    """Where it stands in its document."""
+    """Its location in the document."""
     credentials: Sequence[Credential]
     document: OpenApiDocument
     schemas: Schemas
@@ -73,7 +73,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def request(
         self, given: dict[str, object], *, secrets: Sequence[str], headers: dict[str, str], key: tuple[str, str]
     ) -> HttpRequest:
-        """The request for an input. `key` is the name of the header of the idempotency key, if there is one, and the key."""
+        """Build the request for an input.
+
+        `key` is the header name and the value of the idempotency key, if there is one.
+        """
         said = self._said(given, key)
         target = self._target(said, secrets)
         body = self._body(said)
@@ -122,7 +125,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     def _target(self, said: OperationInput, secrets: Sequence[str]) -> str:
         parts = {each.name: each.in_path(value) for each, value in said.parameters if each.where == "path"}
-        pieces = _HOLE.split(self.path)  # What stands between the holes, and every second one is the name of one.
+        pieces = _HOLE.split(self.path)  # Literal text and parameter names alternate.
         path = "".join(parts[each] if place % 2 else quote(each, safe=_IN_PATH) for place, each in enumerate(pieces))
         pairs = [pair for each, value in said.parameters if each.where == "query" for pair in each.in_query(value)]
         pairs += [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in self._secret("query", secrets)]
@@ -132,7 +135,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         secret = dict(self._secret("header", secrets))
         taken = {
             name.lower() for name in secret
-        }  # A secret is sent once, in whatever case a parameter spells its header.
+        }  # A secret is sent once, also if a parameter spells its header in another case.
         given = [(each, value) for each, value in said.parameters if each.where == "header"]
         sent = {each.name: each.in_header(value) for each, value in given if each.name.lower() not in taken} | secret
         cookies = [each.in_cookie(value) for each, value in said.parameters if each.where == "cookie"]
@@ -140,7 +143,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return sent | ({"Cookie": "; ".join(cookies)} if cookies else {})
 
     def _secret(self, where: str, secrets: Sequence[str]) -> list[tuple[str, str]]:
-        """What goes to a place of the request, by name."""
+        """Return the secrets of one part of the request, by name."""
         held = zip(self.credentials, secrets, strict=True)
         return [(each.name, each.shown(secret)) for each, secret in held if each.where == where]
 
@@ -156,7 +159,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     # -- the answer
 
     def response(self, answer: HttpResponse, wanted: Iterable[str], redacted: SecretRedaction) -> dict[str, object]:
-        """What a step is told: the status, the headers that it wants, and the body."""
+        """Build the step's result: the status, the requested headers and the body."""
         judge(answer, detail=_detail(answer, redacted))
         headers = {name: answer.headers.get(name) for name in wanted}
         return {"status": answer.status, "headers": headers, "body": self._answered(answer)}
@@ -165,7 +168,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         content, place = self._described(answer.status)
         media = media_type(answer.headers.get("content-type", ""))
         if answer.body and media in content and not is_json(media):
-            return None  # The document says so, and it is nothing that a step could read.
+            return None  # The document allows it, but a step could not read it.
         body = json_of(answer)
         known = media if media in content else next((each for each in content if is_json(each)), "")
         if answer.status in _NO_CONTENT or self.method == "HEAD" or not known:
@@ -178,7 +181,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return body
 
     def _described(self, status: int) -> tuple[Tree, str]:
-        """What the document says of the content of an answer, and where."""
+        """Return the schema of a response body, and its location."""
         for name in (str(status), f"{status // 100}XX", "default"):
             if name in self.responses:
                 part, place = self.document.located(self.responses[name], below(self.place, "responses", name))
@@ -188,7 +191,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def body_of(document: OpenApiDocument, operation: Tree, place: str) -> RequestBody | None:
-    """What an operation is sent; None if nothing."""
+    """Return the request body of an operation; None if it has none."""
     if "requestBody" not in operation:
         return None
     part, there = document.located(operation["requestBody"], below(place, "requestBody"))
@@ -204,7 +207,7 @@ def body_of(document: OpenApiDocument, operation: Tree, place: str) -> RequestBo
 
 
 def check_path(document: OpenApiDocument, path: str, place: str, parameters: Sequence[OpenApiParameter]) -> None:
-    """Every hole of a path has its parameter, and a path is one."""
+    """Check that a path is valid, and that each of its placeholders has a parameter."""
     known = {each.name for each in parameters if each.where == "path"}
     holes = set(_HOLE.findall(path))
     if not path.startswith("/") or holes - known:
@@ -213,7 +216,7 @@ def check_path(document: OpenApiDocument, path: str, place: str, parameters: Seq
 
 
 def _is_key(parameter: OpenApiParameter, header: str) -> bool:
-    """Whether a parameter is the idempotency key, which nobody has to give."""
+    """Return whether a parameter is the idempotency key, which the input need not have."""
     return bool(header) and parameter.where == "header" and parameter.name.lower() == header.lower()
 
 
@@ -228,7 +231,7 @@ def _pairs(body: dict[str, object]) -> Iterable[str]:
 
 
 def _detail(answer: HttpResponse, redacted: SecretRedaction) -> str:
-    """What the other side says of it, as far as it is text, without secrets: they are looked for before it is cut."""
+    """Quote an error response, if it is text. Secrets are removed before it is cut."""
     media = media_type(answer.headers.get("content-type", ""))
     if answer.is_success or not (is_json(media) or media.startswith("text/")):
         return ""

@@ -1,4 +1,4 @@
-"""Parameters of an operation: where each goes, and how its value is written there."""
+"""Parameters of an operation: their location and serialisation."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _STYLES: Final[dict[str, tuple[str, ...]]] = {
     "header": ("simple",),
     "cookie": ("form",),
 }
-"""How values are written, the usual way first."""
+"""Serialisation styles by location, the default first."""
 _BETWEEN: Final = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 _UNSENT: Final = frozenset({"accept", "content-type", "authorization"})
-"""Parameters of headers that OpenAPI has other places for."""
+"""Header parameters that OpenAPI ignores, because other parts of the document set them."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class OpenApiParameter(msgspec.Struct, frozen=True, kw_only=True):
-    """One of them."""
+    """An OpenAPI parameter."""
 
     name: str
     where: Where
@@ -37,19 +37,19 @@ class OpenApiParameter(msgspec.Struct, frozen=True, kw_only=True):
     style: str
     explodes: bool
     as_json: bool = False
-    """Whether its value is written as JSON."""
+    """Whether its value is sent as JSON."""
     schema: str = ""
-    """Where its schema stands; empty if it has none."""
+    """Location of its schema; empty if it has none."""
 
     def in_path(self, value: object) -> str:
-        """The value as a part of a path: nothing in it can be another part."""
+        """Serialise the value for a path; it is escaped, so that it stays one segment."""
         text = self._simple(value, is_encoded=True)
         if text in {"", ".", ".."}:
             raise UncalledError(f"{self.name!r} is {text!r}, which cannot stand in a path; give another value")
         return text
 
     def in_query(self, value: object) -> Iterator[str]:
-        """The pairs of a query."""
+        """Serialise the value as query pairs."""
         name = _quoted(self.name)
         if self.as_json:
             yield f"{name}={_quoted(_encode(value).decode())}"
@@ -64,11 +64,11 @@ class OpenApiParameter(msgspec.Struct, frozen=True, kw_only=True):
             yield f"{name}={between.join(_quoted(self._scalar(each)) for each in value)}"
 
     def in_header(self, value: object) -> str:
-        """The value of a header."""
+        """Serialise the value for a header."""
         return self._simple(value, is_encoded=False)
 
     def in_cookie(self, value: object) -> str:
-        """The pairs of a cookie."""
+        """Serialise the value as cookie pairs."""
         return "; ".join(self.in_query(value))
 
     def _object(self, name: str, value: dict[str, object]) -> Iterator[str]:
@@ -101,7 +101,7 @@ class OpenApiParameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parameters_of(document: OpenApiDocument, item: Tree, *, method: str, place: str) -> list[OpenApiParameter]:
-    """The parameters of an operation: its own, and those of its path that it does not say anew."""
+    """Return the parameters of an operation: its own, and those of its path that it does not override."""
     found: dict[tuple[str, str], OpenApiParameter] = {}
     for owner, at in ((item, place), (document.part(item[method], place), below(place, method))):
         listed = owner.get("parameters", [])

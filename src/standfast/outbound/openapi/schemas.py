@@ -1,7 +1,7 @@
-"""Whether data is what a schema of a document asks for.
+"""Validates data by the schemas of an OpenAPI document.
 
-Patterns of a document are matched in linear time, as those of forms are. A pattern that `read_pattern` does not take, such as one that
-looks ahead, is not checked: the other system checks what it is sent anyway.
+Patterns are matched in linear time, as those of forms are. A pattern that `read_pattern` refuses, such as one with a
+lookahead, is not checked: the other system checks its input anyway.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Errors: TypeAlias = "Iterator[ValidationError]"
 _BASE: Final = "document:"
 _MOST_FAULTS: Final = 3
 _LONGEST_PATH: Final = 200
-"""Characters of a path that are told: its names are those of the data, however long."""
+"""Characters of a path in messages: its names come from the data."""
 
 
 class Schemas:
@@ -33,7 +33,7 @@ class Schemas:
         self._document = document
 
     def faults(self, place: str, value: object) -> str:
-        """What is wrong with a value by the schema at a place, in a sentence without the value; empty if nothing is."""
+        """Validate a value; return the error without the value, empty if it is valid."""
         try:
             errors = list(islice(self._validator(place).iter_errors(value), _MOST_FAULTS))
         except Exception as error:  # noqa: BLE001 - what is no schema makes the library fail in ways of its own
@@ -57,7 +57,7 @@ def _short(path: str) -> str:
 
 
 def _is_found(pattern: str, text: str) -> bool | None:
-    """Whether a pattern matches somewhere in a text; None if that cannot be told in bounded time."""
+    """Return whether a pattern matches somewhere in a text; None if that cannot be decided in bounded time."""
     try:
         made = read_pattern(pattern)
     except PatternError:
@@ -67,7 +67,7 @@ def _is_found(pattern: str, text: str) -> bool | None:
 
 @cache
 def _validators() -> type[Draft202012Validator]:
-    """The validator of the package, but for the words that match patterns there."""
+    """Return the validator class of the package, with the keywords of patterns replaced."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 
@@ -81,7 +81,7 @@ def _validators() -> type[Draft202012Validator]:
 
 
 class _Judge(Protocol):
-    """What judges a part of a value by a part of a schema."""
+    """A validator for a part of a value and a part of a schema."""
 
     def descend(self, value: object, schema: object, path: str, schema_path: str | None = None) -> Errors: ...
 
@@ -119,4 +119,4 @@ def _additional_properties(judge: _Judge, given: object, value: object, schema: 
 
 
 def _unevaluated_properties(_judge: _Judge, _given: object, _value: object, _schema: object) -> Errors:
-    return iter(())  # The package matches patterns of its own there.
+    return iter(())  # The package has its own pattern matching there.

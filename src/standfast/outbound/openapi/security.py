@@ -1,4 +1,4 @@
-"""How a call says who calls: by the security schemes of the document, with secrets that are looked up when they are needed."""
+"""Authentication of calls: the security schemes of the document, with secrets that are read at each call."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _PLACES: Final = ("header", "query", "cookie")
 _SCHEMES: Final = "#/components/securitySchemes"
 _HIDDEN: Final = "***"
 _SHORTEST: Final = 4
-"""Characters of a secret that is looked for in what is told: a shorter one would be found everywhere."""
+"""Shortest secret that is redacted: a shorter one would match everywhere."""
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
-    """A secret and where it goes."""
+    """A secret and its location in the request."""
 
     scheme: str
     where: Literal["header", "query", "cookie"]
@@ -32,21 +32,21 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     reference: str
 
     def secret(self) -> str:
-        """The secret itself, as the operator has it."""
+        """Read the secret."""
         found = secret_of(self.reference, f"the secret of {self.scheme!r}").strip()
         if not found:
             raise ConfigurationError(f"the secret of {self.scheme!r} is empty")
         return found
 
     def shown(self, secret: str) -> str:
-        """What is sent of a secret."""
+        """Return the secret in the form in which it is sent."""
         if self.kind == "bearer":
             return f"Bearer {secret}"
         return f"Basic {base64.b64encode(secret.encode()).decode()}" if self.kind == "basic" else secret
 
 
 class SecretRedaction:
-    """Takes secrets out of what is told, in all spellings in which they are sent, or told again as JSON."""
+    """Removes secrets from texts, in all encodings in which they are sent or quoted as JSON."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         spellings = {
@@ -59,7 +59,7 @@ class SecretRedaction:
         self._spellings = sorted(spellings, key=len, reverse=True)
 
     def __call__(self, told: str) -> str:
-        """The same without them."""
+        """Return the text without the secrets."""
         for each in self._spellings:
             told = told.replace(each, _HIDDEN)
         return told
@@ -71,7 +71,7 @@ def _spellings(secret: str) -> tuple[str, ...]:
 
 
 class Security:
-    """The schemes of one document, with the secrets that there are for them."""
+    """The security schemes of one document, and the secrets for them."""
 
     def __init__(self, document: OpenApiDocument, secrets: Mapping[str, str]) -> None:
         self._document = document
@@ -85,13 +85,13 @@ class Security:
         self._secrets = {name: check_reference(given, f"the secret of {name!r}") for name, given in secrets.items()}
 
     def credentials(self, operation: Tree, place: str) -> list[Credential]:
-        """What an operation needs: the first of its alternatives for which there are all secrets."""
+        """Return the credentials of an operation: its first alternative for which all secrets are configured."""
         asked = operation.get("security", self._document.tree.get("security", []))
         if not isinstance(asked, list) or not all(isinstance(each, dict) for each in asked):
             raise self._document.flaw(f"does not list at {place!r} what security it needs")
         if not asked:
             return []
-        for alternative in sorted(asked, key=lambda each: not each):  # What needs no secret comes last.
+        for alternative in sorted(asked, key=lambda each: not each):  # An alternative without secrets comes last.
             if all(name in self._secrets for name in alternative):
                 return [self._credential(name) for name in alternative]
         needed = " or ".join(" with ".join(map(repr, each)) for each in asked)
@@ -107,6 +107,6 @@ class Security:
         if kind == "http" and how == "basic":
             return Credential(scheme=name, where="header", name="Authorization", kind="basic", reference=reference)
         if (kind == "http" and how == "bearer") or str(kind) in {"oauth2", "openIdConnect"}:
-            # Who has a token gives it; nobody here knows how one is got.
+            # A configured token is sent; the flow to obtain one is not supported.
             return Credential(scheme=name, where="header", name="Authorization", kind="bearer", reference=reference)
         raise self._document.flaw(f"has a security scheme {name!r} of a kind that is not known here")

@@ -18,11 +18,11 @@ class Command(BaseCommand):  # type: ignore[misc]
     requires_system_checks = ()
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Everything behind the name is for `standfast`."""
+        """Pass all arguments after the name to `standfast`."""
         parser.add_argument("words", nargs=argparse.REMAINDER)
 
     def handle(self, *_arguments: object, words: list[str], **_options: object) -> None:
-        """Run it; it ends the process with the exit code of the command."""
+        """Run the command; the process ends with its exit code."""
         try:
             said = told()
             run_command(words, said, program="manage.py standfast", app="standfast.contrib.django.engines:register")
