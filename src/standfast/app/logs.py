@@ -70,7 +70,7 @@ class JsonFormatter(logging.Formatter):
             told["stack"] = self.formatStack(record.stack_info)
         try:
             return _encode(told).decode()
-        except Exception:  # noqa: BLE001 - what somebody gave as extra may be anything
+        except Exception:  # noqa: BLE001 - an extra field may be anything
             return _encode({_telling(name): _telling(value) for name, value in told.items()}).decode()
 
 

@@ -178,7 +178,7 @@ class Root(CliCommandGroup):
             raise _mistyped(error) from error
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise  # Click deals with them; whoever reads a pipe may stop at any line.
-        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - nobody is above
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the outermost handler
             ctx.exit(
                 _tell(error, with_traceback=ctx.meta.get(_DEBUG, False), is_remote=ctx.meta.get(ASKS_A_SERVER, False))
             )

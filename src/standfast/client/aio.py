@@ -110,7 +110,9 @@ class AsyncCalls:
         self._line = line
 
     async def tell_alive(self) -> HealthAnswer:
-        """Whether this process is to go on; 503 if it should be restarted, which a database that is away is no reason for."""
+        """Return whether this process is alive; 503 if it should be restarted.
+
+        An unavailable database is no reason for that."""
         return await self._line.ask(ClientRequest(method="GET", path="/healthz", answer=HealthAnswer))
 
     async def tell_ready(self) -> HealthAnswer:
@@ -241,7 +243,7 @@ class AsyncCalls:
         )
 
     def stream_executions(self, *, last: int = 0) -> AsyncIterator[StreamEvent[Changed]]:
-        """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
+        """Stream changed runs of the tenant, or of the caller's partition, as server-sent events: `changed`, and `resync` for clients that are too far behind."""
         return self._line.listen(ClientRequest(method="GET", path="/api/v1/executions/events", answer=Changed), last)
 
     async def get_execution(self, id: UUID | str) -> WorkflowInstance:
@@ -274,7 +276,7 @@ class AsyncCalls:
         )
 
     async def get_trace(self, id: UUID | str) -> list[Step]:
-        """The trace of a run: its steps with what went in and out."""
+        """Get the trace of a run: its steps with input and output."""
         return await self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/trace", answer=list[Step])
         )
@@ -291,13 +293,13 @@ class AsyncCalls:
         )
 
     async def explain(self, id: UUID | str) -> RunExplanation:
-        """Why a run does not move, and what could be done."""
+        """Explain why a run does not progress, and list the remedies."""
         return await self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/why", answer=RunExplanation)
         )
 
     async def list_run_audit(self, id: UUID | str, *, cursor: str = "", limit: int = 100) -> Listing[AuditEntry]:
-        """List what callers did to a run, in order: who, on whose behalf, why, and the values before and after."""
+        """List the calls on a run in order: actor, principal, reason, and the values before and after."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -325,13 +327,13 @@ class AsyncCalls:
         )
 
     async def verify_execution(self, id: UUID | str) -> Verification:
-        """Fold the history of a run again, and compare it with what is stored."""
+        """Fold the history of a run again, and compare it with the stored state."""
         return await self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/verification", answer=Verification)
         )
 
     async def list_resume_options(self, id: UUID | str) -> list[ResumeOption]:
-        """What would bring a run on, and who may do that; empty if nothing would."""
+        """List the actions that would resume a run, with the required rights; empty if there are none."""
         return await self._line.ask(
             ClientRequest(
                 method="GET", path=f"/api/v1/executions/{placed(id)}/resume-options", answer=list[ResumeOption]
@@ -347,7 +349,7 @@ class AsyncCalls:
         )
 
     async def await_result(self, id: UUID | str, *, wait: float = 0.0) -> RunResult:
-        """What a run came to; `wait` has the request wait for its end. Status 202 if it has not ended by then."""
+        """Return the result of a run; `wait` waits for its end. Status 202 if it has not ended by then."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -412,7 +414,7 @@ class AsyncCalls:
         )
 
     async def cancel_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
-        """Stop a run and undo what it did. Status 202 if that is still under way."""
+        """Cancel a run and run its compensations. Status 202 if they are still running."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -424,7 +426,7 @@ class AsyncCalls:
         )
 
     async def abort_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
-        """End a run at once; nothing is undone."""
+        """Abort a run immediately, without compensations."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -445,7 +447,7 @@ class AsyncCalls:
         clock: Literal["run_on", "stand_still"] | None = None,
         idempotency_key: str = "",
     ) -> None:
-        """Have a run wait: handlers that are running finish, and what follows from them is held."""
+        """Pause a run: running handlers finish, and later steps are held."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -469,7 +471,7 @@ class AsyncCalls:
         task: str | None = None,
         idempotency_key: str = "",
     ) -> None:
-        """Let a run go on that is paused or waits for an operator; `override` takes `execution:override` besides."""
+        """Resume a run that is paused or waits for an operator; `override` also takes `execution:override`."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -584,7 +586,7 @@ class AsyncCalls:
         )
 
     async def move_back(self, id: UUID | str, *, reason: str, save_point: str = "", idempotency_key: str = "") -> None:
-        """Undo what was done behind a save point, and go on from there."""
+        """Roll a run back to a save point and continue from there."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -596,7 +598,7 @@ class AsyncCalls:
         )
 
     async def fail_execution(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Stopped:
-        """Have a run fail, with its compensations. Status 202 if that is still under way."""
+        """Fail a run, with its compensations. Status 202 if they are still running."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -608,7 +610,7 @@ class AsyncCalls:
         )
 
     async def preview_fork(self, id: UUID | str, *, at: int) -> ForkPreview:
-        """What a new run would take over, and have done again, that begins where this one was."""
+        """Preview a fork: what the new run takes over, and what it runs again."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -688,7 +690,7 @@ class AsyncCalls:
     async def list_expired(
         self, *, cursor: str = "", limit: int = 100, before: datetime | None = None
     ) -> Listing[ExpiredProcess]:
-        """List active processes whose time is over, those first for which it has been for the longest."""
+        """List active processes whose deadline has passed, the longest overdue first."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -725,13 +727,13 @@ class AsyncCalls:
         )
 
     async def get_process(self, id: UUID | str) -> ProcessDescriptor:
-        """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
+        """Get a process for a front end: its step, the form, and the events by which the caller may advance it."""
         return await self._line.ask(
             ClientRequest(method="GET", path=f"/ui/workflows/{placed(id)}", answer=ProcessDescriptor)
         )
 
     async def list_trail(self, id: UUID | str, *, lifecycle: bool = False) -> list[ProcessEvent]:
-        """The trail of a process: what happened to its steps."""
+        """List the trail of a process: the history of its steps."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -840,7 +842,7 @@ class AsyncCalls:
     async def publish_file(
         self, body: object, *, name: str = "the file", check: bool = False, idempotency_key: str = ""
     ) -> FilePublication:
-        """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
+        """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or none of them, and report each."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -853,7 +855,7 @@ class AsyncCalls:
         )
 
     async def validate_file(self, body: object, *, name: str = "the file", idempotency_key: str = "") -> FileCheck:
-        """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
+        """Validate a file of workflows; return its content, errors and warnings with their positions. Nothing is stored."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -966,7 +968,7 @@ class AsyncCalls:
         )
 
     async def get_definition(self, name: str, *, version: str = "") -> DefinitionInfo:
-        """Look at one version: whose it is, its hash, who published it."""
+        """Get a version: tenant, hash and publisher."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -990,7 +992,7 @@ class AsyncCalls:
         input: dict[str, object] | None = None,
         idempotency_key: str = "",
     ) -> DryRun:
-        """Which way a run would take; nothing is written, nobody is told anything, and no handler is called."""
+        """Simulate a run's path; nothing is stored, no notification is sent, and no handler is called."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1047,7 +1049,7 @@ class AsyncCalls:
     async def list_pause_points(
         self, name: str, *, version: str = "", trigger: Literal["", "approval", "wait", "manual"] = ""
     ) -> list[PausePoint]:
-        """List the steps at which runs of a version rest, each once: what for, and how they go on."""
+        """List the steps at which runs of a version wait: the reason, and how they continue."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1118,7 +1120,7 @@ class AsyncCalls:
         return await self._line.ask(ClientRequest(method="GET", path="/api/v1/tasks/counts", answer=TaskCounts))
 
     async def list_decided(self, *, cursor: str = "", limit: int = 100) -> Listing[DecidedTask]:
-        """What the caller has decided, newest first."""
+        """List the caller's decisions, newest first."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1156,7 +1158,7 @@ class AsyncCalls:
         )
 
     async def get_task(self, id: UUID | str) -> TaskDetails:
-        """Look at one question with all who are or were asked, their decisions and comments, and its form."""
+        """Get a task with its current and past assignees, decisions, comments and form."""
         return await self._line.ask(ClientRequest(method="GET", path=f"/api/v1/tasks/{placed(id)}", answer=TaskDetails))
 
     async def decide_task(
@@ -1288,7 +1290,7 @@ class AsyncCalls:
     async def withdraw_decision(
         self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
     ) -> None:
-        """Take one's decision back, as long as the question is open."""
+        """Withdraw the caller's decision, while the task is open."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1300,7 +1302,7 @@ class AsyncCalls:
         )
 
     async def claim_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
-        """Take a question for oneself: nobody else can decide it then."""
+        """Claim a task: no other user can decide it then."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1326,7 +1328,7 @@ class AsyncCalls:
     async def delegate_task(
         self, id: UUID | str, *, to: str, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
     ) -> None:
-        """Have another user decide in one's place."""
+        """Delegate the caller's task to another user."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1342,7 +1344,7 @@ class AsyncCalls:
     async def reassign_task(
         self, id: UUID | str, *, to: str, who: str = "", reason: str = "", idempotency_key: str = ""
     ) -> None:
-        """Ask somebody else instead; it takes `task:reassign`."""
+        """Reassign a task to another user; it takes `task:reassign`."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1356,7 +1358,7 @@ class AsyncCalls:
     async def add_approver(
         self, id: UUID | str, *, person: str, weight: int = 1, reason: str = "", idempotency_key: str = ""
     ) -> None:
-        """Ask somebody else as well; it takes `task:add_approver`."""
+        """Add an approver to a task; it takes `task:add_approver`."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1384,7 +1386,7 @@ class AsyncCalls:
     async def comment_on_task(
         self, id: UUID | str, *, text: str, on_behalf_of: str = "", idempotency_key: str = ""
     ) -> None:
-        """Say something about a question, or answer one that was asked back."""
+        """Comment on a task, or answer a question about it."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1424,7 +1426,7 @@ class AsyncCalls:
     async def list_documents(
         self, type: str, *, cursor: str = "", limit: int = 100, status: str = "", requester: str = ""
     ) -> Listing[DocumentSummary]:
-        """List the documents of a type, newest first; who may not look at all runs names themselves as `requester`."""
+        """List the documents of a type, newest first; without the right to read all runs, set `requester` to yourself."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1458,7 +1460,7 @@ class AsyncCalls:
         )
 
     async def read_document(self, type: str, document: str) -> DocumentView:
-        """Look at a document as it is, whether it can be edited, and what the caller can ask for from here."""
+        """Get a document, whether it can be edited, and the transitions open to the caller."""
         return await self._line.ask(
             ClientRequest(
                 method="GET", path=f"/api/v1/documents/{placed(type)}/{placed(document)}", answer=DocumentView
@@ -1545,7 +1547,9 @@ class AsyncCalls:
         idempotency_key: str = "",
         if_version: int | None = None,
     ) -> DocumentView:
-        """Ask for a transition of the lifecycle, such as submit or cancel; its gate performs it, at once or when the body of its slot is done."""
+        """Request a lifecycle transition, such as submit or cancel.
+
+        Its gate performs it immediately, or after the body of its slot."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1568,7 +1572,7 @@ class AsyncCalls:
         idempotency_key: str = "",
         if_version: int | None = None,
     ) -> DocumentView:
-        """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew."""
+        """Amend a document that cannot be edited. A new document with the changes replaces it, and needs a new approval."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1646,7 +1650,7 @@ class AsyncCalls:
         )
 
     async def get_document_page(self, type: str, document: str, version: int) -> str:
-        """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
+        """Render a version of a document as a read-only HTML page; sensitive fields are masked."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1656,7 +1660,7 @@ class AsyncCalls:
         )
 
     async def diff_document(self, type: str, document: str, *, old: int, new: int) -> FieldDifferences:
-        """What is different in two versions, field by field; of sensitive fields only that they are."""
+        """Compare two versions by field; for sensitive fields without the values."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1669,7 +1673,7 @@ class AsyncCalls:
     async def list_document_mutations(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[DocumentMutation]:
-        """List what was done to a document, in order: by people, and by its workflow."""
+        """List the changes of a document in order, by users and by its workflow."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1682,7 +1686,7 @@ class AsyncCalls:
     async def list_document_audit(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[AuditLine]:
-        """List who did what to a document, when, from where, why and how, steps of its workflow included."""
+        """List the audit trail of a document, with actor, time, origin, reason and channel; steps of its workflow included."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1721,7 +1725,7 @@ class AsyncCalls:
     async def list_document_choices(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[DocumentChoice]:
-        """Why a document went the way it did: every step that asked something, with what it read and what came out."""
+        """List the decisions on a document's path: each step that read data, with input and outcome."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1732,7 +1736,7 @@ class AsyncCalls:
         )
 
     async def list_templates(self, *, cursor: str = "", limit: int = 100) -> Listing[BodyTemplate]:
-        """List the templates that come with the package, with what can be said to each."""
+        """List the templates of the package, with their parameters."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1782,7 +1786,7 @@ class AsyncCalls:
         )
 
     async def begin_draft(self, body: object, *, comment: str = "", idempotency_key: str = "") -> BodyDraft:
-        """Begin a draft, given as YAML or JSON; what is wrong with it comes with the answer, and is saved too."""
+        """Create a draft from YAML or JSON. It is stored even with errors, which the response lists."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1848,7 +1852,7 @@ class AsyncCalls:
         )
 
     async def diff_draft(self, draft: str, *, against: int | None = None) -> Difference:
-        """What a draft changes, slot by slot: beside the bare envelope, or a version that was published."""
+        """Compare a draft by slot with the bare envelope, or with a published version."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1904,7 +1908,7 @@ class AsyncCalls:
         )
 
     async def diff_body(self, type: str, *, version: int = 0, against: int | None = None) -> Difference:
-        """What a version changes, slot by slot: beside the bare envelope, or another version."""
+        """Compare a version by slot with the bare envelope, or with another version."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1951,7 +1955,7 @@ class AsyncCalls:
         draft: str = "",
         idempotency_key: str = "",
     ) -> DryRun:
-        """Which way a document would take, through what is in force or through a draft; nothing is written."""
+        """Simulate a document's path through the active body or a draft; nothing is stored."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1986,7 +1990,7 @@ class AsyncCalls:
         )
 
     async def rebase_body(self, type: str, *, idempotency_key: str = "") -> BodyDraft:
-        """Begin a draft of the body in force for the newest envelope; what does not fit there comes with the answer."""
+        """Create a draft of the active body for the newest envelope; the response lists the conflicts."""
         return await self._line.ask(
             ClientRequest(
                 method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft, key=idempotency_key
@@ -2008,7 +2012,7 @@ class AsyncCalls:
         )
 
     async def archive_body(self, type: str, *, reason: str = "", idempotency_key: str = "") -> BodyVersion:
-        """Take the body in force out of force: no document begins any more until one is published."""
+        """Archive the active body. No document can start until another body is published."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2020,7 +2024,7 @@ class AsyncCalls:
         )
 
     async def recompile_bodies(self, *, type: str = "", dry_run: bool = False, idempotency_key: str = "") -> Recompiled:
-        """Compile again what was compiled by another version of the compiler, or tell what would be."""
+        """Recompile bodies of another compiler version, or report which would be."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2032,13 +2036,13 @@ class AsyncCalls:
         )
 
     async def get_publishing_rules(self) -> PublishingRules:
-        """What the organisation wants of those who publish."""
+        """Get the organisation's rules for publishing."""
         return await self._line.ask(
             ClientRequest(method="GET", path="/api/v1/publishing-rules", answer=PublishingRules)
         )
 
     async def put_publishing_rules(self, *, two_person: bool, idempotency_key: str = "") -> PublishingRules:
-        """Say whether nobody may publish what they drafted; every change is kept."""
+        """Set whether authors may publish their own drafts; every change is recorded."""
         return await self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -2065,7 +2069,7 @@ class AsyncCalls:
     async def suspend_workflow(
         self, type: str, *, workflow: str, reason: str, idempotency_key: str = ""
     ) -> WorkflowSuspension:
-        """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
+        """Suspend a workflow: new documents use the previous one, and active documents are paused in batches."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2178,7 +2182,7 @@ class AsyncCalls:
         )
 
     async def diff_contract(self, type: str, *, old: int, new: int = 0) -> ContractChanges:
-        """What differs between two versions of a contract."""
+        """Compare two versions of a contract."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2214,7 +2218,7 @@ class AsyncCalls:
         )
 
     async def check_contract(self, body: object, *, idempotency_key: str = "") -> ContractCheck:
-        """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
+        """Check a contract without storing it: its changes, and the published bodies that it breaks."""
         return await self._line.ask(
             ClientRequest(
                 method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body, key=idempotency_key
@@ -2233,7 +2237,7 @@ class AsyncCalls:
         )
 
     async def refresh_charters(self, *, idempotency_key: str = "") -> None:
-        """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
+        """Reload published rules and settings in this process, which happens without this call within a few seconds."""
         await self._line.ask(
             ClientRequest(method="POST", path="/api/v1/charters/refresh", answer=type(None), key=idempotency_key)
         )
@@ -2259,7 +2263,9 @@ class AsyncCalls:
         idempotency_key: str = "",
         if_version: int | None = None,
     ) -> Charter:
-        """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
+        """Publish all rules of a document type, or all settings of the organisation; they replace the previous ones.
+
+        `If-Match` checks the version, `"v0"` that there is none."""
         return await self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -2275,7 +2281,7 @@ class AsyncCalls:
         )
 
     async def list_invariants(self, *, cursor: str = "", limit: int = 100) -> Listing[Invariant]:
-        """List the rules that every document keeps, and what to do where one does not hold."""
+        """List the invariants of documents, and the remedy for each."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2305,7 +2311,7 @@ class AsyncCalls:
         )
 
     async def repair_document(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Mended:
-        """Set a document right from its history: what is stored of it is made again, and its calls with it."""
+        """Repair a document from its history: its stored rows and calls are rebuilt."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2353,11 +2359,11 @@ class AsyncCalls:
         )
 
     async def last_seal(self) -> LastSeal:
-        """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
+        """Return the last seal. Store it elsewhere, to detect later whether seals were removed or made anew."""
         return await self._line.ask(ClientRequest(method="GET", path="/api/v1/seals/head", answer=LastSeal))
 
     async def hold_seal(self, *, number: int, link: str) -> KeptSeal:
-        """Whether a seal is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
+        """Compare a seal with a link stored elsewhere: if they match, no earlier seal was removed or made anew."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2390,7 +2396,7 @@ class AsyncCalls:
         version: str = "",
         limit: int = 10000,
     ) -> Report:
-        """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
+        """Report on the runs of a workflow, or the documents of a type, that began in a period: duration, waiting times, decisions and retries."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2413,7 +2419,7 @@ class AsyncCalls:
         source: Literal["step", "compensation", "effect", "timer", "inbox"] | None = None,
         key: str = "",
     ) -> Listing[DeadLetter]:
-        """List what gave up, oldest first."""
+        """List dead letters, oldest first."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2434,7 +2440,7 @@ class AsyncCalls:
         )
 
     async def group_letters(self, *, definition: str = "") -> LetterGroups:
-        """What gave up, put together by cause, the largest group first."""
+        """Group dead letters by cause, the largest group first."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2453,7 +2459,7 @@ class AsyncCalls:
     async def requeue_letter(
         self, number: int, *, input: dict[str, object] | None = None, idempotency_key: str = ""
     ) -> None:
-        """Put what gave up back to work."""
+        """Requeue a dead letter."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2476,7 +2482,7 @@ class AsyncCalls:
         )
 
     async def discard_letter(self, number: int, *, idempotency_key: str = "") -> None:
-        """Forget what gave up."""
+        """Discard a dead letter."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2539,7 +2545,7 @@ class AsyncCalls:
         )
 
     async def compare_sent(self, *, keys: list[str], idempotency_key: str = "") -> list[SentEffect]:
-        """What the database knows of effects that receivers have seen, for whoever has restored it: which will be sent again, and which it has lost."""
+        """Compare effects that receivers have seen with a restored database: which will be sent again, and which were lost."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2597,7 +2603,7 @@ class AsyncCalls:
         match_one: bool = False,
         idempotency_key: str = "",
     ) -> PublishedEventAnswer:
-        """Tell whoever waits for it that something happened."""
+        """Publish an event to all waiting subscribers."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2632,7 +2638,7 @@ class AsyncCalls:
         )
 
     async def get_event(self, event_id: str) -> PublishedEvent:
-        """Look at one event, with who took it and what it started."""
+        """Get an event, with its receivers and the runs that it started."""
         return await self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/events/{placed(event_id)}", answer=PublishedEvent)
         )
@@ -2640,7 +2646,7 @@ class AsyncCalls:
     async def list_notifications(
         self, *, cursor: str = "", limit: int = 100, unread: bool = False
     ) -> Listing[Notification]:
-        """List what the caller was told, newest first."""
+        """List the caller's notifications, newest first."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2676,7 +2682,7 @@ class AsyncCalls:
         )
 
     async def list_pauses(self, *, cursor: str = "", limit: int = 100, with_ended: bool = False) -> Listing[PauseInfo]:
-        """List what is paused, or was, newest first."""
+        """List current and past pauses, newest first."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2750,7 +2756,7 @@ class AsyncCalls:
         )
 
     async def list_people(self, *, cursor: str = "", limit: int = 100) -> Listing[Principal]:
-        """List everybody by id."""
+        """List all users by id."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2761,7 +2767,7 @@ class AsyncCalls:
         )
 
     async def get_person(self, person: str) -> Principal:
-        """Look at somebody."""
+        """Get a user."""
         return await self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/directory/people/{placed(person)}", answer=Principal)
         )
@@ -2777,7 +2783,7 @@ class AsyncCalls:
         attributes: dict[str, object] | None = None,
         idempotency_key: str = "",
     ) -> Principal:
-        """Write somebody into the directory, or change them."""
+        """Create or update a user."""
         return await self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -2794,7 +2800,7 @@ class AsyncCalls:
     async def prefer(
         self, person: str, *, language: str = "", off: Sequence[str] = (), idempotency_key: str = ""
     ) -> Principal:
-        """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
+        """Set a user's language and the channels to turn off; every user may do this for themselves."""
         return await self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -2806,7 +2812,7 @@ class AsyncCalls:
         )
 
     async def activate_person(self, person: str, *, idempotency_key: str = "") -> None:
-        """Let somebody decide and be asked again."""
+        """Activate a user, so that they can decide and be assigned again."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2817,7 +2823,7 @@ class AsyncCalls:
         )
 
     async def deactivate_person(self, person: str, *, idempotency_key: str = "") -> None:
-        """Let somebody neither decide nor be asked."""
+        """Deactivate a user, so that they can neither decide nor be assigned."""
         await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2828,7 +2834,7 @@ class AsyncCalls:
         )
 
     async def list_roles(self, person: str) -> list[str]:
-        """The roles of somebody now."""
+        """List the current roles of a user."""
         return await self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/directory/people/{placed(person)}/roles", answer=list[str])
         )
@@ -2842,7 +2848,7 @@ class AsyncCalls:
         ends_at: datetime | None = None,
         idempotency_key: str = "",
     ) -> None:
-        """Give somebody a role, for a period if it says so."""
+        """Grant a role to a user, optionally for a period."""
         await self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -2854,7 +2860,7 @@ class AsyncCalls:
         )
 
     async def revoke_role(self, person: str, role: str, *, idempotency_key: str = "") -> Done:
-        """Take a role from somebody."""
+        """Revoke a role of a user."""
         return await self._line.ask(
             ClientRequest(
                 method="DELETE",
@@ -2865,7 +2871,7 @@ class AsyncCalls:
         )
 
     async def list_holders(self, role: str, *, cursor: str = "", limit: int = 100) -> Listing[Principal]:
-        """List those who have a role now."""
+        """List the current holders of a role."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2876,7 +2882,7 @@ class AsyncCalls:
         )
 
     async def list_delegations(self, *, person: str) -> list[Delegation]:
-        """The delegations by and to somebody that are not over."""
+        """List the current and future delegations by and to a user."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2898,7 +2904,7 @@ class AsyncCalls:
         reason: str = "",
         idempotency_key: str = "",
     ) -> Delegation:
-        """Let somebody decide for somebody else; for oneself it takes no capability."""
+        """Create a delegation: a deputy decides for a user. For the caller's own tasks it takes no capability."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2932,7 +2938,7 @@ class AsyncCalls:
         )
 
     async def list_absences(self, *, person: str) -> list[Absence]:
-        """The absences of somebody that are not over."""
+        """List the current and future absences of a user."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2951,7 +2957,7 @@ class AsyncCalls:
         reason: str = "",
         idempotency_key: str = "",
     ) -> Absence:
-        """Say that somebody is away; for oneself it takes no capability."""
+        """Record an absence of a user; for the caller it takes no capability."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2966,7 +2972,7 @@ class AsyncCalls:
         )
 
     async def end_absence(self, number: int, *, idempotency_key: str = "") -> Done:
-        """Say that somebody is back."""
+        """End an absence of a user."""
         return await self._line.ask(
             ClientRequest(
                 method="DELETE", path=f"/api/v1/directory/absences/{placed(number)}", answer=Done, key=idempotency_key
@@ -2985,7 +2991,7 @@ class AsyncCalls:
         )
 
     async def list_changes(self, *, cursor: str = "", limit: int = 100, person: str = "") -> Listing[DirectoryChange]:
-        """List who changed what and when, newest first."""
+        """List changes of the directory with actor and time, newest first."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3100,7 +3106,7 @@ class AsyncCalls:
         )
 
     async def list_refusals(self, *, cursor: str = "", limit: int = 100) -> Listing[RefusedRequest]:
-        """List requests that were refused because of who asked, newest first."""
+        """List requests that were denied because of the caller's identity or rights, newest first."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3113,7 +3119,7 @@ class AsyncCalls:
     async def list_audit_changes(
         self, *, cursor: str = "", limit: int = 100, subject: str = "", name: str = "", actor: str = ""
     ) -> Listing[Change]:
-        """List changes of people, definitions, keys, rules and pauses, newest first: who, on whose behalf, why, and the values before and after."""
+        """List changes of people, definitions, keys, rules and pauses, newest first: actor, principal, reason, and the values before and after."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3127,7 +3133,7 @@ class AsyncCalls:
         )
 
     async def list_acts(self, id: UUID | str, *, cursor: str = "", limit: int = 100) -> Listing[AuditEntry]:
-        """List what callers did to an instance, in order: a run, a document, a schedule or a batch."""
+        """List the calls on an instance in order: a run, a document, a schedule or a batch."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3138,7 +3144,7 @@ class AsyncCalls:
         )
 
     async def tell_me(self) -> Me:
-        """Who the caller is, and what they may do."""
+        """Return the caller's identity and permissions."""
         return await self._line.ask(ClientRequest(method="GET", path="/api/v1/me", answer=Me))
 
     async def list_schedules(self, *, cursor: str = "", limit: int = 100, workflow: str = "") -> Listing[Schedule]:
@@ -3156,7 +3162,7 @@ class AsyncCalls:
         )
 
     async def get_schedule(self, schedule: str) -> Schedule:
-        """Look at one schedule: what it says, its next time, and what it runs."""
+        """Get a schedule: its definition, its next time, and its runs."""
         return await self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/schedules/{placed(schedule)}", answer=Schedule)
         )
@@ -3233,7 +3239,7 @@ class AsyncCalls:
         )
 
     async def delete_schedule(self, schedule: str, *, idempotency_key: str = "", if_version: int | None = None) -> None:
-        """Let there be no such schedule any more; its runs go on."""
+        """Delete a schedule; its runs continue."""
         await self._line.ask(
             ClientRequest(
                 method="DELETE",
@@ -3245,7 +3251,7 @@ class AsyncCalls:
         )
 
     async def pause_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
-        """Start nothing more by itself; what passes meanwhile is not made up for."""
+        """Pause a schedule; fires during the pause are skipped."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3289,7 +3295,9 @@ class AsyncCalls:
     async def backfill_schedule(
         self, schedule: str, *, start: datetime, end: datetime, at_once: bool = False, idempotency_key: str = ""
     ) -> Schedule:
-        """Start the workflow for every time of a period, one after the other or all at once. It takes `execution:start` besides, or `documents:write` if it creates documents."""
+        """Backfill a schedule for every time of a period, sequentially or in parallel.
+
+        It also takes `execution:start`, or `documents:write` if it creates documents."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3312,7 +3320,7 @@ class AsyncCalls:
         )
 
     async def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
-        """List what became of each time, the last one first."""
+        """List the fires of a schedule with their outcomes, the last one first."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3350,7 +3358,9 @@ class AsyncCalls:
         batch_id: str = "",
         idempotency_key: str = "",
     ) -> Batch:
-        """Do something to many runs; what became of each, the items of the batch tell. To start, cancel or abort takes the permission that it takes alone."""
+        """Begin a batch operation on many runs; its items report each outcome.
+
+        Start, cancel and abort take the permission of the single call."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3401,7 +3411,7 @@ class AsyncCalls:
         )
 
     async def get_batch(self, batch: str) -> Batch:
-        """Look at one batch: how far it is, and how many items have come to what."""
+        """Get a batch: its progress, and the number of items by outcome."""
         return await self._line.ask(ClientRequest(method="GET", path=f"/api/v1/batches/{placed(batch)}", answer=Batch))
 
     async def list_batch_items(
@@ -3412,7 +3422,7 @@ class AsyncCalls:
         limit: int = 100,
         status: Literal["waiting", "accepted", "done", "failed", "refused", "dropped"] | None = None,
     ) -> Listing[BatchItem]:
-        """List what became of each item."""
+        """List the items with their outcomes."""
         return await self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3425,7 +3435,7 @@ class AsyncCalls:
         )
 
     async def cancel_batch(self, batch: str, *, reason: str = "", idempotency_key: str = "") -> Batch:
-        """Try no more of the items; what was done stays done."""
+        """Cancel a batch: the remaining items are skipped; completed items stay as they are."""
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3450,7 +3460,7 @@ class AsyncCalls:
         )
 
     async def end_session(self, session: str, *, idempotency_key: str = "") -> Session:
-        """Send a browser away: its session ends, for good."""
+        """End a browser session, permanently."""
         return await self._line.ask(
             ClientRequest(
                 method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session, key=idempotency_key
@@ -3472,7 +3482,7 @@ class AsyncCalls:
         )
 
     async def list_incidents(self) -> list[IncidentInfo]:
-        """What does not go on by itself, of all tenants: questions that nobody can decide, calls that may hang, work that no code can read."""
+        """List incidents of all tenants that need an operator: tasks without an eligible approver, hanging calls, work that no code can read."""
         return await self._line.ask(ClientRequest(method="GET", path="/api/v1/incidents", answer=list[IncidentInfo]))
 
     async def list_projections(self) -> list[ProjectionInfo]:
@@ -3482,7 +3492,7 @@ class AsyncCalls:
         )
 
     async def drop_projection(self, projection: str, *, idempotency_key: str = "") -> None:
-        """Forget how far a read model has read that no process feeds any more; its tables stay."""
+        """Drop the read position of a projection that no process feeds; its tables stay."""
         await self._line.ask(
             ClientRequest(
                 method="DELETE",
@@ -3493,7 +3503,7 @@ class AsyncCalls:
         )
 
     async def get_health(self) -> Health:
-        """Whether this process does its work, and what keeps it from it."""
+        """Return whether this process works, and what prevents it."""
         return await self._line.ask(ClientRequest(method="GET", path="/api/v1/health", answer=Health))
 
     async def maintain(self, *, mode: Literal["none", "pause", "refuse"], idempotency_key: str = "") -> None:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """Told to those who look at a list: this run has an event more; of many events at once, the newest of each run."""
+    """Sent to subscribers of a list: a run has a new event; in a burst, the newest of each run."""
 
     id: str
     definition: str
@@ -31,7 +31,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContractChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between two versions of a contract."""
+    """The differences between two versions of a contract."""
 
     changes: list[ContractChange]
 
@@ -63,13 +63,13 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FieldDifferences(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different in two versions."""
+    """The differences between two versions."""
 
     fields: list[FieldDifference]
 
 
 class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How the server stands. Who may know more asks `/api/v1/health`."""
+    """The state of the server. `/api/v1/health` has the details, with a credential."""
 
     status: str
     """`ok` or `unavailable`."""
@@ -97,7 +97,7 @@ class Listing(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the caller is, as the engine sees it."""
+    """The caller's identity."""
 
     id: str
     kind: str
@@ -137,19 +137,19 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recompiled(msgspec.Struct, frozen=True, kw_only=True):
-    """What was compiled again, or would be."""
+    """The bodies that were compiled again, or would be."""
 
     bodies: list[BodyVersion]
 
 
 class RecompiledContracts(msgspec.Struct, frozen=True, kw_only=True):
-    """The contracts whose bare workflows were compiled again, or would be."""
+    """The contracts whose bare workflows were recompiled, or would be."""
 
     contracts: list[ContractVersion]
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to, or how it stands if it has not ended."""
+    """The result of a run, or its status if it has not ended."""
 
     id: UUID
     is_finished: bool
@@ -178,7 +178,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scenarios(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the scenarios of a body."""
+    """The results of a body's scenarios."""
 
     results: list[ScenarioResult]
 
@@ -204,15 +204,15 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a run that is to stop."""
+    """The outcome of stopping a run."""
 
     id: UUID
     status: str
-    """How it ended, or how it stands while that is under way."""
+    """The final status, or the current one while the run is stopping."""
     is_finished: bool
 
 
 class TaskOutcomes(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each question, in their order."""
+    """The outcomes of several tasks, in the order of the request."""
 
     items: list[TaskOutcome]

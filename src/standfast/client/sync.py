@@ -110,7 +110,9 @@ class Calls:
         self._line = line
 
     def tell_alive(self) -> HealthAnswer:
-        """Whether this process is to go on; 503 if it should be restarted, which a database that is away is no reason for."""
+        """Return whether this process is alive; 503 if it should be restarted.
+
+        An unavailable database is no reason for that."""
         return self._line.ask(ClientRequest(method="GET", path="/healthz", answer=HealthAnswer))
 
     def tell_ready(self) -> HealthAnswer:
@@ -239,7 +241,7 @@ class Calls:
         )
 
     def stream_executions(self, *, last: int = 0) -> Iterator[StreamEvent[Changed]]:
-        """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
+        """Stream changed runs of the tenant, or of the caller's partition, as server-sent events: `changed`, and `resync` for clients that are too far behind."""
         return self._line.listen(ClientRequest(method="GET", path="/api/v1/executions/events", answer=Changed), last)
 
     def get_execution(self, id: UUID | str) -> WorkflowInstance:
@@ -272,7 +274,7 @@ class Calls:
         )
 
     def get_trace(self, id: UUID | str) -> list[Step]:
-        """The trace of a run: its steps with what went in and out."""
+        """Get the trace of a run: its steps with input and output."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/trace", answer=list[Step])
         )
@@ -289,13 +291,13 @@ class Calls:
         )
 
     def explain(self, id: UUID | str) -> RunExplanation:
-        """Why a run does not move, and what could be done."""
+        """Explain why a run does not progress, and list the remedies."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/why", answer=RunExplanation)
         )
 
     def list_run_audit(self, id: UUID | str, *, cursor: str = "", limit: int = 100) -> Listing[AuditEntry]:
-        """List what callers did to a run, in order: who, on whose behalf, why, and the values before and after."""
+        """List the calls on a run in order: actor, principal, reason, and the values before and after."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -323,13 +325,13 @@ class Calls:
         )
 
     def verify_execution(self, id: UUID | str) -> Verification:
-        """Fold the history of a run again, and compare it with what is stored."""
+        """Fold the history of a run again, and compare it with the stored state."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/verification", answer=Verification)
         )
 
     def list_resume_options(self, id: UUID | str) -> list[ResumeOption]:
-        """What would bring a run on, and who may do that; empty if nothing would."""
+        """List the actions that would resume a run, with the required rights; empty if there are none."""
         return self._line.ask(
             ClientRequest(
                 method="GET", path=f"/api/v1/executions/{placed(id)}/resume-options", answer=list[ResumeOption]
@@ -345,7 +347,7 @@ class Calls:
         )
 
     def await_result(self, id: UUID | str, *, wait: float = 0.0) -> RunResult:
-        """What a run came to; `wait` has the request wait for its end. Status 202 if it has not ended by then."""
+        """Return the result of a run; `wait` waits for its end. Status 202 if it has not ended by then."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -410,7 +412,7 @@ class Calls:
         )
 
     def cancel_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
-        """Stop a run and undo what it did. Status 202 if that is still under way."""
+        """Cancel a run and run its compensations. Status 202 if they are still running."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -422,7 +424,7 @@ class Calls:
         )
 
     def abort_execution(self, id: UUID | str, *, reason: str = "", idempotency_key: str = "") -> Stopped:
-        """End a run at once; nothing is undone."""
+        """Abort a run immediately, without compensations."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -443,7 +445,7 @@ class Calls:
         clock: Literal["run_on", "stand_still"] | None = None,
         idempotency_key: str = "",
     ) -> None:
-        """Have a run wait: handlers that are running finish, and what follows from them is held."""
+        """Pause a run: running handlers finish, and later steps are held."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -467,7 +469,7 @@ class Calls:
         task: str | None = None,
         idempotency_key: str = "",
     ) -> None:
-        """Let a run go on that is paused or waits for an operator; `override` takes `execution:override` besides."""
+        """Resume a run that is paused or waits for an operator; `override` also takes `execution:override`."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -582,7 +584,7 @@ class Calls:
         )
 
     def move_back(self, id: UUID | str, *, reason: str, save_point: str = "", idempotency_key: str = "") -> None:
-        """Undo what was done behind a save point, and go on from there."""
+        """Roll a run back to a save point and continue from there."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -594,7 +596,7 @@ class Calls:
         )
 
     def fail_execution(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Stopped:
-        """Have a run fail, with its compensations. Status 202 if that is still under way."""
+        """Fail a run, with its compensations. Status 202 if they are still running."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -606,7 +608,7 @@ class Calls:
         )
 
     def preview_fork(self, id: UUID | str, *, at: int) -> ForkPreview:
-        """What a new run would take over, and have done again, that begins where this one was."""
+        """Preview a fork: what the new run takes over, and what it runs again."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -686,7 +688,7 @@ class Calls:
     def list_expired(
         self, *, cursor: str = "", limit: int = 100, before: datetime | None = None
     ) -> Listing[ExpiredProcess]:
-        """List active processes whose time is over, those first for which it has been for the longest."""
+        """List active processes whose deadline has passed, the longest overdue first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -723,11 +725,11 @@ class Calls:
         )
 
     def get_process(self, id: UUID | str) -> ProcessDescriptor:
-        """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
+        """Get a process for a front end: its step, the form, and the events by which the caller may advance it."""
         return self._line.ask(ClientRequest(method="GET", path=f"/ui/workflows/{placed(id)}", answer=ProcessDescriptor))
 
     def list_trail(self, id: UUID | str, *, lifecycle: bool = False) -> list[ProcessEvent]:
-        """The trail of a process: what happened to its steps."""
+        """List the trail of a process: the history of its steps."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -836,7 +838,7 @@ class Calls:
     def publish_file(
         self, body: object, *, name: str = "the file", check: bool = False, idempotency_key: str = ""
     ) -> FilePublication:
-        """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
+        """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or none of them, and report each."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -849,7 +851,7 @@ class Calls:
         )
 
     def validate_file(self, body: object, *, name: str = "the file", idempotency_key: str = "") -> FileCheck:
-        """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
+        """Validate a file of workflows; return its content, errors and warnings with their positions. Nothing is stored."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -962,7 +964,7 @@ class Calls:
         )
 
     def get_definition(self, name: str, *, version: str = "") -> DefinitionInfo:
-        """Look at one version: whose it is, its hash, who published it."""
+        """Get a version: tenant, hash and publisher."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -986,7 +988,7 @@ class Calls:
         input: dict[str, object] | None = None,
         idempotency_key: str = "",
     ) -> DryRun:
-        """Which way a run would take; nothing is written, nobody is told anything, and no handler is called."""
+        """Simulate a run's path; nothing is stored, no notification is sent, and no handler is called."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1043,7 +1045,7 @@ class Calls:
     def list_pause_points(
         self, name: str, *, version: str = "", trigger: Literal["", "approval", "wait", "manual"] = ""
     ) -> list[PausePoint]:
-        """List the steps at which runs of a version rest, each once: what for, and how they go on."""
+        """List the steps at which runs of a version wait: the reason, and how they continue."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1114,7 +1116,7 @@ class Calls:
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/tasks/counts", answer=TaskCounts))
 
     def list_decided(self, *, cursor: str = "", limit: int = 100) -> Listing[DecidedTask]:
-        """What the caller has decided, newest first."""
+        """List the caller's decisions, newest first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1152,7 +1154,7 @@ class Calls:
         )
 
     def get_task(self, id: UUID | str) -> TaskDetails:
-        """Look at one question with all who are or were asked, their decisions and comments, and its form."""
+        """Get a task with its current and past assignees, decisions, comments and form."""
         return self._line.ask(ClientRequest(method="GET", path=f"/api/v1/tasks/{placed(id)}", answer=TaskDetails))
 
     def decide_task(
@@ -1284,7 +1286,7 @@ class Calls:
     def withdraw_decision(
         self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
     ) -> None:
-        """Take one's decision back, as long as the question is open."""
+        """Withdraw the caller's decision, while the task is open."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1296,7 +1298,7 @@ class Calls:
         )
 
     def claim_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
-        """Take a question for oneself: nobody else can decide it then."""
+        """Claim a task: no other user can decide it then."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1322,7 +1324,7 @@ class Calls:
     def delegate_task(
         self, id: UUID | str, *, to: str, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
     ) -> None:
-        """Have another user decide in one's place."""
+        """Delegate the caller's task to another user."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1338,7 +1340,7 @@ class Calls:
     def reassign_task(
         self, id: UUID | str, *, to: str, who: str = "", reason: str = "", idempotency_key: str = ""
     ) -> None:
-        """Ask somebody else instead; it takes `task:reassign`."""
+        """Reassign a task to another user; it takes `task:reassign`."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1352,7 +1354,7 @@ class Calls:
     def add_approver(
         self, id: UUID | str, *, person: str, weight: int = 1, reason: str = "", idempotency_key: str = ""
     ) -> None:
-        """Ask somebody else as well; it takes `task:add_approver`."""
+        """Add an approver to a task; it takes `task:add_approver`."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1378,7 +1380,7 @@ class Calls:
         )
 
     def comment_on_task(self, id: UUID | str, *, text: str, on_behalf_of: str = "", idempotency_key: str = "") -> None:
-        """Say something about a question, or answer one that was asked back."""
+        """Comment on a task, or answer a question about it."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1418,7 +1420,7 @@ class Calls:
     def list_documents(
         self, type: str, *, cursor: str = "", limit: int = 100, status: str = "", requester: str = ""
     ) -> Listing[DocumentSummary]:
-        """List the documents of a type, newest first; who may not look at all runs names themselves as `requester`."""
+        """List the documents of a type, newest first; without the right to read all runs, set `requester` to yourself."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1452,7 +1454,7 @@ class Calls:
         )
 
     def read_document(self, type: str, document: str) -> DocumentView:
-        """Look at a document as it is, whether it can be edited, and what the caller can ask for from here."""
+        """Get a document, whether it can be edited, and the transitions open to the caller."""
         return self._line.ask(
             ClientRequest(
                 method="GET", path=f"/api/v1/documents/{placed(type)}/{placed(document)}", answer=DocumentView
@@ -1539,7 +1541,9 @@ class Calls:
         idempotency_key: str = "",
         if_version: int | None = None,
     ) -> DocumentView:
-        """Ask for a transition of the lifecycle, such as submit or cancel; its gate performs it, at once or when the body of its slot is done."""
+        """Request a lifecycle transition, such as submit or cancel.
+
+        Its gate performs it immediately, or after the body of its slot."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1562,7 +1566,7 @@ class Calls:
         idempotency_key: str = "",
         if_version: int | None = None,
     ) -> DocumentView:
-        """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew."""
+        """Amend a document that cannot be edited. A new document with the changes replaces it, and needs a new approval."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1640,7 +1644,7 @@ class Calls:
         )
 
     def get_document_page(self, type: str, document: str, version: int) -> str:
-        """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
+        """Render a version of a document as a read-only HTML page; sensitive fields are masked."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1650,7 +1654,7 @@ class Calls:
         )
 
     def diff_document(self, type: str, document: str, *, old: int, new: int) -> FieldDifferences:
-        """What is different in two versions, field by field; of sensitive fields only that they are."""
+        """Compare two versions by field; for sensitive fields without the values."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1663,7 +1667,7 @@ class Calls:
     def list_document_mutations(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[DocumentMutation]:
-        """List what was done to a document, in order: by people, and by its workflow."""
+        """List the changes of a document in order, by users and by its workflow."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1676,7 +1680,7 @@ class Calls:
     def list_document_audit(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[AuditLine]:
-        """List who did what to a document, when, from where, why and how, steps of its workflow included."""
+        """List the audit trail of a document, with actor, time, origin, reason and channel; steps of its workflow included."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1715,7 +1719,7 @@ class Calls:
     def list_document_choices(
         self, type: str, document: str, *, cursor: str = "", limit: int = 100
     ) -> Listing[DocumentChoice]:
-        """Why a document went the way it did: every step that asked something, with what it read and what came out."""
+        """List the decisions on a document's path: each step that read data, with input and outcome."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1726,7 +1730,7 @@ class Calls:
         )
 
     def list_templates(self, *, cursor: str = "", limit: int = 100) -> Listing[BodyTemplate]:
-        """List the templates that come with the package, with what can be said to each."""
+        """List the templates of the package, with their parameters."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1776,7 +1780,7 @@ class Calls:
         )
 
     def begin_draft(self, body: object, *, comment: str = "", idempotency_key: str = "") -> BodyDraft:
-        """Begin a draft, given as YAML or JSON; what is wrong with it comes with the answer, and is saved too."""
+        """Create a draft from YAML or JSON. It is stored even with errors, which the response lists."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1842,7 +1846,7 @@ class Calls:
         )
 
     def diff_draft(self, draft: str, *, against: int | None = None) -> Difference:
-        """What a draft changes, slot by slot: beside the bare envelope, or a version that was published."""
+        """Compare a draft by slot with the bare envelope, or with a published version."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1898,7 +1902,7 @@ class Calls:
         )
 
     def diff_body(self, type: str, *, version: int = 0, against: int | None = None) -> Difference:
-        """What a version changes, slot by slot: beside the bare envelope, or another version."""
+        """Compare a version by slot with the bare envelope, or with another version."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1945,7 +1949,7 @@ class Calls:
         draft: str = "",
         idempotency_key: str = "",
     ) -> DryRun:
-        """Which way a document would take, through what is in force or through a draft; nothing is written."""
+        """Simulate a document's path through the active body or a draft; nothing is stored."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1980,7 +1984,7 @@ class Calls:
         )
 
     def rebase_body(self, type: str, *, idempotency_key: str = "") -> BodyDraft:
-        """Begin a draft of the body in force for the newest envelope; what does not fit there comes with the answer."""
+        """Create a draft of the active body for the newest envelope; the response lists the conflicts."""
         return self._line.ask(
             ClientRequest(
                 method="POST", path=f"/api/v1/bodies/{placed(type)}/rebase", answer=BodyDraft, key=idempotency_key
@@ -2000,7 +2004,7 @@ class Calls:
         )
 
     def archive_body(self, type: str, *, reason: str = "", idempotency_key: str = "") -> BodyVersion:
-        """Take the body in force out of force: no document begins any more until one is published."""
+        """Archive the active body. No document can start until another body is published."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2012,7 +2016,7 @@ class Calls:
         )
 
     def recompile_bodies(self, *, type: str = "", dry_run: bool = False, idempotency_key: str = "") -> Recompiled:
-        """Compile again what was compiled by another version of the compiler, or tell what would be."""
+        """Recompile bodies of another compiler version, or report which would be."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2024,11 +2028,11 @@ class Calls:
         )
 
     def get_publishing_rules(self) -> PublishingRules:
-        """What the organisation wants of those who publish."""
+        """Get the organisation's rules for publishing."""
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/publishing-rules", answer=PublishingRules))
 
     def put_publishing_rules(self, *, two_person: bool, idempotency_key: str = "") -> PublishingRules:
-        """Say whether nobody may publish what they drafted; every change is kept."""
+        """Set whether authors may publish their own drafts; every change is recorded."""
         return self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -2053,7 +2057,7 @@ class Calls:
     def suspend_workflow(
         self, type: str, *, workflow: str, reason: str, idempotency_key: str = ""
     ) -> WorkflowSuspension:
-        """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
+        """Suspend a workflow: new documents use the previous one, and active documents are paused in batches."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2164,7 +2168,7 @@ class Calls:
         )
 
     def diff_contract(self, type: str, *, old: int, new: int = 0) -> ContractChanges:
-        """What differs between two versions of a contract."""
+        """Compare two versions of a contract."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2200,7 +2204,7 @@ class Calls:
         )
 
     def check_contract(self, body: object, *, idempotency_key: str = "") -> ContractCheck:
-        """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
+        """Check a contract without storing it: its changes, and the published bodies that it breaks."""
         return self._line.ask(
             ClientRequest(
                 method="POST", path="/api/v1/contract-checks", answer=ContractCheck, body=body, key=idempotency_key
@@ -2219,7 +2223,7 @@ class Calls:
         )
 
     def refresh_charters(self, *, idempotency_key: str = "") -> None:
-        """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
+        """Reload published rules and settings in this process, which happens without this call within a few seconds."""
         self._line.ask(
             ClientRequest(method="POST", path="/api/v1/charters/refresh", answer=type(None), key=idempotency_key)
         )
@@ -2245,7 +2249,9 @@ class Calls:
         idempotency_key: str = "",
         if_version: int | None = None,
     ) -> Charter:
-        """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
+        """Publish all rules of a document type, or all settings of the organisation; they replace the previous ones.
+
+        `If-Match` checks the version, `"v0"` that there is none."""
         return self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -2261,7 +2267,7 @@ class Calls:
         )
 
     def list_invariants(self, *, cursor: str = "", limit: int = 100) -> Listing[Invariant]:
-        """List the rules that every document keeps, and what to do where one does not hold."""
+        """List the invariants of documents, and the remedy for each."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2291,7 +2297,7 @@ class Calls:
         )
 
     def repair_document(self, id: UUID | str, *, reason: str, idempotency_key: str = "") -> Mended:
-        """Set a document right from its history: what is stored of it is made again, and its calls with it."""
+        """Repair a document from its history: its stored rows and calls are rebuilt."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2339,11 +2345,11 @@ class Calls:
         )
 
     def last_seal(self) -> LastSeal:
-        """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
+        """Return the last seal. Store it elsewhere, to detect later whether seals were removed or made anew."""
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/seals/head", answer=LastSeal))
 
     def hold_seal(self, *, number: int, link: str) -> KeptSeal:
-        """Whether a seal is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
+        """Compare a seal with a link stored elsewhere: if they match, no earlier seal was removed or made anew."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2374,7 +2380,7 @@ class Calls:
         version: str = "",
         limit: int = 10000,
     ) -> Report:
-        """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
+        """Report on the runs of a workflow, or the documents of a type, that began in a period: duration, waiting times, decisions and retries."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2397,7 +2403,7 @@ class Calls:
         source: Literal["step", "compensation", "effect", "timer", "inbox"] | None = None,
         key: str = "",
     ) -> Listing[DeadLetter]:
-        """List what gave up, oldest first."""
+        """List dead letters, oldest first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2418,7 +2424,7 @@ class Calls:
         )
 
     def group_letters(self, *, definition: str = "") -> LetterGroups:
-        """What gave up, put together by cause, the largest group first."""
+        """Group dead letters by cause, the largest group first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2435,7 +2441,7 @@ class Calls:
         )
 
     def requeue_letter(self, number: int, *, input: dict[str, object] | None = None, idempotency_key: str = "") -> None:
-        """Put what gave up back to work."""
+        """Requeue a dead letter."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2458,7 +2464,7 @@ class Calls:
         )
 
     def discard_letter(self, number: int, *, idempotency_key: str = "") -> None:
-        """Forget what gave up."""
+        """Discard a dead letter."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2521,7 +2527,7 @@ class Calls:
         )
 
     def compare_sent(self, *, keys: list[str], idempotency_key: str = "") -> list[SentEffect]:
-        """What the database knows of effects that receivers have seen, for whoever has restored it: which will be sent again, and which it has lost."""
+        """Compare effects that receivers have seen with a restored database: which will be sent again, and which were lost."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2579,7 +2585,7 @@ class Calls:
         match_one: bool = False,
         idempotency_key: str = "",
     ) -> PublishedEventAnswer:
-        """Tell whoever waits for it that something happened."""
+        """Publish an event to all waiting subscribers."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2614,13 +2620,13 @@ class Calls:
         )
 
     def get_event(self, event_id: str) -> PublishedEvent:
-        """Look at one event, with who took it and what it started."""
+        """Get an event, with its receivers and the runs that it started."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/events/{placed(event_id)}", answer=PublishedEvent)
         )
 
     def list_notifications(self, *, cursor: str = "", limit: int = 100, unread: bool = False) -> Listing[Notification]:
-        """List what the caller was told, newest first."""
+        """List the caller's notifications, newest first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2654,7 +2660,7 @@ class Calls:
         )
 
     def list_pauses(self, *, cursor: str = "", limit: int = 100, with_ended: bool = False) -> Listing[PauseInfo]:
-        """List what is paused, or was, newest first."""
+        """List current and past pauses, newest first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2726,7 +2732,7 @@ class Calls:
         )
 
     def list_people(self, *, cursor: str = "", limit: int = 100) -> Listing[Principal]:
-        """List everybody by id."""
+        """List all users by id."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2737,7 +2743,7 @@ class Calls:
         )
 
     def get_person(self, person: str) -> Principal:
-        """Look at somebody."""
+        """Get a user."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/directory/people/{placed(person)}", answer=Principal)
         )
@@ -2753,7 +2759,7 @@ class Calls:
         attributes: dict[str, object] | None = None,
         idempotency_key: str = "",
     ) -> Principal:
-        """Write somebody into the directory, or change them."""
+        """Create or update a user."""
         return self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -2770,7 +2776,7 @@ class Calls:
     def prefer(
         self, person: str, *, language: str = "", off: Sequence[str] = (), idempotency_key: str = ""
     ) -> Principal:
-        """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
+        """Set a user's language and the channels to turn off; every user may do this for themselves."""
         return self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -2782,7 +2788,7 @@ class Calls:
         )
 
     def activate_person(self, person: str, *, idempotency_key: str = "") -> None:
-        """Let somebody decide and be asked again."""
+        """Activate a user, so that they can decide and be assigned again."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2793,7 +2799,7 @@ class Calls:
         )
 
     def deactivate_person(self, person: str, *, idempotency_key: str = "") -> None:
-        """Let somebody neither decide nor be asked."""
+        """Deactivate a user, so that they can neither decide nor be assigned."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2804,7 +2810,7 @@ class Calls:
         )
 
     def list_roles(self, person: str) -> list[str]:
-        """The roles of somebody now."""
+        """List the current roles of a user."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/directory/people/{placed(person)}/roles", answer=list[str])
         )
@@ -2818,7 +2824,7 @@ class Calls:
         ends_at: datetime | None = None,
         idempotency_key: str = "",
     ) -> None:
-        """Give somebody a role, for a period if it says so."""
+        """Grant a role to a user, optionally for a period."""
         self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -2830,7 +2836,7 @@ class Calls:
         )
 
     def revoke_role(self, person: str, role: str, *, idempotency_key: str = "") -> Done:
-        """Take a role from somebody."""
+        """Revoke a role of a user."""
         return self._line.ask(
             ClientRequest(
                 method="DELETE",
@@ -2841,7 +2847,7 @@ class Calls:
         )
 
     def list_holders(self, role: str, *, cursor: str = "", limit: int = 100) -> Listing[Principal]:
-        """List those who have a role now."""
+        """List the current holders of a role."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2852,7 +2858,7 @@ class Calls:
         )
 
     def list_delegations(self, *, person: str) -> list[Delegation]:
-        """The delegations by and to somebody that are not over."""
+        """List the current and future delegations by and to a user."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2874,7 +2880,7 @@ class Calls:
         reason: str = "",
         idempotency_key: str = "",
     ) -> Delegation:
-        """Let somebody decide for somebody else; for oneself it takes no capability."""
+        """Create a delegation: a deputy decides for a user. For the caller's own tasks it takes no capability."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2908,7 +2914,7 @@ class Calls:
         )
 
     def list_absences(self, *, person: str) -> list[Absence]:
-        """The absences of somebody that are not over."""
+        """List the current and future absences of a user."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2927,7 +2933,7 @@ class Calls:
         reason: str = "",
         idempotency_key: str = "",
     ) -> Absence:
-        """Say that somebody is away; for oneself it takes no capability."""
+        """Record an absence of a user; for the caller it takes no capability."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2942,7 +2948,7 @@ class Calls:
         )
 
     def end_absence(self, number: int, *, idempotency_key: str = "") -> Done:
-        """Say that somebody is back."""
+        """End an absence of a user."""
         return self._line.ask(
             ClientRequest(
                 method="DELETE", path=f"/api/v1/directory/absences/{placed(number)}", answer=Done, key=idempotency_key
@@ -2961,7 +2967,7 @@ class Calls:
         )
 
     def list_changes(self, *, cursor: str = "", limit: int = 100, person: str = "") -> Listing[DirectoryChange]:
-        """List who changed what and when, newest first."""
+        """List changes of the directory with actor and time, newest first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3076,7 +3082,7 @@ class Calls:
         )
 
     def list_refusals(self, *, cursor: str = "", limit: int = 100) -> Listing[RefusedRequest]:
-        """List requests that were refused because of who asked, newest first."""
+        """List requests that were denied because of the caller's identity or rights, newest first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3089,7 +3095,7 @@ class Calls:
     def list_audit_changes(
         self, *, cursor: str = "", limit: int = 100, subject: str = "", name: str = "", actor: str = ""
     ) -> Listing[Change]:
-        """List changes of people, definitions, keys, rules and pauses, newest first: who, on whose behalf, why, and the values before and after."""
+        """List changes of people, definitions, keys, rules and pauses, newest first: actor, principal, reason, and the values before and after."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3103,7 +3109,7 @@ class Calls:
         )
 
     def list_acts(self, id: UUID | str, *, cursor: str = "", limit: int = 100) -> Listing[AuditEntry]:
-        """List what callers did to an instance, in order: a run, a document, a schedule or a batch."""
+        """List the calls on an instance in order: a run, a document, a schedule or a batch."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3114,7 +3120,7 @@ class Calls:
         )
 
     def tell_me(self) -> Me:
-        """Who the caller is, and what they may do."""
+        """Return the caller's identity and permissions."""
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/me", answer=Me))
 
     def list_schedules(self, *, cursor: str = "", limit: int = 100, workflow: str = "") -> Listing[Schedule]:
@@ -3132,7 +3138,7 @@ class Calls:
         )
 
     def get_schedule(self, schedule: str) -> Schedule:
-        """Look at one schedule: what it says, its next time, and what it runs."""
+        """Get a schedule: its definition, its next time, and its runs."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/schedules/{placed(schedule)}", answer=Schedule)
         )
@@ -3209,7 +3215,7 @@ class Calls:
         )
 
     def delete_schedule(self, schedule: str, *, idempotency_key: str = "", if_version: int | None = None) -> None:
-        """Let there be no such schedule any more; its runs go on."""
+        """Delete a schedule; its runs continue."""
         self._line.ask(
             ClientRequest(
                 method="DELETE",
@@ -3221,7 +3227,7 @@ class Calls:
         )
 
     def pause_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
-        """Start nothing more by itself; what passes meanwhile is not made up for."""
+        """Pause a schedule; fires during the pause are skipped."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3265,7 +3271,9 @@ class Calls:
     def backfill_schedule(
         self, schedule: str, *, start: datetime, end: datetime, at_once: bool = False, idempotency_key: str = ""
     ) -> Schedule:
-        """Start the workflow for every time of a period, one after the other or all at once. It takes `execution:start` besides, or `documents:write` if it creates documents."""
+        """Backfill a schedule for every time of a period, sequentially or in parallel.
+
+        It also takes `execution:start`, or `documents:write` if it creates documents."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3288,7 +3296,7 @@ class Calls:
         )
 
     def list_fires(self, schedule: str, *, cursor: str = "", limit: int = 100) -> Listing[FireInfo]:
-        """List what became of each time, the last one first."""
+        """List the fires of a schedule with their outcomes, the last one first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3326,7 +3334,9 @@ class Calls:
         batch_id: str = "",
         idempotency_key: str = "",
     ) -> Batch:
-        """Do something to many runs; what became of each, the items of the batch tell. To start, cancel or abort takes the permission that it takes alone."""
+        """Begin a batch operation on many runs; its items report each outcome.
+
+        Start, cancel and abort take the permission of the single call."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3377,7 +3387,7 @@ class Calls:
         )
 
     def get_batch(self, batch: str) -> Batch:
-        """Look at one batch: how far it is, and how many items have come to what."""
+        """Get a batch: its progress, and the number of items by outcome."""
         return self._line.ask(ClientRequest(method="GET", path=f"/api/v1/batches/{placed(batch)}", answer=Batch))
 
     def list_batch_items(
@@ -3388,7 +3398,7 @@ class Calls:
         limit: int = 100,
         status: Literal["waiting", "accepted", "done", "failed", "refused", "dropped"] | None = None,
     ) -> Listing[BatchItem]:
-        """List what became of each item."""
+        """List the items with their outcomes."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3401,7 +3411,7 @@ class Calls:
         )
 
     def cancel_batch(self, batch: str, *, reason: str = "", idempotency_key: str = "") -> Batch:
-        """Try no more of the items; what was done stays done."""
+        """Cancel a batch: the remaining items are skipped; completed items stay as they are."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3426,7 +3436,7 @@ class Calls:
         )
 
     def end_session(self, session: str, *, idempotency_key: str = "") -> Session:
-        """Send a browser away: its session ends, for good."""
+        """End a browser session, permanently."""
         return self._line.ask(
             ClientRequest(
                 method="POST", path=f"/api/v1/sessions/{placed(session)}/end", answer=Session, key=idempotency_key
@@ -3448,7 +3458,7 @@ class Calls:
         )
 
     def list_incidents(self) -> list[IncidentInfo]:
-        """What does not go on by itself, of all tenants: questions that nobody can decide, calls that may hang, work that no code can read."""
+        """List incidents of all tenants that need an operator: tasks without an eligible approver, hanging calls, work that no code can read."""
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/incidents", answer=list[IncidentInfo]))
 
     def list_projections(self) -> list[ProjectionInfo]:
@@ -3456,7 +3466,7 @@ class Calls:
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/projections", answer=list[ProjectionInfo]))
 
     def drop_projection(self, projection: str, *, idempotency_key: str = "") -> None:
-        """Forget how far a read model has read that no process feeds any more; its tables stay."""
+        """Drop the read position of a projection that no process feeds; its tables stay."""
         self._line.ask(
             ClientRequest(
                 method="DELETE",
@@ -3467,7 +3477,7 @@ class Calls:
         )
 
     def get_health(self) -> Health:
-        """Whether this process does its work, and what keeps it from it."""
+        """Return whether this process works, and what prevents it."""
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/health", answer=Health))
 
     def maintain(self, *, mode: Literal["none", "pause", "refuse"], idempotency_key: str = "") -> None:

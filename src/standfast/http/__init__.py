@@ -30,14 +30,14 @@ _HOMES: Final = {
     "shutdown": "end_streams ending",
     "wire.options": "HttpOptions InboundHook Issuer LoginProvider",
 }
-"""Loaded when they are asked for: what errors and figures look like over HTTP is wanted by programs without the server, too."""
+"""Loaded on first use: programs without the server need the HTTP form of errors and metrics, too."""
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
-if not TYPE_CHECKING:  # Who checks types is told of every name above, and that there are no others.
+if not TYPE_CHECKING:  # Type checkers see every name above, and that there are no others.
 
     def __getattr__(name: str) -> object:
-        """A name of the package that is asked for the first time."""
+        """Import a name of the package on first use."""
         if name not in _HOME_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         found = globals()[name] = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
@@ -45,5 +45,5 @@ if not TYPE_CHECKING:  # Who checks types is told of every name above, and that 
 
 
 def __dir__() -> list[str]:
-    """All names, also those that nobody has asked for."""
+    """Return all names, including those that are not imported yet."""
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""The API as an ASGI application: to be served by itself, or mounted into another one."""
+"""The API as an ASGI application, to be served by uvicorn or mounted into another application."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ _PLACES = 4
 
 
 def create_app(engine: Engine, options: HttpOptions | None = None, *, insecure_dev: bool = False) -> Starlette:
-    """The API of an engine, which stays the caller's: whoever opened it starts and stops it.
+    """Create the API of an engine. The caller starts and stops the engine.
 
-    Mounted into another application, `app.mount("/standfast", create_app(engine))`, its addresses begin there; `ending` has its
-    streams end with that application. With `insecure_dev` everybody on this machine, and nobody else, may do everything without a credential.
+    Mounted into another application, `app.mount("/standfast", create_app(engine))`, its paths begin there; `ending`
+    ends its streams with that application. With `insecure_dev` every client on this machine, and no other, may do
+    everything without a credential.
     """
     server = Server(engine, checked_options(options or HttpOptions()), insecure_dev=insecure_dev)
     routes = offered(server.options)
     server.document = functools.lru_cache(_PLACES)(lambda place: document_of(routes, place))
     nowhere = _Nowhere(server.options)
-    front = Address("/", Front(server, nowhere))  # What people see who come with a browser.
+    front = Address("/", Front(server, nowhere))  # The landing page for browsers.
     app = Starlette(routes=[front, *addresses(routes, server)], middleware=[Middleware(Parted)], lifespan=ending)
     app.state.server = server
     app.router.redirect_slashes = False

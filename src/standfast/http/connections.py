@@ -1,6 +1,7 @@
-"""How long a client may hold a connection, how many there may be, and how much each may say before it is known what it wants.
+"""Limits on connections: idle time, number, and size of an unfinished request head.
 
-uvicorn waits without end for who does not ask, and for who does not read what they are answered. Whoever opens as many connections as there may be, and says nothing, would keep everybody else out.
+uvicorn has no timeout for clients that send nothing or read nothing. A client could open all connections, send nothing,
+and lock out all others.
 """
 
 from __future__ import annotations
@@ -21,36 +22,45 @@ from standfast.http.wire.problems import EdgeCode, EdgeError
 from standfast.http.wire.tracing import trace_of
 
 _HEAD_SECONDS: Final = 15.0
-"""How long a client may take to say what it wants."""
+"""Time for a client to send the head of a request."""
 _UNREAD_SECONDS: Final = 30.0
-"""How long a client may read nothing of what was sent to it."""
+"""Time that a client may leave sent data unread."""
 
 _AGAIN_SECONDS: Final = 1
-"""When whoever found no room is to come back."""
+"""`Retry-After` of a refused client."""
 _PIECE_BYTES: Final = 4096
-"""As much of a head is looked at at once: the limit on an unfinished one is looked at between two pieces, and the network may bring a quarter of a megabyte in one."""
+"""Bytes of a head that are parsed at a time.
+
+The limit on an unfinished head is checked between two pieces, and the network may deliver 256 kB in one.
+"""
 _PAIR_BYTES: Final = 4
 """A colon, a blank, and the end of a line."""
 _CLOSE: Final = {"connection": "close"}
 
 _FRAMES: Final = frozenset({b"content-length", b"transfer-encoding"})
-"""Whoever says both may have told a proxy of another end of the request than the server sees: what comes after it is not believed."""
+"""Headers that frame a body.
+
+A request with both may end elsewhere for a proxy than for the server, so nothing after it is processed.
+"""
 
 
 class Connection(H11Protocol):
-    """A connection that is closed when nobody asks by it, or nobody reads. It is always h11's, whose limit on headers the server sets."""
+    """A connection that is closed when its client sends no request, or does not read.
+
+    It is always h11's, whose header limit the server sets.
+    """
 
     _head: asyncio.TimerHandle | None = None
     """Goes off if the head of a request does not come to its end."""
     _unread: asyncio.TimerHandle | None = None
-    """Goes off if what was sent is not taken."""
+    """Fires if sent data is not read."""
 
     def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], **more: Any) -> None:
         super().__init__(config, server_state, app_state, **more)
         self._most, self.limit_concurrency = (
             self.limit_concurrency,
             None,
-        )  # What uvicorn says to who is too many is no problem.
+        )  # uvicorn's response to an excess client is no problem document.
         self._longest_head = config.h11_max_incomplete_event_size
         self._inside, self.app = self.app, self._enter
 
@@ -64,7 +74,7 @@ class Connection(H11Protocol):
             try:
                 await self._inside(scope, receive, send)
             except asyncio.CancelledError:
-                if cycle.response_started:  # Whoever reads it sees that it was cut.
+                if cycle.response_started:  # The client sees that the response was cut.
                     return
                 refused = StoppedError("the server ends, and waits no longer")
             else:
@@ -91,7 +101,7 @@ class Connection(H11Protocol):
         return EdgeError(EdgeCode.HEAD_TOO_LONG, told, headers=_CLOSE)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request, or would be too long a one, as every other refusal is told."""
+        """Answer a malformed or oversized request with a problem document, like every other error."""
         is_long = self._longest_head is not None and len(self.conn.trailing_data[0]) > self._longest_head
         error = self._too_long() if is_long else EdgeError(EdgeCode.BAD_REQUEST, msg, headers=_CLOSE)
         nothing = Request({"type": "http", "method": "", "path": "", "headers": []})
@@ -106,12 +116,12 @@ class Connection(H11Protocol):
         self.transport.close()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # As the class above has it.
-        """Somebody came."""
+        """Handle a new connection."""
         super().connection_made(transport)
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
-        """They said something."""
+        """Handle received data."""
         while len(data) > _PIECE_BYTES and self._awaits_request:
             super().data_received(data[:_PIECE_BYTES])
             if self.transport.is_closing():
@@ -135,7 +145,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """They read more slowly than they are told."""
+        """Pause: the client reads more slowly than data is sent."""
         super().pause_writing()
         self._await_reading()
 
@@ -145,7 +155,7 @@ class Connection(H11Protocol):
         self._forget_unread()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Nothing was asked for a while. What is on its way is told first, if somebody reads it."""
+        """Close an idle connection. Pending data is sent first, if the client reads it."""
         super().timeout_keep_alive_handler()
         self._await_reading()
 
@@ -163,7 +173,7 @@ class Connection(H11Protocol):
         self._unread = self.loop.call_later(_UNREAD_SECONDS, self._check_reading, size)
 
     def _check_reading(self, before: int) -> None:
-        """Go on waiting for who reads, however slowly."""
+        """Keep waiting for a client that reads, however slowly."""
         if self.transport.get_write_buffer_size() < before:
             self._await_reading()
         else:

@@ -1,7 +1,9 @@
-"""What a browser is shown at `/`: what this is, whether it is ready, and where to look. Programs are told that there is nothing, as at any other address.
+"""The landing page at `/` for browsers: product, readiness and links.
 
-It is one application at one address, which knows nothing of the rest: a web UI that takes its place is put there instead of it. It tells
-strangers nothing about what the engine keeps, has no script, and needs nothing from anywhere.
+Programs get a 404 there, as at any other unknown path.
+
+It is one application at one path, which a web UI can replace. It shows nothing of the engine's data, has no script, and
+loads nothing from other hosts.
 """
 
 from __future__ import annotations
@@ -96,7 +98,7 @@ def _version() -> str:
 
 
 def wants_page(accept: str) -> bool:
-    """Whether whoever asks would rather read a page than data; those who take anything are programs."""
+    """Return whether the client prefers a page to data; a client that accepts anything is a program."""
     weights = dict(map(_weighed, accept.split(",")))
     pages = max(weights.get(each, 0.0) for each in _PAGES)
     return pages > 0 and pages >= max(weights.get(each, 0.0) for each in _DATA)

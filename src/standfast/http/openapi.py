@@ -1,8 +1,6 @@
-"""The OpenAPI 3.1 document, made from the table of routes.
+"""The OpenAPI 3.1 document, generated from the table of routes.
 
-What the authors of types have written about their fields, for readers of the OpenAPI document: a text below a field is about it.
-
-Answers as they look, made from their schemas: what a reader of the OpenAPI document sees before anything is there.
+Descriptions come from the docstrings below the fields of types. Example responses are made from the schemas.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _OpenSchema = dict[str, Any]
 
 @functools.cache
 def remarks_of(kind: type) -> Mapping[str, str]:
-    """What is said about the fields of a type, by their names in JSON; those of the types that it is made from included."""
+    """Return the descriptions of a type's fields by their JSON names, inherited fields included."""
     told: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         told |= _written(base.__module__).get(base.__qualname__, {})
@@ -37,7 +35,7 @@ def remarks_of(kind: type) -> Mapping[str, str]:
 
 
 def annotate(components: Mapping[str, _OpenSchema], kinds: Iterable[object]) -> None:
-    """Put what is said about fields into the schemas of all types that these kinds are made of, and which of them are instants."""
+    """Add descriptions of fields, and the format of instants, to the schemas of these types."""
     for found in _structs(kinds):
         kind = get_origin(found.cls) or found.cls  # A list of runs, and one of people, are of one class.
         told = remarks_of(kind)
@@ -91,7 +89,7 @@ def _schemas_of(components: Mapping[str, _OpenSchema], kind: type) -> Iterator[_
 
 @functools.cache
 def _written(module: str) -> Mapping[str, Mapping[str, str]]:
-    """What a module says about the fields of its classes; nothing where only its compiled form is there."""
+    """Parse the field docstrings of a module's classes; empty where only its compiled form is installed."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (KeyError, OSError, TypeError):
@@ -121,12 +119,12 @@ _OF_FORMAT: Final[Mapping[str, str]] = {
 _OF_PATTERN: Final = (
     "invoice", "invoice.post", "slot:submitted_to_approved", "sys:state:submitted", "sys:gate:approve", "0" * 64, "1.0.0",
 )  # fmt: skip
-"""Words of which one fits wherever only some do."""
+"""Sample values, one of which matches any pattern in use."""
 _OF_TIME: Final = ("_at", "since", "until", "_after", "_before")
 
 
 class Samples:
-    """Makes values of schemas: words are those that addresses are shown with, or the names of their fields."""
+    """Makes sample values of schemas: words used in example paths, or the names of fields."""
 
     def __init__(self, components: Mapping[str, _SchemaView], words: Mapping[str, object]) -> None:
         self._components = components
@@ -218,7 +216,7 @@ Schema = dict[str, object]
 
 
 def document_of(routes: Sequence[Route], place: str = "/") -> bytes:
-    """The document as JSON, for who finds these routes below `place`."""
+    """Return the document as JSON, for an API mounted below `place`."""
     kinds = _kinds(routes)
     shown, components = msgspec.json.schema_components(kinds, schema_hook=_anything, ref_template=_REFERENCE)
     annotate(components, kinds)
@@ -265,7 +263,7 @@ def _kinds(routes: Sequence[Route]) -> list[object]:
 
 
 def _anything(kind: type) -> Schema:
-    """The schema of what may be any JSON."""
+    """Return the schema of any JSON value."""
     if kind is object:
         return {"description": "Any JSON."}
     raise NotImplementedError(f"{kind} has no schema")
@@ -360,7 +358,7 @@ def _responses(route: Route, schemas: Mapping[str, Schema], samples: Samples) ->
 
 
 def problem_statuses(route: Route) -> Iterable[int]:
-    """The statuses of what can be refused at a route."""
+    """Return the error statuses of a route."""
     found = {400, 503}
     if not route.is_public:
         found |= {401, 403, 429}

@@ -1,4 +1,4 @@
-"""Serving the API by itself, with uvicorn."""
+"""Serve the API with uvicorn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from standfast.http.connections import Connection
 from standfast.http.wire.options import HttpOptions
 
 _LEAVE_SECONDS: Final = 5
-"""How long open requests may take once the server is asked to end; streams are cut then."""
+"""Time for open requests on shutdown; streams are cut then."""
 _IDLE_SECONDS: Final = 15
 _MOST_HEADER_BYTES: Final = 32_768
 _MOST_REQUESTS: Final = 2000
@@ -38,11 +38,15 @@ def serve(  # noqa: PLR0913 - what a server is told
     insecure_dev: bool = False,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve the API until the process is asked to end (SIGTERM, SIGINT): requests that are under way are answered first. The engine stays the caller's.
+    """Serve the API until SIGTERM or SIGINT; pending requests are answered first.
 
-    SIGTERM again changes nothing; SIGINT again, while it ends, ends the process at once. With a certificate it is served by https. `trusted_proxies` are the addresses of those, parted by commas, who say in `X-Forwarded-For`
-    for whom they ask: without them all that comes by a proxy counts as one address. `insecure_dev` takes an address of this machine alone.
-    `on_ready` is told the address once requests are taken; a port of 0 is one that is free.
+    The caller keeps ownership of the engine.
+
+    A second SIGTERM changes nothing; a second SIGINT ends the process immediately. With a certificate it serves https.
+
+    `trusted_proxies` are addresses, separated by commas, whose `X-Forwarded-For` is trusted. Without them all requests
+    through a proxy count as one address. `insecure_dev` requires an address of this machine. `on_ready` receives the
+    address once requests are accepted; port 0 takes a free one.
     """
     told = configuration(
         engine,
@@ -66,7 +70,7 @@ def serve(  # noqa: PLR0913 - what a server is told
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves its process to whoever started it, so that the engine can be stopped after it."""
+    """A server that leaves the process to its caller, so that the engine can be stopped after it."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -79,7 +83,10 @@ class _Server(uvicorn.Server):
             self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer what is under way. Streams would go on for a quarter of an hour, so they are ended: who listens comes back elsewhere."""
+        """Answer pending requests.
+
+        Streams would run for a quarter of an hour, so they are ended: their clients reconnect elsewhere.
+        """
         app = self.config.app
         if isinstance(app, Starlette):
             app.state.server.hub.close()
@@ -87,7 +94,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End when the process is asked to. The signal is not raised again afterwards, which would end the process before the engine."""
+        """End on a signal. The signal is not raised again afterwards, which would end the process before the engine."""
         with GracefulShutdown(self._end):
             yield
 
@@ -123,7 +130,7 @@ def configuration(
     trusted_proxies: str = "",
     insecure_dev: bool = False,
 ) -> uvicorn.Config:
-    """How uvicorn is told to serve; ConfigurationError for what would be open to everybody."""
+    """Return uvicorn's configuration; ConfigurationError for an insecure one."""
     if insecure_dev and trusted_proxies:
         raise ConfigurationError(
             "insecure_dev is for this machine alone, and a proxy asks for others: leave one of them out"
@@ -155,7 +162,7 @@ def configuration(
 
 
 def check_proxies(trusted: str) -> None:
-    """ConfigurationError for proxies that are everybody, or none: whoever is believed chooses the address that limits count."""
+    """Raise ConfigurationError for trusted proxies that match every address, or none: a trusted proxy chooses the address that limits count."""
     for each in filter(None, map(str.strip, trusted.split(","))):
         try:
             is_sound = ipaddress.ip_network(each, strict=False).prefixlen > 0

@@ -1,7 +1,7 @@
-"""Telling streams and waiting requests that the server ends, where the API is served by somebody else's program.
+"""Shutdown of streams and waiting requests where another program serves the API.
 
-A server waits for what is open before it tells an application that it ends, and a stream is open for a quarter of an hour. So the lifespan
-comes too late, and what the process is asked is listened to instead: whoever serves hears of it as before.
+A server waits for open requests before it runs the lifespan's shutdown, and a stream is open for a quarter of an hour.
+The lifespan comes too late, so signals are observed instead. The serving program still receives them.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from starlette.applications import Starlette
 
 
 def end_streams(api: Starlette) -> None:
-    """Have all streams and waiting requests of an API come to their end, from the loop that serves it; new ones end at once, everything else goes on.
+    """End all streams and waiting requests of an API, from its event loop.
 
-    For whoever knows better than the signals of a process when a server ends. `ending` does it by itself.
+    New ones end immediately; other requests continue.
+
+    For programs that know of a shutdown without a signal. `ending` calls it on signals.
     """
     api.state.server.hub.close()
 
 
 @asynccontextmanager
 async def ending(api: Starlette) -> AsyncIterator[None]:
-    """For the lifespan of the application that an API is mounted into: its streams end as soon as the process is asked to (SIGTERM, SIGINT).
+    """Lifespan of the application that an API is mounted into: streams end on SIGTERM or SIGINT.
 
-    `FastAPI(lifespan=lambda app: ending(api))`, or `async with ending(api)` in a lifespan that does more. An API that is served by itself has
-    it already.
+    `FastAPI(lifespan=lambda app: ending(api))`, or `async with ending(api)` in a larger lifespan. An API served by
+    `serve` has it already.
     """
     loop = asyncio.get_running_loop()
     before: dict[signal.Signals, Any] = {}
@@ -46,16 +48,14 @@ async def ending(api: Starlette) -> AsyncIterator[None]:
     finally:
         end_streams(api)
         for number, handler in before.items():
-            if (
-                signal.getsignal(number) is heed
-            ):  # Whoever has put another one there since has ours in it, or wants none.
+            if signal.getsignal(number) is heed:  # A later handler calls ours, or has replaced it on purpose.
                 signal.signal(number, handler)
 
 
 def _pass_on(
     handler: Callable[[int, FrameType | None], object] | int | None, number: int, frame: FrameType | None
 ) -> None:
-    """Let whoever heeded a signal before have it; if nobody did, it does what it does by itself."""
+    """Pass a signal to the previous handler, or to the default action."""
     if callable(handler):
         handler(number, frame)
     elif handler == signal.SIG_DFL:

@@ -22,7 +22,7 @@ class SimulationStep(NamedTuple):
     """Something that happens in a play: an event with what comes with it, or time that goes by."""
 
     event: str = ""
-    data: dict[str, object] = {}  # noqa: RUF012 - nobody changes it
+    data: dict[str, object] = {}  # noqa: RUF012 - never modified
     duration: timedelta | None = None
 
 

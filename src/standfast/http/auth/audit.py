@@ -1,4 +1,4 @@
-"""What is kept of requests that were refused because of who asked: all of it, as far as nobody fills the database by being refused."""
+"""The audit of denied requests: all of them, within a rate that keeps attackers from filling the database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Audit:
         """How many refusals of a credential are in the log alone, since the last one that was kept."""
 
     async def note(self, identity: Identity, request: Request, trace: Trace, error: Exception) -> None:
-        """Keep a refusal, if it is one because of who asks; that it cannot be kept changes nothing for the client."""
+        """Store a denial. A failure to store it does not change the response."""
         if isinstance(error, CrossSiteError) or (isinstance(error, EdgeError) and error.code in _REFUSALS):
             code = error.code.value
         elif isinstance(error, ForbiddenError):
@@ -69,5 +69,5 @@ class Audit:
 
 
 def shown(text: str) -> str:
-    """A text of a client's that every database and every reader of a log can have: what cannot be seen is escaped as in an address."""
+    """Escape a client's text for the database and the log: invisible characters are percent-encoded."""
     return "".join(each if each.isprintable() else quote(each, errors="replace") for each in text)

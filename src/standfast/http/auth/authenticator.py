@@ -1,4 +1,7 @@
-"""Who comes: what a request shows, and the tenant, the partition, the actor and the rights that it stands for. Nothing else of a request says any of these."""
+"""Authentication: the credential of a request determines tenant, partition, actor and rights.
+
+No other part of a request can.
+"""
 
 from __future__ import annotations
 
@@ -41,32 +44,32 @@ _LONGEST_PARTITION: Final = 512
 
 
 PARTITION: Final = "standfast-partition"
-"""The header in which whoever is of a whole tenant says which part of it they mean."""
+"""The header by which a client of a whole tenant selects one partition."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who comes, as the engine is told."""
+    """The authenticated caller."""
 
     tenant: str
     partition: str
     actor: Actor
     credential: str
-    """What they came with, for audits and limits: `key:<id>`, `jwt:<issuer>:<subject>`, `session:<id>`, `dev`."""
+    """The credential, for audits and limits: `key:<id>`, `jwt:<issuer>:<subject>`, `session:<id>`, `dev`."""
 
     csrf: str = ""
-    """What a page of a session has to say when it has something changed."""
+    """The CSRF token that a page of a session must send with a change."""
 
     opened_with: str = ""
-    """What a session was opened with; empty for everybody else."""
+    """The credential that opened the session; empty for other callers."""
 
     brought: Actor | None = None
-    """The actor without what the directory has; None if nothing was looked up there."""
+    """The actor without the rights from the directory; None if the directory was not used."""
 
     expires_at: datetime | None = None
     """When the token or the session ends; None for keys, which the engine looks up."""
 
     def context(self, trace: str, needs: str = "", *, reason: str = "") -> RequestContext:
-        """The request as the engine is told it; `needs` is the permission that it takes, which the commit checks too."""
+        """Return the request context of the engine. `needs` is the required permission, which the commit checks too."""
         kind, _, session = self.credential.partition(":")
         return RequestContext(
             tenant=self.tenant,
@@ -82,15 +85,18 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     role_capabilities: dict[str, frozenset[str]] = {}
-    """What roles of the directory stand for; empty where these do not count."""
+    """The capabilities of directory roles; empty where the directory is not used."""
 
     @property
     def account(self) -> str:
-        """Under what limits count them: whoever opens many sessions with one key gets no more than the key."""
+        """Return the account that limits count: all sessions opened with one key share the limits of the key."""
         return self.opened_with or self.credential
 
     def narrowed(self, headers: Headers) -> Identity:
-        """The same in the part of the tenant that a request names: nobody gets out of theirs."""
+        """Return the same identity in the partition that a request names.
+
+        An identity bound to a partition cannot leave it.
+        """
         said = headers.getlist(PARTITION)
         if not said:
             return self
@@ -105,7 +111,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, partition=partition)
 
     def may(self, permission: str) -> bool:
-        """Whether they have a permission; everybody has the empty one."""
+        """Return whether the caller has a permission; every caller has the empty one."""
         return self.actor.may(permission)
 
     def check(self, permission: str) -> None:
@@ -120,11 +126,11 @@ class CrossSiteError(EdgeError):
     def __init__(self, identity: Identity) -> None:
         super().__init__(EdgeCode.CROSS_SITE, "the cookie of a session came from somewhere else than its pages")
         self.identity = identity
-        """Whose session it is."""
+        """The identity of the session."""
 
 
 class Authenticator:
-    """Finds out who comes, or refuses them, always in the same words."""
+    """Authenticates callers. All failures get the same response."""
 
     def __init__(self, engine: Engine, options: HttpOptions, *, insecure_dev: bool) -> None:
         self._engine = engine
@@ -133,14 +139,16 @@ class Authenticator:
         self._failures = Rate(options.failures_per_second, options.failures_burst)
         self._memory: OrderedDict[bytes, tuple[Identity, float]] = OrderedDict()
         self._held: OrderedDict[bytes, None] = OrderedDict()
-        """Credentials that have held: those who have one are not kept out by what their neighbours try."""
+        """Credentials that were valid before: failed attempts from the same address do not lock them out."""
         self._queue = asyncio.Lock()
-        """Where those wait behind whose address too much did not hold. A key that holds is never refused for its neighbours, and however
-        many they try, one of them is looked up at a time."""
+        """Serialises lookups from addresses with too many failures.
+
+        A valid key is never refused because of its neighbours, and their attempts are looked up one at a time.
+        """
         self._anybody = self._developer() if insecure_dev else None
 
     async def identify(self, request: Request) -> Identity:
-        """Who comes; EdgeError if nobody does whom the server knows."""
+        """Authenticate a request; EdgeError if it has no valid credential."""
         shown = request.headers.getlist("authorization")
         if not shown:
             guest = await self._guest(request)
@@ -155,7 +163,7 @@ class Authenticator:
             raise self._refused(request, str(error)) from None
 
     async def admit(self, secret: str, address: str) -> Identity:
-        """Who comes from an address with a key, a token or a session; InvalidTokenError if nobody does whom the server knows."""
+        """Authenticate an address and a key, token or session; InvalidTokenError if none is valid."""
         mark = sha256(secret.encode("utf-8", "surrogateescape")).digest()
         remembered = self._memory.get(mark)
         if remembered is not None and time.monotonic() < remembered[1]:
@@ -173,8 +181,8 @@ class Authenticator:
 
     @contextmanager
     def patience(self, address: str) -> Iterator[None]:
-        """Refuse an address that has come with too much that does not hold; what does not hold in the block counts too."""
-        # An address is empty for a socket file, which everybody would share.
+        """Refuse an address with too many failed attempts; a failure in the block counts too."""
+        # An address is empty for a Unix socket, which all clients would share.
         network = network_of(address)
         check_rate(self._failures.wait(network) if network else 0.0, "this address")
         try:
@@ -185,22 +193,22 @@ class Authenticator:
             raise
 
     def blame(self, address: str, what: str = "") -> None:
-        """Count something that did not hold against the address that it came from; EdgeError if that was too much, each kind by itself."""
+        """Count a failed attempt against its address; EdgeError if there were too many. Each kind has its own limit."""
         network = network_of(address)
         if network:
             check_rate(self._failures.take(f"{what}{network}"), "this address")
 
     async def admit_key(self, secret: str, address: str) -> Identity:
-        """The same for whoever may come with a key alone."""
+        """Authenticate a caller who may use a key only."""
         return await self.admit(secret if secret.startswith(_KEY) and len(secret) <= _LONGEST else "", address)
 
     async def vouched(self, claims: Claims) -> Identity:
-        """Whom the claims of a token that holds are about, with the roles that the directory has for them now."""
+        """Return the identity of a valid token's claims, with the roles that the directory has for them now."""
         identity = self.claimed(claims)
         return self._with(identity, await self._directory_roles(identity))
 
     def claimed(self, claims: Claims) -> Identity:
-        """The same by what the token says alone; what the directory says is looked up whenever they ask for something."""
+        """Return the identity of the claims alone; the directory is consulted at each request."""
         try:
             actor = Actor(
                 id=claims.subject,
@@ -227,11 +235,11 @@ class Authenticator:
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody on this machine is let in."""
+        """Return whether every client on this machine is accepted."""
         return self._anybody is not None
 
     def forget(self) -> None:
-        """Look everybody up again, because a key was revoked."""
+        """Drop all cached identities, because a key was revoked."""
         self._memory.clear()
 
     def _remember(self, mark: bytes, identity: Identity) -> None:
@@ -240,7 +248,7 @@ class Authenticator:
         if len(self._held) > _MOST_REMEMBERED:
             self._held.popitem(last=False)
         seconds = self._options.credential_memory.total_seconds()
-        if seconds > 0 and not identity.credential.startswith("jwt:"):  # A token knows by itself when it ends.
+        if seconds > 0 and not identity.credential.startswith("jwt:"):  # A token carries its own expiry.
             self._memory[mark] = (identity, time.monotonic() + seconds)
             if len(self._memory) > _MOST_REMEMBERED:
                 self._memory.popitem(last=False)
@@ -253,7 +261,7 @@ class Authenticator:
         return await (self._by_key(secret) if secret.startswith(_KEY) else self._by_token(secret))
 
     async def _guest(self, request: Request) -> Identity | None:
-        """Whoever comes without an Authorization: with the cookie of a session, or anybody where that is enough; None for nobody."""
+        """Return the identity of a request without an Authorization header: of its session cookie, or in development mode; None otherwise."""
         is_secure = self._options.is_secure(f"{request.scope.get('scheme')}://")
         secret = cookies.shown(request.headers, cookies.SESSION, is_secure=is_secure)
         if secret.startswith(_SESSION) and len(secret) <= _LONGEST:
@@ -315,7 +323,7 @@ class Authenticator:
 
     @property
     def _counting(self) -> dict[str, frozenset[str]]:
-        """What roles of the directory stand for here; nothing if it does not count."""
+        """Return the capabilities of directory roles; empty if the directory is not used."""
         return dict(self._options.roles) if self._options.uses_directory else {}
 
     def _standing(self, roles: frozenset[str]) -> frozenset[str]:
@@ -323,7 +331,7 @@ class Authenticator:
         return frozenset().union(*(self._options.roles.get(role, frozenset()) for role in roles))
 
     def _with(self, identity: Identity, roles: frozenset[str]) -> Identity:
-        """Somebody with more roles, and what these stand for."""
+        """Return an identity with more roles and their capabilities."""
         if not roles:
             return identity
         actor = identity.actor
@@ -333,7 +341,7 @@ class Authenticator:
         return msgspec.structs.replace(identity, actor=more, brought=actor)
 
     async def _directory_roles(self, identity: Identity) -> frozenset[str]:
-        """The roles of somebody by the directory, if it counts here; InvalidTokenError for those whom it has deactivated."""
+        """Return a caller's roles in the directory, if it is used; InvalidTokenError for a deactivated user."""
         if not self._options.uses_directory:
             return frozenset()
         directory, subject = self._engine.aio.as_tenant(identity.tenant).directory, identity.actor.id
@@ -354,7 +362,7 @@ class Authenticator:
         return Identity(tenant=tenant, partition="", actor=actor, credential="dev")
 
     def _anybody_here(self, request: Request) -> Identity:
-        """Whoever is on this machine; a page of another site that a browser here shows is not."""
+        """Return the development identity for a client on this machine, except for pages of other sites in a local browser."""
         assert self._anybody is not None
         host = request.headers.get("host", "").rsplit(":", 1)[0] if "host" in request.headers else ""
         is_here = _address(request) in _LOOPBACK and (host in _LOOPBACK or request.headers.get("host") in _LOOPBACK)
@@ -369,7 +377,7 @@ class Authenticator:
 
 
 def _unescaped(text: str) -> str:
-    """A text that is escaped as in an address; empty for what is none."""
+    """Percent-decode a text; empty if it is malformed."""
     try:
         return unquote(text, errors="strict") if _ESCAPED.fullmatch(text) else ""
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What a browser keeps: the cookie of its session, and the token without which a page cannot have anything changed."""
+"""Cookies of browser sessions, and CSRF tokens."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CSRF: Final = "x-csrf-token"
 """The header in which a page says the token of its session."""
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _NEAR: Final = frozenset({"same-origin", "none"})
-"""What a browser says of a request that a page of this server makes, or somebody who types its address."""
+"""Values of Sec-Fetch-Site for a page of this server, and for an address typed by the user."""
 
 
 def named(name: str, *, is_secure: bool) -> str:
-    """The name of a cookie. By https browsers let nobody but this very host set one whose name begins like that."""
+    """Return the name of a cookie. Over https the prefix `__Host-` has browsers accept it from this host only."""
     return f"__Host-{name}" if is_secure else name
 
 
@@ -49,7 +49,7 @@ def shown(headers: Headers, name: str, *, is_secure: bool) -> str:
 
 
 def csrf_token(secret: str) -> str:
-    """What a page of a session says when it has something changed; whoever cannot read the session's answers does not know it."""
+    """Return the CSRF token of a session. A page that cannot read the session's responses cannot know it."""
     return urlsafe_b64encode(sha256(b"csrf\0" + secret.encode()).digest()).decode().rstrip("=")
 
 

@@ -1,4 +1,4 @@
-"""Public keys of those who issue tokens, from a file or by https."""
+"""Public keys of token issuers, from a file or by https."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from standfast.kernel.codec.type_cache import settled
 
 _log = logging.getLogger("standfast.http")
 _FRESH_SECONDS: Final = 600.0
-"""Keys that are older are read anew when they are asked for, while those that are known hold."""
+"""Older keys are refreshed on use; known keys stay valid meanwhile."""
 _OLD_SECONDS: Final = 2 * _FRESH_SECONDS
-"""Keys that nobody has tried to read for longer are waited for: one may have been taken back long ago."""
+"""Keys without a refresh attempt for longer are not used until they are read again: one may have been revoked."""
 _AGAIN_SECONDS: Final = 30.0
 """A key that is not there is not looked for again before."""
 
 _WAIT_SECONDS: Final = 6.0
-"""How long whoever needs them waits for keys: a little longer than an issuer has to answer, however long its address is looked for."""
+"""How long a request waits for keys: a little longer than the timeout of the issuer, however long its name is
+resolved."""
 
 Key = dict[str, object]
 """A JSON Web Key."""
@@ -43,7 +44,10 @@ class KeySet:
         self._reading: asyncio.Task[None] | None = None
 
     async def find(self, identity: str | None) -> Key | None:
-        """The key of this id, or the only one if the token names none. Whoever has a key that is known is not held up by an issuer that is away."""
+        """Return the key with this id, or the only one if the token names none.
+
+        A known key does not wait for an unreachable issuer.
+        """
         found, now = self._known(identity), time.monotonic()
         if found is not None and now - self._read_at < _FRESH_SECONDS:
             return found
@@ -55,7 +59,7 @@ class KeySet:
         return found
 
     def _begun(self, now: float) -> asyncio.Task[None] | None:
-        """The reading that is under way, or begins now; None if the last one was a moment ago."""
+        """Return the pending refresh, or begin one; None if the last one was a moment ago."""
         if self._reading is None or self._reading.done():
             if now - self._tried_at < _AGAIN_SECONDS:
                 return None

@@ -1,4 +1,4 @@
-"""Coming in by somebody who issues tokens: the code flow of OpenID Connect, with state, nonce and PKCE."""
+"""Login at an identity provider: the code flow of OpenID Connect, with state, nonce and PKCE."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AGAIN_SECONDS: Final = 10.0
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """A login that has begun; the browser keeps it, and nobody else can have it sent."""
+    """A pending login. The browser keeps it in a cookie that other sites cannot send."""
 
     provider: str
     state: str
@@ -37,7 +37,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Places(msgspec.Struct, frozen=True):
-    """What a provider says of itself."""
+    """The metadata of a provider."""
 
     issuer: str
     authorization_endpoint: str
@@ -49,7 +49,7 @@ class _Tokens(msgspec.Struct, frozen=True):
 
 
 class Logins:
-    """The providers by whom people can come in."""
+    """The identity providers for logins."""
 
     def __init__(self, providers: Iterable[LoginProvider]) -> None:
         self._providers = {each.name: each for each in providers}
@@ -57,14 +57,14 @@ class Logins:
         self._places: dict[str, _Places] = {}
         self._turn = asyncio.Lock()
         self._again_at: dict[str, float] = {}
-        """Before this time a provider that was away is not asked again."""
+        """No request to an unreachable provider before this time."""
 
     def provider(self, name: str) -> LoginProvider | None:
         """The provider of this name."""
         return self._providers.get(name)
 
     async def begin(self, provider: LoginProvider, back: str, return_to: str) -> tuple[str, Pending]:
-        """Where the browser is sent, and what it keeps meanwhile; `back` is the address that it comes back to."""
+        """Return the provider's URL, and the cookie of the pending login; `back` is the redirect URI."""
         pending = Pending(
             provider=provider.name,
             state=secrets.token_urlsafe(_CHANCE_BYTES),
@@ -86,7 +86,10 @@ class Logins:
         return f"{where}{'&' if '?' in where else '?'}{urlencode(asked)}", pending
 
     async def finish(self, provider: LoginProvider, pending: Pending, *, state: str, code: str, back: str) -> Claims:
-        """Who came back with a code; InvalidTokenError unless it is the one who went, and the provider vouches for them."""
+        """Return the identity of a callback's code.
+
+        InvalidTokenError unless the login began in this browser, and the provider confirms it.
+        """
         if pending.provider != provider.name or not hmac.compare_digest(pending.state.encode(), state.encode()):
             raise InvalidTokenError("the login that came back is not the one that began in this browser")
         form = {
@@ -113,12 +116,12 @@ class Logins:
             return _Places(issuer, provider.authorization, provider.token)
         known = self._places.get(provider.name)
         if known is None:
-            async with self._turn:  # Whoever waits here finds what the one before has found.
+            async with self._turn:  # Waiting logins use the metadata that the first one has read.
                 known = self._places.get(provider.name) or await self._told(provider)
         return known
 
     async def _told(self, provider: LoginProvider) -> _Places:
-        """What a provider says of itself; OSError at once while it is known to be away."""
+        """Return the metadata of a provider; OSError immediately while it is known to be unreachable."""
         if time.monotonic() < self._again_at.get(provider.name, 0.0):
             raise ConnectionError("it was away a moment ago, and is not asked again yet")
         try:
@@ -131,7 +134,7 @@ class Logins:
 
 
 async def _introduced(provider: LoginProvider) -> _Places:
-    """What a provider says of itself, if it can be believed."""
+    """Return the metadata of a provider, if it is trustworthy."""
     issuer = provider.issuer.issuer
     address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     known = msgspec.json.decode(await fetched(address), type=settled(_Places))
@@ -148,7 +151,7 @@ def written(pending: Pending) -> str:
 
 
 def read(text: str) -> Pending | None:
-    """The pending login in a cookie; None if it is none that this server has begun: whoever else can set one must not send the browser elsewhere."""
+    """Return the pending login in a cookie; None unless this server has signed it: a forged cookie must not redirect the browser elsewhere."""
     try:
         found = msgspec.json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=settled(Pending))
     except (ValueError, msgspec.MsgspecError):

@@ -1,4 +1,4 @@
-"""How much one client may ask for: requests in a while, streams at once."""
+"""Rate limits and stream limits by client."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from standfast.http.wire.problems import EdgeCode, EdgeError
 _SIX: Final = 6
 _NETWORK_BITS: Final = 64
 _AGAIN_SECONDS: Final = 1
-"""When whoever found no room is to come back."""
+"""`Retry-After` of a refused client."""
 
 
 def network_of(address: str) -> str:
-    """What counts as one neighbour: an address, or of version 6 the network, all of whose addresses one host can have."""
+    """Return the network that counts as one client: the IPv4 address, or the IPv6 network that one host can own."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -36,7 +36,7 @@ def check_rate(seconds: float, what: str) -> None:
 
 
 class StreamSlots:
-    """How many of something are open at once, such as streams: of each credential, and of all."""
+    """Limits how many streams are open: by credential, and in total."""
 
     def __init__(self, each: int, most: int, what: str) -> None:
         self._each = each

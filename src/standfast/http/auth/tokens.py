@@ -1,4 +1,4 @@
-"""Tokens (JWT): whose they are, and whether they hold. What a token says of how it is to be checked is never believed."""
+"""Validation of tokens (JWT). A token never selects how it is validated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class InvalidTokenError(Exception):
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token that holds says of its bearer."""
+    """The claims of a valid token."""
 
     issuer: str
     subject: str
@@ -47,7 +47,7 @@ class Tokens:
         self._issuers = {each.issuer: (each, KeySet(each.jwks)) for each in issuers}
 
     async def check(self, token: str) -> Claims:
-        """What a token says; InvalidTokenError unless all of it holds."""
+        """Validate a token and return its claims; InvalidTokenError if any check fails."""
         if len(token) > _LONGEST:
             raise InvalidTokenError("it is too long")
         try:
@@ -72,7 +72,7 @@ class Tokens:
 
 
 def _verified(token: str, issuer: Issuer, key: Key, algorithm: str) -> dict[str, object]:
-    """The claims of a token whose signature, issuer, audience and times hold."""
+    """Return the claims of a token with valid signature, issuer, audience and times."""
     if key.get("kty") != _KINDS[algorithm[:2]] or key.get("alg", algorithm) != algorithm:
         raise InvalidTokenError("its key is not one for its algorithm")
     if algorithm in _CURVES and key.get("crv") != _CURVES[algorithm]:

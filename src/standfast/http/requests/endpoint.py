@@ -1,4 +1,4 @@
-"""One request from beginning to end: who comes, whether they may, what they bring, what they are answered."""
+"""Handling of one request: authentication, authorisation, parsing, the handler, and the response."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SECURITY: Mapping[str, str] = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-"""Headers of every answer: it is data for whoever asked, and nothing that a browser should show, keep or frame."""
+"""Headers of every response: data for the client alone, which browsers must not render, cache or frame."""
 _SECURITY: Final = tuple((name.encode(), value.encode()) for name, value in SECURITY.items())
 
 
@@ -58,7 +58,7 @@ class Endpoint:
         self._routes = routes
         self._server = server
         looks = routes.get("GET")
-        # A stream has no end that somebody who asks for its head could wait for.
+        # A stream has no end that a HEAD request could wait for.
         has_head = looks is not None and looks.media_type != "text/event-stream"
         self._methods = {**routes, "HEAD": looks} if looks is not None and has_head else dict(routes)
 
@@ -152,7 +152,7 @@ class Endpoint:
         )
 
     def _body(self, route: Route, request: Request, raw: bytes) -> object:
-        """The body, as the route declares it; None where the handler reads it by itself."""
+        """Return the body as the route declares it; None where the handler reads it."""
         if route.body is None:
             if raw.strip():
                 raise EdgeError(EdgeCode.MALFORMED, "this route takes no body")
@@ -243,7 +243,7 @@ def _answered(answer: object, route: Route, request: Request) -> Response:
 def _placed(headers: Mapping[str, str], route: Route, request: Request) -> dict[str, str]:
     """The headers of an answer; where something that was made is found begins where the API is mounted."""
     place, root = headers.get("location", ""), request.scope.get("root_path", "")
-    is_own = place.startswith("/") and route.status != HTTPStatus.SEE_OTHER  # Browsers are sent where they asked to go.
+    is_own = place.startswith("/") and route.status != HTTPStatus.SEE_OTHER  # A redirect, which the browser follows.
     return {**headers, "location": f"{root}{place}"} if is_own else dict(headers)
 
 
@@ -253,7 +253,7 @@ def _knows(request: Request, tag: str) -> bool:
 
 
 def _reason(request: Request) -> str:
-    """Why somebody asks, in the header `Standfast-Reason`, as UTF-8 that is escaped as in addresses; empty if it is not there."""
+    """Return the percent-decoded header `Standfast-Reason`; empty if it is missing."""
     given = request.headers.get("standfast-reason", "")
     reason = unquote(given, errors="replace")
     if not given.isascii() or len(reason) > _LONGEST_REASON or not reason.isprintable() or "\ufffd" in reason:

@@ -16,7 +16,7 @@ SERVER_FAULT: Final = 500
 
 
 class ErrorAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is answered instead of what was asked for."""
+    """An error response."""
 
     status: int
     headers: dict[str, str]
@@ -27,10 +27,15 @@ class ErrorAnswer(msgspec.Struct, frozen=True, kw_only=True):
 def error_answer(
     error: BaseException, method: str, path: str, trace: Trace, *, is_of_processes: bool = False
 ) -> ErrorAnswer:
-    """What a client is told of an error. What is the server's own fault is in the log, under the trace id that the client is told."""
+    """Return the response to an error.
+
+    For a server error the client gets only the trace id, which the log line has too.
+    """
     problem = problem_of(error, trace_id=trace.trace_id, is_of_processes=is_of_processes)
     where = method, path, trace.trace_id
-    if problem.status >= SERVER_FAULT and problem.retryable:  # There may be many of them while a database is away.
+    if (
+        problem.status >= SERVER_FAULT and problem.retryable
+    ):  # There may be many of them while a database is unavailable.
         _log.warning("%s %r cannot be answered now, trace %s: %s", *where, error)
     elif problem.status >= SERVER_FAULT:
         _log.error("%s %r failed, trace %s", *where, exc_info=error)

@@ -1,4 +1,4 @@
-"""Tags of things that have a version: they name it, and tell whether anything else that is shown has changed."""
+"""ETags of versioned resources: they hold the version, and a hash of the rest of the response."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def tag_of(shown: object, version: int) -> str:
-    """An ETag; `If-Match` looks at its version alone, as in `"v3"`, and `If-None-Match` at all of it: who looks, and when, changes what is shown."""
+    """Return an ETag.
+
+    `If-Match` compares only its version, as in `"v3"`; `If-None-Match` compares all of it, because a response depends
+    on caller and time.
+    """
     return f'"v{version}.{hashlib.blake2b(_encode(shown), digest_size=6).hexdigest()}"'
 
 
 def changed(call: AnyCall, error: RejectedError) -> Exception:
-    """A refusal, which is about the condition if that names what is not so any more."""
+    """Return the error of a failed condition, if the rejection is about the version that the condition names."""
     if error.reason not in _CONFLICTS or "if-match" not in call.headers:
         return error
     return EdgeError(EdgeCode.CHANGED_MEANWHILE, str(error).removesuffix(f" [{error.reason}]"))

@@ -1,8 +1,8 @@
-"""Requests that are safe to send again: one `Idempotency-Key` of one actor is one request, whose answer is told again.
+"""Idempotency keys: repeated requests with one `Idempotency-Key` of one actor get the stored response.
 
-Routes that hand the key to the engine need nothing of this: there it is part of the commit itself. For all others the key is noted before the
-work and the answer after it, so that a server which dies in between leaves a key of which nobody knows what came of it: that is told, and
-nothing is done twice.
+Routes that pass the key to the engine do not use this module: there the key is part of the commit. For all others the
+key is stored before the work, and the response after it. A server that dies in between leaves a key without a response.
+The client then gets an error, and nothing is done twice.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from standfast.http.wire.problems import EdgeCode, EdgeError
 _log = logging.getLogger("standfast.http")
 _TOLD: Final = ("location", "etag", "content-type")
 _LARGEST: Final = 100_000
-"""Answers that are longer are not kept: whoever sends keys must not fill the database."""
+"""Longer responses are not stored: clients must not fill the database."""
 _PATIENCE: Final = timedelta(minutes=2)
-"""No request takes longer: one that has told nothing by then never will."""
+"""No request takes longer: one without a response by then never gets one."""
 _AGAIN: Final = {"idempotency-replayed": "true"}
 
 
@@ -62,7 +62,7 @@ async def once(
     try:
         response = await work()
     except (EdgeError, StandfastError) as error:
-        if not _may_be_done(error):  # It may be asked for again, and differently.
+        if not _may_be_done(error):  # The request may be repeated, and with another body.
             with suppress(StandfastError):
                 await call.calls.repeats.forget(key)
         raise
@@ -71,7 +71,9 @@ async def once(
     body = bytes(response.body) if is_kept else None
     try:
         await call.calls.repeats.answer(key, response.status_code, msgspec.json.encode(headers).decode(), body)
-    except StandfastError:  # It is done, and whoever asked is told; only who asks again will not be.
+    except (
+        StandfastError
+    ):  # The work is done, and the client has the response; only a repeated request will not get it.
         _log.exception("the answer to a request with an Idempotency-Key could not be kept")
     return response
 
@@ -83,7 +85,7 @@ def _may_be_done(error: Exception) -> bool:
 
 
 def _mark(route: Route, request: Request, call: RouteCall[object, object]) -> bytes:
-    """What a request is about: everything but who asks, and when."""
+    """Return a hash of the request: everything but the caller and the time."""
     query = request.scope["query_string"].decode("latin-1")
     told = [route.method, route.path, dict(call.path), query, request.headers.get("if-match", "")]
     return hashlib.sha256(msgspec.json.encode(told) + call.raw).digest()

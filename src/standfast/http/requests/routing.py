@@ -1,8 +1,7 @@
-"""What a route is: an address with its permission, what it takes and what it answers.
+"""Route declarations: path, permission, parameters, body and response.
 
-Everything else follows from the table of them: dispatch, checks, the OpenAPI document, the reference page, the matrix of tests.
-
-What must be so for a request to count: `If-Match`, as RFC 9110 has it, where a version can be made sure of.
+Dispatch, checks, the OpenAPI document, the reference page and the test matrix are generated from the table of routes.
+Preconditions (`If-Match`, RFC 9110) are parsed here, too.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ _TAG: Final = r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
 _TAGS: Final = re.compile(rf"[ \t,]*{_TAG}(?:[ \t]*,(?:[ \t]*{_TAG})?)*[ \t,]*")
 _EACH: Final = re.compile(_TAG)
 _VERSION: Final = re.compile(r'"v?([0-9]{1,9})(?:\.[^"]*)?"')
-"""A tag of a version, with or without what it tells besides. A weak one, `W/"v3"`, matches nothing here."""
+"""An ETag with a version; the part after the dot is ignored. A weak one, `W/"v3"`, never matches."""
 _LONGEST: Final = 2000
 
 
 class Precondition(NamedTuple):
-    """What `If-Match` demands."""
+    """The parsed `If-Match` header."""
 
     version: int | None = None
     """That this is the version; None for any."""
@@ -43,7 +42,7 @@ class Precondition(NamedTuple):
 
 
 def condition_of(given: Sequence[str]) -> Precondition:
-    """What the lines of `If-Match` demand, which may be none."""
+    """Parse the `If-Match` headers, of which there may be none."""
     if not given:
         return Precondition()
     text = ",".join(given).strip()
@@ -65,7 +64,8 @@ B = TypeVar("B")
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 Reach = Literal["public", "own", "run", "tenant", "platform"]
-"""What a route is about: nothing of anybody; the caller; one run, which may be of another partition; the whole tenant; all tenants."""
+"""The data that a route concerns: public; the caller's own; one run, which may be of another partition; the whole
+tenant; all tenants."""
 
 _LONGEST_KEY: Final = 255
 _ELSEWHERE: Final = frozenset({HTTPStatus.SEE_OTHER})
@@ -80,7 +80,7 @@ class RouteCall(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
 
     server: Server
     calls: AsyncCalls
-    """The engine on behalf of whoever asks."""
+    """The engine's calls on behalf of the caller."""
     identity: Identity
     path: Mapping[str, str]
     query: Q
@@ -88,32 +88,32 @@ class RouteCall(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
     raw: bytes
     headers: Headers
     trace: str
-    """As the engine keeps it with what follows from this request."""
+    """The trace that the engine stores with the effects of this request."""
     scope: Scope
-    """What the server was told of the request."""
+    """The ASGI scope of the request."""
     client: str
     """The address that the request came from; empty if it came by a file."""
     revisit: Callable[[], Awaitable[Identity]]
-    """Find out again who asks; EdgeError if it is nobody any more whom the server knows, or who may."""
+    """Authenticate the caller again; EdgeError if the credential or the permission is gone."""
 
     @property
     def base(self) -> str:
-        """The address of the server, as whoever asks knows it."""
+        """Return the base URL of the server, as the caller sees it."""
         url = HTTPConnection(self.scope).url
         return f"{url.scheme}://{url.netloc}{self.scope.get('root_path', '')}"
 
     @property
     def is_secure(self) -> bool:
-        """Whether nobody on the way can read along."""
+        """Return whether the connection is encrypted, or local."""
         return self.server.options.is_secure(self.base)
 
     @property
     def engine(self) -> AsyncEngineCalls:
-        """The engine itself, for what concerns all tenants."""
+        """Return the engine's own calls, for what concerns all tenants."""
         return self.server.engine.aio
 
     def needing(self, *permissions: str) -> AsyncCalls:
-        """The engine on behalf of whoever asks, who must have more permissions when the engine acts, now and later; EdgeError unless they have them."""
+        """Return the caller's calls with more required permissions, checked now and at the commit; EdgeError if one is missing."""
         for each in permissions:
             self.identity.check(each)
         known = self.calls.request
@@ -122,7 +122,7 @@ class RouteCall(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
 
     @property
     def run_id(self) -> UUID:
-        """The run that the address names; NotFoundError for what is no id, as for one that nobody has."""
+        """Return the run id in the path; NotFoundError for an invalid id, as for an unknown one."""
         return run_id(self.path["id"])
 
     @property
@@ -172,13 +172,13 @@ class RouteCall(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
 
 
 class RouteResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What a handler answers where that is more than a value."""
+    """A handler's response where it is more than a value."""
 
     value: object = None
     status: int = 200
     headers: Mapping[str, str] = {}
     cookies: tuple[str, ...] = ()
-    """What a browser is to keep or to forget, as headers say it."""
+    """`Set-Cookie` headers for the browser."""
 
 
 class TextResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,15 +224,15 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     texts: tuple[str, ...] = ()
     """Media types of other bodies that it takes, as they are: the handler reads `raw`."""
     is_signed: bool = False
-    """Whether the body is read by the handler, once it knows who has sent it."""
+    """Whether the handler reads the body itself, after checking its signature."""
     takes_condition: bool = False
     """Whether it understands `If-Match`."""
     is_look: bool = False
-    """Whether it changes nothing, although what it looks at comes in a body: an answer of it is worth nothing later, and is not kept."""
+    """Whether the request is a read with a body: its response is not stored under an idempotency key."""
     takes_key: bool = False
     """Whether it hands `Idempotency-Key` to the engine; for all others that change something the edge keeps it."""
     tells_secret: bool = False
-    """Whether its answer has something in it that is told once."""
+    """Whether the response contains a secret that is returned only once."""
     media_type: str = "application/json"
     """Of the answer."""
 
@@ -258,7 +258,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class More(TypedDict, total=False):
-    """What can be said of a route beside its address; see Route."""
+    """Optional parts of a route; see Route."""
 
     permission: str
     reach: Reach
@@ -278,7 +278,7 @@ class More(TypedDict, total=False):
 
 
 class Subject(NamedTuple):
-    """Routes that belong together: what they share unless they say otherwise."""
+    """A group of routes: shared defaults."""
 
     tag: str
     base: str
@@ -302,7 +302,7 @@ class Subject(NamedTuple):
         return self._route("PATCH", path, handler, more)
 
     def delete(self, path: str, handler: Handler, **more: Unpack[More]) -> Route:
-        """A route that takes something away."""
+        """Declare a DELETE route."""
         return self._route("DELETE", path, handler, more)
 
     def _route(self, method: Method, path: str, handler: Handler, more: More) -> Route:
@@ -312,7 +312,7 @@ class Subject(NamedTuple):
 
 
 class Paged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every list takes."""
+    """Query parameters of every list."""
 
     cursor: str = ""
     """`next` of the page before; empty for the first one."""
@@ -321,7 +321,7 @@ class Paged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RequestModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A body: what it does not know is refused."""
+    """A request body; unknown fields are refused."""
 
 
 class Reasoned(RequestModel, frozen=True, kw_only=True):
@@ -331,7 +331,7 @@ class Reasoned(RequestModel, frozen=True, kw_only=True):
 
 
 class TimedReason(Reasoned, frozen=True, kw_only=True):
-    """A body that says why, and when it ends by itself."""
+    """A request body with a reason and an optional end."""
 
     until: datetime | None = None
     """At this instant."""
@@ -340,7 +340,7 @@ class TimedReason(Reasoned, frozen=True, kw_only=True):
 
     @property
     def ending(self) -> datetime | timedelta | None:
-        """What the engine is told; PayloadError for two ends of one thing."""
+        """Return the end time; PayloadError if two are given."""
         if self.for_seconds is None:
             return self.until
         if self.until is not None:

@@ -1,6 +1,6 @@
-"""What one server has for all its requests.
+"""The shared state of one server, and its database check.
 
-Whether the database answers: asked by one question at a time, however many want to know, and told in a moment whatever it does.
+Concurrent checks share one query, and get an answer within a fixed time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from standfast.http.wire.options import HttpOptions
 from standfast.http.wire.webhooks import Hook
 
 _PATIENCE_SECONDS: Final = 2.0
-"""Whoever decides where requests go waits no longer than a few seconds, and takes no answer for a bad one."""
+"""A load balancer waits a few seconds at most, and takes no answer for a bad one."""
 
 
 class Pulse:
@@ -35,7 +35,10 @@ class Pulse:
         self._asked: asyncio.Task[bool] | None = None
 
     async def beats(self) -> bool:
-        """Whether the database answers within a moment. While a question hangs no other one is asked: they would all wait for the same thing."""
+        """Return whether the database answers in time.
+
+        While one query hangs, no other is sent: it would wait for the same thing.
+        """
         loop = asyncio.get_running_loop()
         if self._asked is None or self._asked.done() or self._asked.get_loop() is not loop:
             self._asked = loop.create_task(self._ask())
@@ -51,7 +54,7 @@ class Pulse:
 
 
 class Server:
-    """The engine, who is let in, what is measured, who listens."""
+    """The engine, authentication, metrics and stream subscribers of a server."""
 
     def __init__(self, engine: Engine, options: HttpOptions, *, insecure_dev: bool) -> None:
         self.engine = engine
@@ -68,7 +71,7 @@ class Server:
         self.rate = Rate(options.requests_per_second, options.burst)
         self.hooks = {each.name: Hook(each) for each in options.hooks}
         self.document: Callable[[str], bytes] = str.encode
-        """The OpenAPI document for who finds the API below this path, which is made when somebody asks for it."""
+        """Returns the OpenAPI document for a base path, generated on first use."""
         engine.listen(self.gauges.heard)
 
     def now(self) -> datetime:

@@ -1,4 +1,7 @@
-"""Server-sent events: of one run, of all runs, of somebody's inbox. A client that comes back goes on behind the last event that it has."""
+"""Server-sent events: of one run, of all runs, of a user's inbox.
+
+A reconnecting client continues after its last event.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _KEPT_ALIVE: Final = b": still here\n\n"
 _PAGE: Final = 500
 _DIGITS: Final = len(str(2**63))
 _REMEMBERED: Final = 10_000
-"""Runs of which a stream remembers whether they are of its part."""
+"""Number of runs whose partition a stream caches."""
 _COUNT_SECONDS: Final = 1.0
 """How often an inbox is counted at most."""
 _TASKS: Final = ("task_", "people_", "step_", "workflow_")
@@ -29,13 +32,16 @@ _TASKS: Final = ("task_", "people_", "step_", "workflow_")
 
 
 class Resync(msgspec.Struct, frozen=True, kw_only=True):
-    """Told to a client that is too far behind: it reads anew, and goes on from here."""
+    """Sent to a client that is too far behind: it reloads the list, and continues from here."""
 
     position: int
 
 
 class StreamPart:
-    """The part of a tenant that somebody is bound to, or all of it. What is written does not say of which part it is, so runs are looked up, each once."""
+    """The partition of a stream's caller, or the whole tenant.
+
+    Events do not carry a partition, so each run is looked up once.
+    """
 
     def __init__(self, call: AnyCall) -> None:
         self._calls = call.calls
@@ -43,7 +49,7 @@ class StreamPart:
         self._known: dict[UUID, bool] = {}
 
     async def told(self, news: News) -> bytes:
-        """What was written about runs of this part, as it goes over the wire; the same bytes for all who are bound to none."""
+        """Return the encoded events of this partition; callers of the whole tenant share the same bytes."""
         if self._is_whole:
             return news.told
         return changes([each for each in news.items if await self._has(each)])
@@ -74,12 +80,12 @@ async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byt
     try:
         async for chunk in rest:
             yield chunk
-    except StandfastError as error:  # Whoever listens comes back, and goes on behind the last event.
+    except StandfastError as error:  # The client reconnects, and continues after the last event.
         _log.warning("a stream ends: %s", error)
 
 
 class Term:
-    """How long a stream goes on: while the server does, for its lifetime, and as long as whoever listens is who came, and may."""
+    """The duration of a stream: until the server stops, its lifetime is over, or the caller loses the credential or the permission."""
 
     def __init__(self, call: AnyCall) -> None:
         self._call = call
@@ -102,7 +108,7 @@ class Term:
         except EdgeError:
             return False
         except StandfastError as error:
-            return error.retryable  # Nobody can tell while the database is away.
+            return error.retryable  # Credentials cannot be checked while the database is unavailable.
 
 
 async def run_events(call: AnyCall) -> AsyncIterator[bytes]:
@@ -181,7 +187,7 @@ async def inbox_events(call: AnyCall) -> AsyncIterator[bytes]:
 
 
 async def _settled(watcher: StreamSubscriber, seconds: float) -> list[News]:
-    """What else is written in a while, so that a burst is counted once."""
+    """Collect further events for a moment, so that a burst is counted once."""
     found: list[News] = []
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0 and await watcher.wait(left):
@@ -190,7 +196,7 @@ async def _settled(watcher: StreamSubscriber, seconds: float) -> list[News]:
 
 
 async def _missed(call: AnyCall, last: int | None, begin: int, part: StreamPart) -> tuple[bytes, int]:
-    """What a client that comes back has missed until the stream begins, or `resync` if that is too much, or if nobody knows; and how far it is then."""
+    """Return the events since the client's last one, and the new position; `resync` if there are too many, or if they are unknown."""
     most, admin = call.server.options.stream_backlog, call.engine.admin
     if last is None or last == begin:
         return b"", begin
@@ -208,7 +214,7 @@ def _resync(position: int) -> bytes:
 
 
 def _still_here(position: int) -> bytes:
-    """Says that the line holds, and no event; who comes back goes on behind this position, although nothing may have been told yet."""
+    """Send a heartbeat without an event; a reconnecting client continues after this position."""
     return f": still here\nid: {position}\n\n".encode()
 
 
@@ -220,7 +226,7 @@ class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def _last(call: AnyCall) -> int | None:
-    """The id of the last event that a client has, or the place that it was told; None if it has neither."""
+    """Return the client's `Last-Event-ID`, or the position in the query; None if it sent neither."""
     given = call.headers.get("last-event-id", "")
     if not given:
         asked: StreamQuery = call.query

@@ -1,4 +1,4 @@
-"""Reading what a request brings: bytes within limits, and JSON that says one thing."""
+"""Reads request bodies: bytes within limits, and unambiguous JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from standfast.kernel.codec.unique_keys import RepeatedNameError, check_names
 
 _MEASURED = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 _BELOW = " - at `$"
-"""How msgspec tells of something inside of what the body has."""
+"""How msgspec marks a part of the body in its messages."""
 _OF_FIELDS = " field `"
 
 
@@ -43,9 +43,9 @@ async def read_body(request: Request, options: HttpOptions) -> bytes:
 
 
 def decoded(raw: bytes, kind: Any, *, is_file: bool = False) -> Any:
-    """The value of this type that a body of JSON tells; EdgeError if it is none, or tells two in one.
+    """Decode a JSON body to this type; EdgeError if it does not fit, or is ambiguous.
 
-    Names of a file are left to whoever reads it, who can say where one stands again.
+    Duplicate names in an uploaded file are left to the file's parser, which reports their lines.
     """
     try:
         value = msgspec.json.decode(raw or b"{}", type=settled(kind))
@@ -62,7 +62,7 @@ def decoded(raw: bytes, kind: Any, *, is_file: bool = False) -> Any:
 
 
 def _fields_told(fault: str, kind: object) -> str:
-    """Which fields there are, for whoever has named another one, or none, of the body itself."""
+    """Return the valid fields, for a message about an unknown or missing one."""
     if _BELOW in fault or _OF_FIELDS not in fault or not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         return ""
     fields = msgspec.structs.fields(kind)

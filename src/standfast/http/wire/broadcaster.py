@@ -1,6 +1,6 @@
-"""Who listens to what is written: one reader of the feed for all streams of a process, however many there are.
+"""Broadcasts stored events to streams: one feed reader per process, however many streams there are.
 
-What those who look at lists are told of what was written: written down once, however many listen.
+Changes of lists are encoded once for all subscribers.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 FLOOD: Final = 100
-"""So many events at once are told one by one."""
+"""Up to this many events are sent one by one."""
 
 
 class Changed(msgspec.Struct, frozen=True, kw_only=True):
-    """Told to those who look at a list: this run has an event more; of many events at once, the newest of each run."""
+    """Sent to subscribers of a list: a run has a new event; in a burst, the newest of each run."""
 
     id: str
     definition: str
@@ -37,7 +37,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class News:
-    """What was written of one tenant since it was last looked; everybody who listens to the tenant has the same."""
+    """The new events of one tenant, shared by all its subscribers."""
 
     def __init__(self, items: Sequence[Written]) -> None:
         self.items = items
@@ -48,14 +48,17 @@ class News:
         return changes(self.items)
 
     def behind(self, position: int) -> News:
-        """What of it was written behind a position: nearly always all of it."""
+        """Return the events after a position: nearly always all of them."""
         if not self.items or self.items[0].position > position:
             return self
         return News([each for each in self.items if each.position > position])
 
 
 def changes(items: Sequence[Written]) -> bytes:
-    """That runs have changed, each with its position as id. Nobody can look at a flood: of that each run is told once, as it has come to stand."""
+    """Return the changed runs, each with its position as id.
+
+    In a burst each run is sent once, with its latest state.
+    """
     newest = {each.instance.int: each for each in items} if len(items) > FLOOD else {}
     shown = sorted(newest.values(), key=lambda each: each.position) if newest else items
     return b"".join(
@@ -78,11 +81,11 @@ _Place = TypeVar("_Place", str, UUID)
 _log = logging.getLogger("standfast.http")
 _PAGE: Final = 5000
 _PAUSE_SECONDS: Final = 1.0
-"""After the database was away."""
+"""Pause after a database error."""
 
 
 class StreamSubscriber:
-    """One stream: what was written since it last looked, of one tenant, or of one run of it."""
+    """A stream's subscription: the events since the last read, of one tenant, or of one of its runs."""
 
     def __init__(self, tenant: str, run: UUID | None, backlog: int) -> None:
         self.tenant = tenant
@@ -94,7 +97,7 @@ class StreamSubscriber:
         self._bell = asyncio.Event()
 
     def hear(self, news: News) -> None:
-        """Something was written. One piece of it is never too much, so that nobody is behind who keeps up."""
+        """Add events. A single batch never overflows, so that a client that keeps up is never behind."""
         self._news.append(news)
         if len(self._news) > 1 and sum(len(each.items) for each in self._news) > self._backlog:
             self._news.clear()
@@ -113,22 +116,22 @@ class StreamSubscriber:
         return self._bell.is_set()
 
     def take(self) -> list[News]:
-        """What was written since, in order."""
+        """Return the events since the last call, in order."""
         self._bell.clear()
         found, self._news = self._news, []
         return found
 
 
 class EventBroadcaster:
-    """Reads the feed while somebody listens, and rings for those whom it concerns."""
+    """Reads the feed while streams are open, and wakes the subscribers that an event concerns."""
 
     def __init__(self, engine: Engine, options: HttpOptions) -> None:
         self._engine = engine
         self._options = options
         self._lists: dict[str, set[StreamSubscriber]] = {}
-        """Those who listen to a tenant, so that an event is passed to those alone whom it concerns."""
+        """Subscribers by tenant, so that an event wakes only those that it concerns."""
         self._runs: dict[UUID, set[StreamSubscriber]] = {}
-        """Those who listen to a run."""
+        """Subscribers by run."""
         self._task: asyncio.Task[None] | None = None
         self.position = 0
         """How far the feed was read."""
@@ -143,14 +146,14 @@ class EventBroadcaster:
         return _entered(self._runs, watcher.run, watcher)
 
     def close(self) -> None:
-        """End all streams, as soon as each has told what it was about to tell."""
+        """Close all streams, each after its pending events."""
         self.is_open = False
         self._closing.set()
         for watcher in chain.from_iterable((*self._lists.values(), *self._runs.values())):
             watcher.ring()
 
     async def waited(self, wanted: Awaitable[object]) -> None:
-        """Wait for something, but no longer than streams go on: whoever waits is told how it stands then."""
+        """Wait for an awaitable, but no longer than streams run; the caller then reports the current state."""
         asked, closing = asyncio.ensure_future(wanted), asyncio.ensure_future(self._closing.wait())
         try:
             await asyncio.wait((asked, closing), return_when=asyncio.FIRST_COMPLETED)
@@ -164,7 +167,7 @@ class EventBroadcaster:
         """Have the feed read; from the position that there is when this returns, nothing is missed."""
         if self._task is None or self._task.done():
             position = (await self._engine.aio.admin.written()).next
-            # Whoever was faster has not heard of what lies between, and keeps the reader where it is.
+            # A faster subscriber has not received the events in between, and holds the reader back.
             if self._task is None or self._task.done():
                 self.position = position
                 self._task = asyncio.create_task(self._follow())
@@ -176,23 +179,23 @@ class EventBroadcaster:
     async def _follow(self) -> None:
         pause = self._options.stream_interval.total_seconds()
         idle = 0.0
-        # Whoever has come during the last rest has not begun another reader.
+        # A subscriber who came during the last pause has not started another reader.
         while self.is_open and (self._is_watched or idle < self._options.heartbeat.total_seconds()):
             idle = 0.0 if self._is_watched else idle + pause
             try:
                 page = await self._engine.aio.admin.written(after=self.position, limit=_PAGE)
-            except Exception as error:  # noqa: BLE001 - whatever it is, those who listen wait for what comes after it
+            except Exception as error:  # noqa: BLE001 - subscribers wait for later events in any case
                 _log.warning("what was written cannot be read: %r", error)
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
             self._tell(page.items)
             self.position = page.next
             if len(page.items) < _PAGE:
-                # In a flood all that is passed on costs those who write, and a little later it is not much more.
+                # In a burst each delivery slows the writers down, and a little later there is hardly more to deliver.
                 await asyncio.sleep(pause if len(page.items) <= FLOOD else 2 * pause)
 
     def _tell(self, items: Sequence[Written]) -> None:
-        """Pass on what was written: to those who look at lists all of it at once, to those of a run that there is something."""
+        """Deliver events: all of them to subscribers of lists, a wake-up to subscribers of a run."""
         if self._runs:
             for run in {each.instance for each in items}:
                 for watcher in self._runs.get(run, ()):

@@ -1,4 +1,4 @@
-"""Asking those who issue tokens: for their keys, for where they are, for a token. The answers are short, and lead nowhere else."""
+"""HTTP client for token issuers: keys, metadata and tokens. Responses are small, and redirects are refused."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Reque
 from standfast.outbound.connections import Deadline, OutboundConnection
 
 _PATIENCE_SECONDS: Final = 5.0
-"""How long a connection may take, and how long all of it: whoever sends a byte at a time is not waited for any longer."""
+"""Time limit of a connection, and of the whole call, so that a slow server cannot stretch it."""
 _MOST_BYTES: Final = 262_144
 _HERE: Final = frozenset({"127.0.0.1", "localhost"})
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Whoever can answer at an address must not send the server elsewhere."""
+    """Refuses redirects: an issuer must not send the server elsewhere."""
 
     def redirect_request(  # noqa: PLR0917 - the signature of the class it replaces
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -29,14 +29,14 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class _Lines:
-    """The lines of one call, on which no wait is longer than what is left of its time."""
+    """The connections of one call, on which no wait exceeds the time left."""
 
     def __init__(self, seconds: float) -> None:
         self.deadline = Deadline(seconds)
         self._open: list[OutboundConnection] = []
 
     def bounded(self, connection: Any) -> OutboundConnection:
-        """What `http.client` has instead of the socket of a connection from now on."""
+        """Replace the socket of an `http.client` connection by a bounded one."""
         line = OutboundConnection(connection.sock, self.deadline)
         self._open.append(line)
         return line
@@ -94,7 +94,7 @@ class _SecureWay(HTTPSHandler):
 
 
 def is_trusted(address: str) -> bool:
-    """Whether what is read there is what its owner wrote: by https, or on this machine."""
+    """Return whether a URL is trustworthy: https, or this machine."""
     try:
         parts = urlsplit(address)
         host = parts.hostname
@@ -107,12 +107,12 @@ def is_trusted(address: str) -> bool:
 async def fetched(
     address: str, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
 ) -> bytes:
-    """What is answered at an address, to a form if there is one; OSError or ValueError if nothing usable is."""
+    """Fetch a URL, with a form if one is given; OSError or ValueError if the response is unusable."""
     return await asyncio.to_thread(fetch, address, form, headers)
 
 
 def fetch(address: str, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None) -> bytes:
-    """The same for whoever may wait."""
+    """Fetch a URL without blocking the event loop."""
     if not is_trusted(address):
         raise ValueError(f"{address!r} is neither https nor on this machine")
     body = None if form is None else urlencode(form).encode()
@@ -123,7 +123,7 @@ def fetch(address: str, form: Mapping[str, str] | None = None, headers: Mapping[
         with opener.open(request, timeout=_PATIENCE_SECONDS) as answer:
             data: bytes = answer.read(_MOST_BYTES + 1)
     except HTTPError as error:
-        error.close()  # It holds the line until somebody does, and whoever tries codes could take them all.
+        error.close()  # An unread error body holds the connection, and guessed codes could use up all of them.
         raise
     except HTTPException as error:
         raise ValueError(f"what answers there does not speak HTTP: {error!r}") from error

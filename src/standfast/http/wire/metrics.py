@@ -1,4 +1,4 @@
-"""What is measured, as Prometheus reads it. Every label has a bounded number of values, whatever clients and definitions are called."""
+"""Prometheus metrics. Every label has a bounded number of values, whatever the names of clients and definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What whoever serves the API can choose: limits, who is believed, what they may."""
+"""Options of the HTTP API: limits, trusted issuers, and their rights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._~-]{1,200}")
 OWN_USE = frozenset(
     {"process:use", "task:use", "notification:use", "directory:use", "documents:read", "documents:write"}
 )
-"""What everybody with a token may do: use processes and documents as these let them, answer what they are asked, read what they were told."""
+"""The capabilities of every token: use processes and documents, decide the caller's tasks, read the caller's
+notifications."""
 
 ROLES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -70,23 +71,26 @@ ROLES: Mapping[str, frozenset[str]] = MappingProxyType(
         "administrator": frozenset({"*"}),
     }
 )
-"""What roles in tokens and keys stand for, unless the options say otherwise."""
+"""The capabilities of roles in tokens and keys, unless the options override them."""
 
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-"""How tokens may be signed: with a private key. A shared secret would let whoever checks tokens make them."""
+"""Signature algorithms of tokens, all with a private key.
+
+With a shared secret, a server that verifies tokens could make them.
+"""
 
 
 class Issuer(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody whose tokens are believed."""
+    """A trusted token issuer."""
 
     issuer: str
     """The claim `iss`, exactly."""
     audience: str
-    """What the claim `aud` must name: this API."""
+    """The required value of the claim `aud`: this API."""
     jwks: str
     """Where its public keys are: the path of a file, or an address that begins with https://."""
     algorithms: tuple[Algorithm, ...] = ("RS256",)
-    """The algorithms that its tokens may be signed with; what a token says of itself chooses among these only."""
+    """The accepted signature algorithms; a token can select only among these."""
     leeway: timedelta = timedelta(seconds=30)
     """How far its clock may be from that of this machine."""
     tenant: str = ""
@@ -99,18 +103,18 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoginProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody by whom people come in with a browser: the code flow of OpenID Connect."""
+    """An identity provider for browser logins: the code flow of OpenID Connect."""
 
     name: str
     """The last part of the address at which a login begins, `/api/v1/session/login/<name>`."""
     issuer: Issuer
-    """Whose tokens are believed for logins, and for nothing else; its `audience` is the id of this server as a client."""
+    """The issuer of the login tokens, trusted for nothing else; its `audience` is the client id of this server."""
     label: str = ""
-    """What stands on the button."""
+    """The text of the login button."""
     client_secret: str = ""
     """Where the secret of this server as a client is found: `env:NAME` or `file:/path`; empty if it has none."""
     authorization: str = ""
-    """Where browsers are sent to; empty means what the provider says of itself."""
+    """The authorization endpoint; empty means the one in the provider's metadata."""
     token: str = ""
     """Where codes are exchanged for tokens; empty means the same."""
     scopes: tuple[str, ...] = ("openid",)
@@ -127,36 +131,38 @@ class InboundHook(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the event that a delivery is published as."""
     tenant: str = "default"
     key: str = ""
-    """The field of the body, such as `data.order_id`, whose value is the key of the event; empty if it has none."""
+    """The field of the body, such as `data.order_id`, that holds the event's key; empty if it has none."""
     tolerance: timedelta = timedelta(minutes=5)
     """How old a delivery may be, or how far in the future."""
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What whoever serves the API can choose."""
+    """Options of the HTTP API."""
 
     issuers: tuple[Issuer, ...] = ()
-    """Whose tokens (JWT) are believed; API keys always are."""
+    """Issuers whose tokens (JWT) are accepted; API keys always are."""
     logins: tuple[LoginProvider, ...] = ()
-    """By whom people can come in with a browser; with a key they always can."""
+    """Identity providers for browser logins; a login with a key is always possible."""
     public_address: str = ""
     """Where browsers find this server, such as https://flows.example.org; empty means the address that each request came to."""
     session_lifetime: timedelta = timedelta(hours=12)
     """How long a browser stays in at most."""
     session_idle: timedelta = timedelta(hours=1)
-    """How long it stays in while nobody uses it."""
+    """How long an idle session lives."""
     sessions_per_credential: int = 100
-    """How many browsers are in with one key, or as one person of a provider; one more sends the oldest away."""
+    """Sessions per key, or per user of a provider; one more ends the oldest."""
     hooks: tuple[InboundHook, ...] = ()
     """Addresses that other systems post events to."""
     roles: Mapping[str, frozenset[str]] = ROLES
     """The capabilities that a role of a token, of a key or of the directory stands for."""
     everyone: frozenset[str] = OWN_USE
-    """The capabilities of everybody who comes with a token, whatever it says."""
+    """The capabilities of every token, whatever its claims."""
     uses_directory: bool = False
-    """Whether those who come with a token also have the roles that the directory gives them, and are refused if it has deactivated them."""
+    """Whether callers with a token also have their roles in the directory, and are refused if they are deactivated
+    there."""
     platform_tenant: str = ""
-    """Whose credentials may look at what concerns all tenants, such as workers and queues; empty means the engine's own tenant."""
+    """The tenant whose credentials may use calls that concern all tenants, such as workers and queues; empty means
+    the engine's own tenant."""
     max_body_bytes: int = 1_048_576
     """The largest body of a request."""
     body_timeout: timedelta = timedelta(seconds=10)
@@ -164,29 +170,29 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_depth: int = 64
     """How deep a body may be nested."""
     max_page: int = 500
-    """The largest page of a list; who asks for more gets this much."""
+    """The largest page of a list; a larger limit is reduced to this."""
     longest_wait: timedelta = timedelta(seconds=30)
     """How long a request may wait for a result."""
     requests_per_second: float = 500.0
     """How many requests a credential may make in the long run."""
     burst: int = 1000
-    """How many of them at once."""
+    """Size of a burst above that rate."""
     failures_per_second: float = 1.0
-    """How many credentials that do not hold an address may come with in the long run, and how many deliveries that nobody signed."""
+    """Failed authentications per second of an address in the long run, including unsigned deliveries."""
     failures_burst: int = 20
-    """How many of them at once."""
+    """Size of a burst above that rate."""
     streams_per_credential: int = 20
     """How many streams of events a credential may have open."""
     max_streams: int = 1000
     """How many of them all credentials together may have open."""
     waits_per_credential: int = 500
-    """How many requests of a credential may wait for results at once."""
+    """Requests of a credential that may wait for results at the same time."""
     stream_lifetime: timedelta = timedelta(minutes=15)
     """When a stream ends, so that its credential is looked at again; clients go on where they were."""
     stream_backlog: int = 1000
-    """How many events a client may be behind before it is told to read anew."""
+    """Number of events that a client may be behind before it must reload."""
     stream_interval: timedelta = timedelta(milliseconds=250)
-    """How often it is looked for what other processes have written, while somebody listens."""
+    """Interval at which events of other processes are read, while streams are open."""
     heartbeat: timedelta = timedelta(seconds=15)
     """How often something is sent on a stream that has nothing to tell."""
     credential_memory: timedelta = timedelta(seconds=5)
@@ -196,9 +202,9 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     refusals_per_second: float = 1.0
     """How many refused requests of a credential are kept in the long run; the others are counted, and stand in the log."""
     refusals_burst: int = 1000
-    """How many of them at once."""
+    """Size of a burst above that rate."""
     open_metrics: bool = False
-    """Whether `/metrics` needs no credential, because only those who may read it can reach it."""
+    """Serve `/metrics` without a credential, because only permitted readers can reach it."""
 
     def is_secure(self, base: str) -> bool:
         """Whether browsers come by https to an address of this server; a proxy may have taken that off on the way."""

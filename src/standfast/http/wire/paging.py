@@ -1,4 +1,4 @@
-"""Where a page ended, as a text that clients hand back without looking inside. It names a place and no tenant: whose list it is, the credential says."""
+"""Cursors of pages, opaque to clients. A cursor holds a position and no tenant: the credential selects the list."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def counted(cursor: str) -> int:
 
 
 def listing(items: Sequence[T], limit: int, place: Callable[[T], object]) -> Listing[T]:
-    """A page of a list that was asked for one item more than the page has."""
+    """Return a page of a list that was read with one item more than the page has."""
     shown = list(items[:limit])
     return Listing(items=shown, next=written(place(shown[-1])) if len(items) > limit else None)
 
@@ -82,9 +82,9 @@ class _Last(msgspec.Struct, frozen=True, array_like=True):
 
 
 def named(items: Sequence[T], cursor: str, limit: int, name: Callable[[T], object]) -> Listing[T]:
-    """A page of a short list that is always read as a whole, and that anything may join or leave anywhere; the cursor tells the last of the page before.
+    """Return a page of a short list that is read as a whole and may change anywhere; the cursor names the last item of the previous page.
 
-    `name` is what no other in the list is called. Where the last one has left since, its place counts.
+    `name` is unique in the list. If that item is gone, its position counts.
     """
     last = read(cursor, _Last)
     begin = 0 if last is None else _behind([_mark(name(each)) for each in items], last)

@@ -14,7 +14,7 @@ _WRITTEN: Final = re.compile("%2f", re.IGNORECASE)
 
 
 class Parted:
-    """Has the application inside read addresses as they were written. Servers read what is escaped before anybody can part them."""
+    """Restores escaped paths for the inner application. Servers unescape them before they can be split."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""What a client is told when something is refused: problem details (RFC 9457), with the engine's stable codes, a remedy and a trace id."""
+"""Error responses: problem details (RFC 9457), with the engine's stable codes, a remedy and a trace id."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MEDIA_TYPE: Final = "application/problem+json"
 
 
 class EdgeCode(StrEnum):
-    """Why the edge itself refuses a request, before the engine is asked."""
+    """Codes of requests that the HTTP layer refuses, before the engine is called."""
 
     UNAUTHENTICATED = "unauthenticated"
-    """No credential came with the request, or one that does not hold: expired, revoked, forged, for somebody else."""
+    """The request has no credential, or an invalid one: expired, revoked, forged, or for another audience."""
     FORBIDDEN = "not_permitted"
     """The credential lacks the permission that the route asks for."""
     OTHER_PARTITION = "partition_bound"
@@ -34,7 +34,7 @@ class EdgeCode(StrEnum):
     MALFORMED = "malformed"
     """The body is no JSON, or lacks a field, or has one of another type or name than the route takes."""
     REPEATED_NAME = "repeated_name"
-    """A name stands twice in one object of the body, so that nobody can tell which of the two fields is meant."""
+    """A name occurs twice in one object of the body, so the value is ambiguous."""
     BAD_QUERY = "bad_query"
     """A parameter in the address has a value or a name that the route does not take."""
     BAD_CURSOR = "bad_cursor"
@@ -42,7 +42,7 @@ class EdgeCode(StrEnum):
     BAD_HEADER = "bad_header"
     """A header has a value that cannot be taken."""
     BAD_REQUEST = "bad_request"
-    """What came is no request of HTTP."""
+    """The request is no valid HTTP."""
     HEAD_TOO_LONG = "head_too_long"
     """The address and the headers together are longer than the server takes."""
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
@@ -60,17 +60,18 @@ class EdgeCode(StrEnum):
     TOO_MANY_STREAMS = "too_many_streams"
     """Too many streams are open, or too many requests wait; close one, or use one for several purposes."""
     CHANGED_MEANWHILE = "changed_meanwhile"
-    """What `If-Match` names has changed; look at it again."""
+    """The version in `If-Match` is no longer current; read the resource again."""
     CONDITION_UNSUPPORTED = "condition_unsupported"
-    """The route cannot promise what `If-Match` or `If-None-Match` demands: leave it out."""
+    """The route does not support `If-Match` or `If-None-Match`: leave it out."""
     KEY_UNDER_WAY = "key_under_way"
     """The first request with this `Idempotency-Key` has not been answered yet."""
     KEY_UNTOLD = "key_untold"
-    """What was answered to the first request with this `Idempotency-Key` is not known any more: its server died, or the answer had a secret in it."""
+    """The response to the first request with this `Idempotency-Key` is not stored: its server died, or the response
+    had a secret in it."""
     BAD_SIGNATURE = "bad_signature"
     """The delivery is not signed with a secret of this address, or its time is too far from now."""
     PROVIDER_AWAY = "provider_unreachable"
-    """Whoever vouches for people who come in with a browser cannot be reached."""
+    """The identity provider of browser logins is unreachable."""
     INTERNAL = "internal_error"
     """The server failed; the log has more under the trace id."""
 
@@ -143,7 +144,7 @@ _UNPROCESSABLE = frozenset({
     "nobody_named", "unknown_person", "role_of_nobody", "manager_circle", "empty_period", "several_stood_in_for", "empty_chain",
     "empty_stage", "bad_stage", "time_passed", "invalid_document", "unknown_action", "unknown_transition",
 })  # fmt: skip
-"""Reasons of a refusal that are about what was asked, and not about how things stand."""
+"""Rejections that are about the request, and not about the current state."""
 
 REMEDIES: Mapping[str, str] = {
     "standfast_error": "tell whoever runs the server the trace id",
@@ -168,7 +169,7 @@ REMEDIES: Mapping[str, str] = {
     "deadlock": "tell whoever runs the server the trace id",
     "bad_configuration": "have the server configured as the message says",
 }
-"""What a client can do about each code."""
+"""Remedies by code."""
 
 _FORM: Final = "correct what the message names; `form` of the step or the question says what is asked for"
 _NAMED: Final = "give one of those that the message names"
@@ -189,7 +190,7 @@ _REMEDIES_OF_REASONS: Mapping[str, str] = {
     "WORKFLOW_RATE_LIMITED": "ask again after as long as the message says; edits of documents are not counted",
     "dead_letters": "retry the step that gave up; that of a process is tried again by /ui/workflows/{id}/resume",
 }
-"""What a client can do about refusals for which there is more to do than to look again."""
+"""Remedies of rejections for which reading again is not enough."""
 
 _IN_WORDS_OF_PROCESSES: Mapping[str, str] = {
     "not_found": "NOT_FOUND",
@@ -228,7 +229,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str
     """The same as `detail`."""
     remedy: str
-    """What to do about it."""
+    """How to fix it."""
     retryable: bool = False
     """Whether the same request can succeed later."""
     trace_id: str = ""
@@ -236,7 +237,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     errors: list[ProblemDetail] = []
     """Every single finding, where there are several."""
     error: str = ""
-    """The code of the error of the library that this was, whatever its reason; empty if the edge refused by itself."""
+    """The code of the underlying error of the library, whatever its reason; empty if the HTTP layer refused the
+    request."""
 
 
 class EdgeError(Exception):
@@ -255,9 +257,11 @@ def edge_status(code: EdgeCode) -> int:
 
 
 def problem_of(error: BaseException, *, trace_id: str, is_of_processes: bool = False) -> Problem:
-    """What a client is told of an error; of what nobody foresaw only that it happened."""
+    """Return the problem of an error; an unexpected error is reported without details."""
     found = _told(error)
-    if is_of_processes and isinstance(error, e.NotFoundError):  # The hint is for developers, and names what others use.
+    if is_of_processes and isinstance(
+        error, e.NotFoundError
+    ):  # The hint is for developers, and contains internal names.
         told = f"no {error.kind} {error.name!r}"
         found = msgspec.structs.replace(found, detail=told, message=told)
     code = _IN_WORDS_OF_PROCESSES.get(found.code, found.code) if is_of_processes else found.code
@@ -292,7 +296,7 @@ def _told(error: BaseException) -> Problem:
         return _problem(status, error.code, "the server failed", remedy, retryable=False)
     told = str(error).removesuffix(f" [{reason}]") if reason else str(error)
     if isinstance(error, e.StoreUnavailableError):
-        told = _AWAY  # What the engine says of it names hosts, and whoever asks may be anybody.
+        told = _AWAY  # The engine's message names hosts, and the client may be anonymous.
     found = _problem(status, reason or error.code, told, remedy, retryable=error.retryable)
     if isinstance(error, e.DefinitionError):
         findings = [ProblemDetail(code=x.code, message=x.message, position=x.position) for x in error.diagnostics]

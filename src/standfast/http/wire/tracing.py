@@ -1,4 +1,4 @@
-"""What a request is called in logs and traces: a W3C `traceparent` that goes on from the caller's, and a request id."""
+"""Request names in logs and traces: a W3C `traceparent` that continues the caller's, and a request id."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Trace(msgspec.Struct, frozen=True):
 
     @property
     def parent(self) -> str:
-        """What follows from the request is kept under this."""
+        """The parent of everything that follows from the request."""
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
 
 def trace_of(headers: Mapping[str, str]) -> Trace:
-    """The names of a request, by its headers, whose names are in small letters or alike in any: the caller's trace where it has a sound one, and a span of its own."""
+    """Return the trace of a request from its headers: the caller's trace if it is valid, with a new span."""
     given = headers.get("traceparent", "")
     found = _PARENT.fullmatch(given) if given and len(given) <= _LONGEST else None
     wanted = headers.get("x-request-id", "")
@@ -46,7 +46,7 @@ def trace_of(headers: Mapping[str, str]) -> Trace:
 
 
 def renamed(trace: Trace, parent: str) -> Trace:
-    """The same request under the `traceparent` that somebody who goes along with it has given it."""
+    """Return the request under the `traceparent` of an interceptor."""
     if parent == trace.parent or _PARENT.fullmatch(parent) is None:
         return trace
     _, trace_id, span_id, flags = parent.split("-")[:4]

@@ -62,7 +62,7 @@ class Hook:
 
 
 def unsigned() -> EdgeError:
-    """The refusal of a delivery; it tells nobody what is wrong with it."""
+    """Return the error of an invalid signature; it does not say what is wrong."""
     return EdgeError(EdgeCode.BAD_SIGNATURE, "the delivery is not signed by who may send it, or not now")
 
 

@@ -1,4 +1,4 @@
-"""Routes of the directory: who there is, what they may do, who stands in for whom."""
+"""Routes of the directory: users, roles, capabilities and deputies."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from standfast.kernel.people import Absence, Delegation, DirectoryChange, Princi
 
 
 class PersonRequest(RequestModel, frozen=True, kw_only=True):
-    """What is to be so of somebody; what is left out stays as it is."""
+    """The attributes of a user to set; omitted ones stay as they are."""
 
     name: str | None = None
     email: str | None = None
     kind: Literal["user", "service"] | None = None
     manager: str | None = None
-    """Whom they report to; nobody if it is empty."""
+    """The user's manager; empty means none."""
     attributes: dict[str, object] | None = None
 
 
@@ -43,14 +43,14 @@ class Period(RequestModel, frozen=True, kw_only=True):
 
 
 class Away(Period, frozen=True, kw_only=True):
-    """That somebody is away."""
+    """An absence."""
 
     person: str
     reason: str = ""
 
 
 class DeputyRequest(Period, frozen=True, kw_only=True):
-    """Who stands in for whom."""
+    """A delegation."""
 
     giver: str
     to: str
@@ -60,7 +60,7 @@ class DeputyRequest(Period, frozen=True, kw_only=True):
 
 
 class OfPerson(NoQuery, frozen=True, kw_only=True):
-    """Whom it is about."""
+    """The user concerned."""
 
     person: str
 
@@ -72,11 +72,11 @@ class ChangesQuery(Paged, frozen=True, kw_only=True):
 
 
 class Preferences(RequestModel, frozen=True, kw_only=True):
-    """What somebody wants of notices."""
+    """A user's notification preferences."""
 
     language: str = ""
     off: list[str] = msgspec.field(default_factory=list)
-    """Channels that they do not want to be told by."""
+    """Channels that the user has turned off."""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,19 +86,19 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_people(call: RouteCall[Paged, None]) -> Listing[Principal]:
-    """List everybody by id."""
+    """List all users by id."""
     size, last = call.page(call.query.limit), cursors.read(call.query.cursor, str) or ""
     found = await call.calls.directory.list(after=last, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)
 
 
 async def get_person(call: RouteCall[NoQuery, None]) -> Principal:
-    """Look at somebody."""
+    """Get a user."""
     return await call.calls.directory.get(call.path["person"])
 
 
 async def put_person(call: RouteCall[NoQuery, PersonRequest]) -> Principal:
-    """Write somebody into the directory, or change them."""
+    """Create or update a user."""
     asked = call.body
     return await call.calls.directory.put(
         call.path["person"],
@@ -111,28 +111,28 @@ async def put_person(call: RouteCall[NoQuery, PersonRequest]) -> Principal:
 
 
 async def prefer(call: RouteCall[NoQuery, Preferences]) -> Principal:
-    """Say in which language somebody is told things, and by which channels not; about oneself everybody may."""
+    """Set a user's language and the channels to turn off; every user may do this for themselves."""
     asked = call.body
     return await call.calls.directory.prefer(call.path["person"], language=asked.language, off=asked.off)
 
 
 async def activate_person(call: RouteCall[NoQuery, None]) -> None:
-    """Let somebody decide and be asked again."""
+    """Activate a user, so that they can decide and be assigned again."""
     await call.calls.directory.activate(call.path["person"])
 
 
 async def deactivate_person(call: RouteCall[NoQuery, None]) -> None:
-    """Let somebody neither decide nor be asked."""
+    """Deactivate a user, so that they can neither decide nor be assigned."""
     await call.calls.directory.deactivate(call.path["person"])
 
 
 async def list_roles(call: RouteCall[NoQuery, None]) -> list[str]:
-    """The roles of somebody now."""
+    """List the current roles of a user."""
     return await call.calls.directory.roles_of(call.path["person"])
 
 
 async def grant_role(call: RouteCall[NoQuery, Period]) -> None:
-    """Give somebody a role, for a period if it says so."""
+    """Grant a role to a user, optionally for a period."""
     asked = call.body
     await call.calls.directory.grant(
         call.path["person"], call.path["role"], begins_at=asked.begins_at, ends_at=asked.ends_at
@@ -140,23 +140,23 @@ async def grant_role(call: RouteCall[NoQuery, Period]) -> None:
 
 
 async def revoke_role(call: RouteCall[NoQuery, None]) -> Done:
-    """Take a role from somebody."""
+    """Revoke a role of a user."""
     return Done(was=await call.calls.directory.revoke(call.path["person"], call.path["role"]))
 
 
 async def list_holders(call: RouteCall[Paged, None]) -> Listing[Principal]:
-    """List those who have a role now."""
+    """List the current holders of a role."""
     found = await call.calls.directory.holders(call.path["role"])
     return cursors.named(found, call.query.cursor, call.page(call.query.limit), lambda each: [each.id])
 
 
 async def list_delegations(call: RouteCall[OfPerson, None]) -> list[Delegation]:
-    """The delegations by and to somebody that are not over."""
+    """List the current and future delegations by and to a user."""
     return await call.calls.directory.delegations(call.query.person)
 
 
 async def add_delegation(call: RouteCall[NoQuery, DeputyRequest]) -> RouteResponse:
-    """Let somebody decide for somebody else; for oneself it takes no capability."""
+    """Create a delegation: a deputy decides for a user. For the caller's own tasks it takes no capability."""
     asked = call.body
     found = await call.calls.directory.delegate(
         asked.giver,
@@ -176,12 +176,12 @@ async def end_delegation(call: RouteCall[NoQuery, None]) -> Done:
 
 
 async def list_absences(call: RouteCall[OfPerson, None]) -> list[Absence]:
-    """The absences of somebody that are not over."""
+    """List the current and future absences of a user."""
     return await call.calls.directory.absences(call.query.person)
 
 
 async def add_absence(call: RouteCall[NoQuery, Away]) -> RouteResponse:
-    """Say that somebody is away; for oneself it takes no capability."""
+    """Record an absence of a user; for the caller it takes no capability."""
     asked = call.body
     found = await call.calls.directory.absent(
         asked.person, begins_at=asked.begins_at, ends_at=asked.ends_at, reason=asked.reason
@@ -190,7 +190,7 @@ async def add_absence(call: RouteCall[NoQuery, Away]) -> RouteResponse:
 
 
 async def end_absence(call: RouteCall[NoQuery, None]) -> Done:
-    """Say that somebody is back."""
+    """End an absence of a user."""
     return Done(was=await call.calls.directory.end_absence(numbered(call.path["number"], "absence")))
 
 
@@ -207,7 +207,7 @@ async def list_stranded(call: RouteCall[Paged, None]) -> Listing[HumanTask]:
 
 
 async def list_changes(call: RouteCall[ChangesQuery, None]) -> Listing[DirectoryChange]:
-    """List who changed what and when, newest first."""
+    """List changes of the directory with actor and time, newest first."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.directory.changes(call.query.person, before=last, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)

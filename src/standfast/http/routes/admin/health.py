@@ -1,4 +1,4 @@
-"""Routes that need no credential: whether the server lives, whether it is ready, what it offers."""
+"""Public health routes: liveness, readiness and features of the server."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from standfast.http.requests.server import Server
 
 
 class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How the server stands. Who may know more asks `/api/v1/health`."""
+    """The state of the server. `/api/v1/health` has the details, with a credential."""
 
     status: str
     """`ok` or `unavailable`."""
 
 
 async def tell_alive(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """Whether this process is to go on; 503 if it should be restarted, which a database that is away is no reason for."""
+    """Return whether this process is alive; 503 if it should be restarted.
+
+    An unavailable database is no reason for that.
+    """
     return _told(is_well=not call.server.engine.health().needs_restart)
 
 

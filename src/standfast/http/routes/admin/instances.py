@@ -1,4 +1,4 @@
-"""Routes of what is seen to behind the scenes: instances of any kind, commands that wait, and what receivers have seen after a restore."""
+"""Routes of maintenance: instances of any kind, accepted commands, and the comparison after a restore."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class InboxQuery(Paged, frozen=True, kw_only=True):
 
 
 class Received(RequestModel, frozen=True, kw_only=True):
-    """What receivers have seen of us."""
+    """The effects that receivers have seen."""
 
     keys: Annotated[list[str], msgspec.Meta(max_length=MOST_KEYS)]
     """Idempotency keys of effects, as receivers have kept them."""
@@ -81,7 +81,7 @@ async def delete_instance(call: RouteCall[DeleteQuery, None]) -> None:
 
 
 async def compare_sent(call: RouteCall[NoQuery, Received]) -> list[SentEffect]:
-    """What the database knows of effects that receivers have seen, for whoever has restored it: which will be sent again, and which it has lost."""
+    """Compare effects that receivers have seen with a restored database: which will be sent again, and which were lost."""
     return await call.calls.instances.sent(call.body.keys)
 
 

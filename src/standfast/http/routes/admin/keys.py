@@ -1,4 +1,4 @@
-"""Routes of access: API keys, what was refused, and who the caller is."""
+"""Routes of access: API keys, denied requests, the audit log and the caller's identity."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class NewKey(RequestModel, frozen=True, kw_only=True):
     """A key that is to be made."""
 
     name: str
-    """What it is for."""
+    """The purpose of the key."""
     actor: str
-    """As whom its bearer acts."""
+    """The actor of the key's bearer."""
     kind: Literal["user", "service"] = "service"
     roles: list[str] = msgspec.field(default_factory=list)
     capabilities: list[str] = msgspec.field(default_factory=list)
@@ -40,7 +40,7 @@ class NewKey(RequestModel, frozen=True, kw_only=True):
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the caller is, as the engine sees it."""
+    """The caller's identity."""
 
     id: str
     kind: str
@@ -59,7 +59,7 @@ class AuditQuery(Paged, frozen=True, kw_only=True):
     name: str = ""
     """One of them; needs `subject`."""
     actor: str = ""
-    """Who changed it."""
+    """The actor of the change."""
 
 
 async def create_key(call: RouteCall[NoQuery, NewKey]) -> RouteResponse:
@@ -97,14 +97,14 @@ async def revoke_key(call: RouteCall[NoQuery, None]) -> ApiKey:
 
 
 async def list_refusals(call: RouteCall[Paged, None]) -> Listing[RefusedRequest]:
-    """List requests that were refused because of who asked, newest first."""
+    """List requests that were denied because of the caller's identity or rights, newest first."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.refusals.list(before=last or None, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)
 
 
 async def list_audit_changes(call: RouteCall[AuditQuery, None]) -> Listing[Change]:
-    """List changes of people, definitions, keys, rules and pauses, newest first: who, on whose behalf, why, and the values before and after."""
+    """List changes of people, definitions, keys, rules and pauses, newest first: actor, principal, reason, and the values before and after."""
     asked, size, last = call.query, call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.audit.changes(
         subject=asked.subject, name=asked.name, actor=asked.actor, before=last or None, limit=size + 1
@@ -113,19 +113,19 @@ async def list_audit_changes(call: RouteCall[AuditQuery, None]) -> Listing[Chang
 
 
 async def list_acts(call: RouteCall[Paged, None]) -> Listing[AuditEntry]:
-    """List what callers did to an instance, in order: a run, a document, a schedule or a batch."""
+    """List the calls on an instance in order: a run, a document, a schedule or a batch."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.audit.of(call.run_id, after=last, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.sequence)
 
 
 async def tell_me(call: RouteCall[NoQuery, None]) -> Me:
-    """Who the caller is, and what they may do."""
+    """Return the caller's identity and permissions."""
     return me(call.identity)
 
 
 def me(who: Identity) -> Me:
-    """Somebody, as they are shown to themselves."""
+    """Return a caller's own identity."""
     actor = who.actor
     return Me(
         id=actor.id,

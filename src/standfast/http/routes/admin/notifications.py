@@ -1,4 +1,4 @@
-"""Routes of what people were told in the application."""
+"""Routes of in-app notifications."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_notifications(call: RouteCall[NotificationQuery, None]) -> Listing[Notification]:
-    """List what the caller was told, newest first."""
+    """List the caller's notifications, newest first."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.notifications.mine(unread=call.query.unread, after=last or None, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)

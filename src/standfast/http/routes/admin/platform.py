@@ -1,4 +1,4 @@
-"""Routes of those who run the engine: workers, queues, read models, maintenance, metrics. They concern all tenants."""
+"""Routes of platform operators, for all tenants: workers, queues, read models, maintenance, metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Maintain(RequestModel, frozen=True, kw_only=True):
-    """What maintenance holds back, in all processes."""
+    """Begin maintenance: hold all work in all processes."""
 
     mode: Literal["none", "pause", "refuse"]
     """Nothing, work, or commands too."""
@@ -56,7 +56,7 @@ async def list_missing_handlers(call: RouteCall[NoQuery, None]) -> list[MissingH
 
 
 async def list_incidents(call: RouteCall[NoQuery, None]) -> list[IncidentInfo]:
-    """What does not go on by itself, of all tenants: questions that nobody can decide, calls that may hang, work that no code can read."""
+    """List incidents of all tenants that need an operator: tasks without an eligible approver, hanging calls, work that no code can read."""
     return await call.engine.admin.incidents()
 
 
@@ -66,12 +66,12 @@ async def list_projections(call: RouteCall[NoQuery, None]) -> list[ProjectionInf
 
 
 async def drop_projection(call: RouteCall[NoQuery, None]) -> None:
-    """Forget how far a read model has read that no process feeds any more; its tables stay."""
+    """Drop the read position of a projection that no process feeds; its tables stay."""
     await call.engine.projections.drop(call.path["projection"])
 
 
 async def get_health(call: RouteCall[NoQuery, None]) -> Health:
-    """Whether this process does its work, and what keeps it from it."""
+    """Return whether this process works, and what prevents it."""
     return call.server.engine.health()
 
 
@@ -100,13 +100,13 @@ async def get_metrics(call: RouteCall[NoQuery, None]) -> TextResponse:
         ("standfast_http_streams", "Streams of events that are open.", (), float(server.room.open)),
     ]
     try:
-        # Whoever collects figures waits for some seconds, and a database may hang for hours.
+        # A scraper waits for some seconds, and a database may hang for hours.
         if not await server.pulse.beats():
             return TextResponse(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
         admin = call.engine.admin
         backlog, depth, given_up = await admin.backlog(), await admin.inbox_depth(), await admin.given_up()
         lag = max((each.lag for each in await call.engine.projections.list()), default=0)
-    except StandfastError:  # The figures of this process are worth something while the database is away.
+    except StandfastError:  # The metrics of this process are useful while the database is unavailable.
         return TextResponse(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
     for kind in ("effect", "timer", "inbox"):
         waiting = float(sum(each.count for each in backlog if each.kind == kind))

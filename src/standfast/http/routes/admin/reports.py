@@ -1,4 +1,4 @@
-"""Routes of reports: what runs of a period tell of work as a whole."""
+"""Routes of reports over the runs of a period."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReportQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 async def report(call: RouteCall[ReportQuery, None]) -> Report:
-    """How long runs of a workflow or documents of a type took that began in a period, where they waited, who decided how much, and what was done twice."""
+    """Report on the runs of a workflow, or the documents of a type, that began in a period: duration, waiting times, decisions and retries."""
     asked = call.query
     return await call.calls.reports.of(
         call.path["name"], version=asked.version, since=asked.since, until=asked.until, limit=asked.limit

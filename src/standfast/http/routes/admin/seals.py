@@ -1,4 +1,4 @@
-"""Routes of seals: what tells whether anybody rewrote a history."""
+"""Routes of seals, which prove that a history was not rewritten."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LastSeal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def last_seal(call: RouteCall[NoQuery, None]) -> LastSeal:
-    """The last seal: whoever keeps it elsewhere can tell later whether seals were taken away or made anew."""
+    """Return the last seal. Store it elsewhere, to detect later whether seals were removed or made anew."""
     return LastSeal(seal=await call.calls.seals.head())
 
 
@@ -65,7 +65,7 @@ class KeptSeal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def hold_seal(call: RouteCall[SealQuery, None]) -> KeptSeal:
-    """Whether a seal is the one whose link was kept elsewhere: then none before it was taken away or made anew."""
+    """Compare a seal with a link stored elsewhere: if they match, no earlier seal was removed or made anew."""
     return KeptSeal(holds=await call.calls.seals.holds(call.query.number, call.query.link))
 
 

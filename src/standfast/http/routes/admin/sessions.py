@@ -1,4 +1,4 @@
-"""Routes of browsers: coming in with a key or by somebody who vouches for people, staying in, leaving."""
+"""Routes of browser sessions: login with a key or an identity provider, refresh, logout."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _LONGEST_CODE: Final = 2000
 
 
 class KeyLogin(RequestModel, frozen=True, kw_only=True):
-    """Somebody who comes in with a key."""
+    """A login with a key."""
 
     key: str
     """An API key."""
 
 
 class LoginWay(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider by whom one can come in."""
+    """An identity provider."""
 
     name: str
     label: str
@@ -57,15 +57,15 @@ class LoginWays(msgspec.Struct, frozen=True, kw_only=True):
 
     providers: list[LoginWay]
     is_open: bool
-    """Whether the server lets everybody on this machine in, without any credential."""
+    """Whether the server accepts every client on this machine without a credential."""
 
 
 class OwnSession(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the caller is, and what their pages need."""
+    """The caller's identity, and the data that pages need."""
 
     me: Me
     csrf: str
-    """To be sent in the header `X-CSRF-Token` with everything that changes something; empty for those who came with a key or a token."""
+    """Send it in the header `X-CSRF-Token` with every change; empty for callers with a key or a token."""
     expires_at: datetime | None
     """When the session ends, however much it is used; null where it was not opened by this answer."""
 
@@ -78,7 +78,7 @@ class LoginQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ReturnQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider sends a browser back with; some of them say more than this."""
+    """The query of a provider's callback; some providers send more than this."""
 
     state: str = ""
     code: str = ""
@@ -86,7 +86,7 @@ class ReturnQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionsQuery(Paged, frozen=True, kw_only=True):
-    """Whose sessions are listed."""
+    """The user whose sessions are listed."""
 
     actor: str = ""
 
@@ -102,7 +102,7 @@ async def tell_ways(call: RouteCall[NoQuery, None]) -> LoginWays:
 
 
 async def open_session(call: RouteCall[NoQuery, KeyLogin]) -> RouteResponse:
-    """Come in with a key: the answer has the browser keep a session, whose secret no script can read."""
+    """Log in with a key: the response sets a session cookie, which no script can read."""
     if not cookies.is_near(call.headers):
         raise EdgeError(EdgeCode.CROSS_SITE, "a session is opened by a page of this server")
     try:
@@ -114,12 +114,12 @@ async def open_session(call: RouteCall[NoQuery, KeyLogin]) -> RouteResponse:
 
 
 async def tell_session(call: RouteCall[NoQuery, None]) -> OwnSession:
-    """Who the caller is, and the token that their pages have to say."""
+    """Return the caller's identity, and the CSRF token of the session."""
     return OwnSession(me=me(call.identity), csrf=call.identity.csrf, expires_at=None)
 
 
 async def leave_session(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """Leave: the session ends, here and everywhere. For those who came with a key or a token nothing ends."""
+    """Log out: the session ends on all servers. A caller with a key or a token has no session to end."""
     kind, _, identity = call.identity.credential.partition(":")
     if kind == "session":  # It is theirs whichever part of the tenant the page looks at.
         whole = msgspec.structs.replace(call.identity, partition="").context(call.trace)
@@ -129,7 +129,7 @@ async def leave_session(call: RouteCall[NoQuery, None]) -> RouteResponse:
 
 
 async def begin_login(call: RouteCall[LoginQuery, None]) -> RouteResponse:
-    """Send the browser to a provider, who sends it back."""
+    """Redirect the browser to an identity provider, which redirects it back."""
     provider = _provider(call)
     if not logins.is_own_path(call.query.return_to):
         raise EdgeError(EdgeCode.BAD_QUERY, "`return_to` is a path of this server, such as /runs")
@@ -153,14 +153,18 @@ async def finish_login(call: RouteCall[ReturnQuery, None]) -> RouteResponse:
     if asked.error or not asked.code or len(asked.code) > _LONGEST_CODE:
         raise _refused(call, f"the provider refused: {asked.error[:100]!r}")
     try:
-        with call.server.door.patience(call.client):  # Each code is asked about at the provider, who is not ours.
+        with call.server.door.patience(
+            call.client
+        ):  # Each code costs a request to the provider, which is another party's system.
             claims = await call.server.logins.finish(
                 provider, pending, state=asked.state, code=asked.code, back=_back(call, provider)
             )
             await call.server.door.vouched(claims)
     except InvalidTokenError as error:
         raise _refused(call, str(error)) from None
-    opened = await _opened(call, call.server.door.claimed(claims))  # Without what the directory may take away again.
+    opened = await _opened(
+        call, call.server.door.claimed(claims)
+    )  # Without the rights that the directory may revoke later.
     gone = cookies.dropped(cookies.LOGIN, is_secure=call.is_secure, is_strict=False)
     return RouteResponse(headers={"location": pending.return_to}, cookies=(*opened.cookies, gone))
 
@@ -173,7 +177,7 @@ async def list_sessions(call: RouteCall[SessionsQuery, None]) -> Listing[Session
 
 
 async def end_session(call: RouteCall[NoQuery, None]) -> Session:
-    """Send a browser away: its session ends, for good."""
+    """End a browser session, permanently."""
     found = await call.calls.sessions.end(call.path["session"])
     call.server.door.forget()
     return found
@@ -184,7 +188,7 @@ async def _opened(call: AnyCall, identity: Identity, status: int = 200) -> Route
     lifetime = call.server.options.session_lifetime
     most = call.server.options.sessions_per_credential
     made = await call.engine.acting(context).sessions.open(credential=identity.credential, lifetime=lifetime, most=most)
-    call.server.door.forget()  # The oldest may have been sent away.
+    call.server.door.forget()  # The oldest session may have been ended.
     kept = cookies.kept(cookies.SESSION, made.secret, is_secure=call.is_secure, lasts=lifetime)
     shown = OwnSession(me=me(identity), csrf=cookies.csrf_token(made.secret), expires_at=made.session.expires_at)
     return RouteResponse(value=shown, status=status, cookies=(kept,))

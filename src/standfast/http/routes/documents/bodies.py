@@ -1,4 +1,4 @@
-"""Routes of bodies: what an organisation puts into the slots of its documents, from a draft to what is in force."""
+"""Routes of bodies: the steps that an organisation puts into the slots of its documents, from the draft to the active version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TEXTS = ("application/yaml", "text/yaml")
 
 
 class Instantiate(RequestModel, frozen=True, kw_only=True):
-    """What a template is told."""
+    """The parameters of a template."""
 
     params: dict[str, str | int] = msgspec.field(default_factory=dict)
     type: str = ""
@@ -48,7 +48,7 @@ class Instantiate(RequestModel, frozen=True, kw_only=True):
 
 
 class PublishDraft(RequestModel, frozen=True, kw_only=True):
-    """What a draft is published with."""
+    """The options of publishing a draft."""
 
     revision: Version | None = None
     """The revision that the caller has reviewed; to be given where the organisation wants two people."""
@@ -65,12 +65,12 @@ class BodyRollbackRequest(RequestModel, frozen=True, kw_only=True):
 
 
 class Recompile(RequestModel, frozen=True, kw_only=True):
-    """What is compiled again."""
+    """Which bodies to compile again."""
 
     type: str = ""
     """All types if it is empty."""
     dry_run: bool = False
-    """Whether it is only told what would be."""
+    """Only report what would be done."""
 
 
 class DryRunBody(Supposed, frozen=True, kw_only=True):
@@ -78,19 +78,19 @@ class DryRunBody(Supposed, frozen=True, kw_only=True):
 
     data: dict[str, object] | None = None
     document: str = ""
-    """The id of one that is there, whose content is taken."""
+    """The id of an existing document, whose content is used."""
     draft: str = ""
-    """A draft that it goes through; what is in force if this is empty."""
+    """The draft to use; the active body if empty."""
 
 
 class Govern(RequestModel, frozen=True, kw_only=True):
-    """What the organisation wants of those who publish."""
+    """The organisation's rules for publishing."""
 
     two_person: bool
 
 
 class CommentQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said of something that is written down."""
+    """The comment of a change."""
 
     comment: str = ""
 
@@ -116,14 +116,14 @@ class BodyDiffQuery(NumberQuery, frozen=True, kw_only=True):
 
 
 class DraftDiffQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a draft is compared with."""
+    """The version to compare a draft with."""
 
     against: Version | None = None
     """The bare envelope if it is left out."""
 
 
 class Scenarios(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the scenarios of a body."""
+    """The results of a body's scenarios."""
 
     results: list[ScenarioResult]
 
@@ -136,7 +136,7 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recompiled(msgspec.Struct, frozen=True, kw_only=True):
-    """What was compiled again, or would be."""
+    """The bodies that were compiled again, or would be."""
 
     bodies: list[BodyVersion]
 
@@ -145,7 +145,7 @@ class Recompiled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_templates(call: RouteCall[Paged, None]) -> Listing[BodyTemplate]:
-    """List the templates that come with the package, with what can be said to each."""
+    """List the templates of the package, with their parameters."""
     return cursors.sliced(await call.calls.bodies.templates(), call.query.cursor, call.page(call.query.limit))
 
 
@@ -170,7 +170,7 @@ async def list_drafts(call: RouteCall[DraftQuery, None]) -> Listing[BodyDraft]:
 
 
 async def begin_draft(call: RouteCall[CommentQuery, object]) -> RouteResponse:
-    """Begin a draft, given as YAML or JSON; what is wrong with it comes with the answer, and is saved too."""
+    """Create a draft from YAML or JSON. It is stored even with errors, which the response lists."""
     return _begun(await call.calls.bodies.save(call.raw, comment=call.query.comment))
 
 
@@ -204,7 +204,7 @@ async def publish_draft(call: RouteCall[NoQuery, PublishDraft]) -> BodyVersion:
 
 
 async def diff_draft(call: RouteCall[DraftDiffQuery, None]) -> Difference:
-    """What a draft changes, slot by slot: beside the bare envelope, or a version that was published."""
+    """Compare a draft by slot with the bare envelope, or with a published version."""
     draft = await call.calls.bodies.draft(call.path["draft"])
     return await call.calls.bodies.diff(draft.type, against=call.query.against, draft=draft.id)
 
@@ -219,7 +219,7 @@ async def play_draft(call: RouteCall[NoQuery, None]) -> Scenarios:
     return Scenarios(results=await call.calls.bodies.scenarios(draft=call.path["draft"]))
 
 
-# -- what is in force
+# -- the active body
 
 
 async def list_bodies(call: RouteCall[Paged, None]) -> Listing[BodyVersion]:
@@ -240,7 +240,7 @@ async def list_body_versions(call: RouteCall[Paged, None]) -> Listing[BodyVersio
 
 
 async def diff_body(call: RouteCall[BodyDiffQuery, None]) -> Difference:
-    """What a version changes, slot by slot: beside the bare envelope, or another version."""
+    """Compare a version by slot with the bare envelope, or with another version."""
     asked = call.query
     return await call.calls.bodies.diff(call.path["type"], asked.version, against=asked.against)
 
@@ -256,7 +256,7 @@ async def play_body(call: RouteCall[NumberQuery, None]) -> Scenarios:
 
 
 async def dry_run_body(call: RouteCall[NoQuery, DryRunBody]) -> DryRun:
-    """Which way a document would take, through what is in force or through a draft; nothing is written."""
+    """Simulate a document's path through the active body or a draft; nothing is stored."""
     asked = call.body
     return await call.calls.bodies.dry_run(
         call.path["type"],
@@ -268,7 +268,7 @@ async def dry_run_body(call: RouteCall[NoQuery, DryRunBody]) -> DryRun:
 
 
 async def rebase_body(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """Begin a draft of the body in force for the newest envelope; what does not fit there comes with the answer."""
+    """Create a draft of the active body for the newest envelope; the response lists the conflicts."""
     return _begun(await call.calls.bodies.rebase(call.path["type"]))
 
 
@@ -279,22 +279,22 @@ async def roll_back_body(call: RouteCall[NoQuery, BodyRollbackRequest]) -> BodyV
 
 
 async def archive_body(call: RouteCall[NoQuery, Reasoned]) -> BodyVersion:
-    """Take the body in force out of force: no document begins any more until one is published."""
+    """Archive the active body. No document can start until another body is published."""
     return await call.calls.bodies.archive(call.path["type"], call.body.reason)
 
 
 async def recompile_bodies(call: RouteCall[NoQuery, Recompile]) -> Recompiled:
-    """Compile again what was compiled by another version of the compiler, or tell what would be."""
+    """Recompile bodies of another compiler version, or report which would be."""
     return Recompiled(bodies=await call.calls.bodies.recompile(call.body.type, dry_run=call.body.dry_run))
 
 
 async def get_publishing_rules(call: RouteCall[NoQuery, None]) -> PublishingRules:
-    """What the organisation wants of those who publish."""
+    """Get the organisation's rules for publishing."""
     return await call.calls.bodies.rules()
 
 
 async def put_publishing_rules(call: RouteCall[NoQuery, Govern]) -> PublishingRules:
-    """Say whether nobody may publish what they drafted; every change is kept."""
+    """Set whether authors may publish their own drafts; every change is recorded."""
     return await call.calls.bodies.govern(two_person=call.body.two_person)
 
 

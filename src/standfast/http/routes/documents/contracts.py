@@ -1,4 +1,4 @@
-"""Routes of contracts: what a type of documents is, version by version."""
+"""Routes of contracts: versioned definitions of document types."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class ContractDiffQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class ContractChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between two versions of a contract."""
+    """The differences between two versions of a contract."""
 
     changes: list[ContractChange]
 
 
 class RecompiledContracts(msgspec.Struct, frozen=True, kw_only=True):
-    """The contracts whose bare workflows were compiled again, or would be."""
+    """The contracts whose bare workflows were recompiled, or would be."""
 
     contracts: list[ContractVersion]
 
@@ -58,7 +58,7 @@ async def publish_contract(call: RouteCall[PublishContractQuery, object]) -> Rou
 
 
 async def check_contract(call: RouteCall[NoQuery, object]) -> ContractCheck:
-    """What publishing a contract would mean: what it changes, which published bodies it breaks; nothing is stored."""
+    """Check a contract without storing it: its changes, and the published bodies that it breaks."""
     return await call.calls.contracts.check(call.raw)
 
 
@@ -74,7 +74,7 @@ async def list_contract_versions(call: RouteCall[Paged, None]) -> Listing[Contra
 
 
 async def diff_contract(call: RouteCall[ContractDiffQuery, None]) -> ContractChanges:
-    """What differs between two versions of a contract."""
+    """Compare two versions of a contract."""
     found = await call.calls.contracts.diff(call.path["type"], call.query.old, call.query.new)
     return ContractChanges(changes=found)
 

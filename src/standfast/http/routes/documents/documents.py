@@ -1,4 +1,4 @@
-"""Routes of documents: what they are, were, and can become."""
+"""Routes of documents: content, versions, edits and transitions."""
 
 from __future__ import annotations
 
@@ -61,31 +61,31 @@ class AdoptDocument(RequestModel, frozen=True, kw_only=True):
 
 
 class ChangeDocument(RequestModel, frozen=True, kw_only=True):
-    """What is done to a document."""
+    """A change of a document."""
 
     changes: dict[str, object] = msgspec.field(default_factory=dict)
-    """Laid over its fields; null takes one away."""
+    """A JSON merge patch of the fields; null removes a field."""
     action: str = "update"
     """An action of the contract."""
     reason: str = ""
 
 
 class CheckEdit(RequestModel, frozen=True, kw_only=True):
-    """What would be done to a document."""
+    """An edit to check."""
 
     changes: dict[str, object] = msgspec.field(default_factory=dict)
     action: str = "update"
 
 
 class AskTransition(RequestModel, frozen=True, kw_only=True):
-    """A transition that is asked for."""
+    """A transition to request."""
 
     transition: str
     reason: str = ""
 
 
 class AmendDocument(RequestModel, frozen=True, kw_only=True):
-    """What is different in the document that takes the place of this one."""
+    """The changes in the amended document."""
 
     changes: dict[str, object] = msgspec.field(default_factory=dict)
     new_id: str = ""
@@ -94,7 +94,7 @@ class AmendDocument(RequestModel, frozen=True, kw_only=True):
 
 
 class RedactDocument(RequestModel, frozen=True, kw_only=True):
-    """Whose values are taken out of a document, and why."""
+    """A redaction: the fields and the reason."""
 
     fields: list[str] | None = None
     """All that are sensitive if this is left out."""
@@ -116,13 +116,13 @@ class DocumentVersionsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_
 
 
 class FieldDifferences(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different in two versions."""
+    """The differences between two versions."""
 
     fields: list[FieldDifference]
 
 
 async def list_documents(call: RouteCall[DocumentQueryRequest, None]) -> Listing[DocumentSummary]:
-    """List the documents of a type, newest first; who may not look at all runs names themselves as `requester`."""
+    """List the documents of a type, newest first; without the right to read all runs, set `requester` to yourself."""
     asked, size = call.query, call.page(call.query.limit)
     found = await call.calls.documents.list(
         call.path["type"],
@@ -158,7 +158,7 @@ async def adopt_document(call: RouteCall[NoQuery, AdoptDocument]) -> RouteRespon
 
 
 async def read_document(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """Look at a document as it is, whether it can be edited, and what the caller can ask for from here."""
+    """Get a document, whether it can be edited, and the transitions open to the caller."""
     return _shown(await call.calls.documents.get(call.path["type"], call.path["document"]))
 
 
@@ -203,7 +203,10 @@ async def notify_mutation(call: RouteCall[NoQuery, ChangeDocument]) -> RouteResp
 
 
 async def ask_transition(call: RouteCall[NoQuery, AskTransition]) -> RouteResponse:
-    """Ask for a transition of the lifecycle, such as submit or cancel; its gate performs it, at once or when the body of its slot is done."""
+    """Request a lifecycle transition, such as submit or cancel.
+
+    Its gate performs it immediately, or after the body of its slot.
+    """
     asked = call.body
     try:
         found = await call.calls.documents.transition(
@@ -220,7 +223,7 @@ async def ask_transition(call: RouteCall[NoQuery, AskTransition]) -> RouteRespon
 
 
 async def amend_document(call: RouteCall[NoQuery, AmendDocument]) -> RouteResponse:
-    """Amend a document that cannot be edited any more: another one takes its place, with the changes in it, and has to be approved anew."""
+    """Amend a document that cannot be edited. A new document with the changes replaces it, and needs a new approval."""
     asked = call.body
     try:
         found = await call.calls.documents.amend(
@@ -259,27 +262,27 @@ async def get_document_version(call: RouteCall[NoQuery, None]) -> DocumentVersio
 
 
 async def get_document_page(call: RouteCall[NoQuery, None]) -> TextResponse:
-    """Look at one version of a document as a page of HTML, for people to read and nobody to edit; what is sensitive is masked."""
+    """Render a version of a document as a read-only HTML page; sensitive fields are masked."""
     number = _number(call.path["version"])
     page = await call.calls.documents.page(call.path["type"], call.path["document"], number)
     return TextResponse(text=page, media_type=_HTML)
 
 
 async def diff_document(call: RouteCall[DocumentVersionsRequest, None]) -> FieldDifferences:
-    """What is different in two versions, field by field; of sensitive fields only that they are."""
+    """Compare two versions by field; for sensitive fields without the values."""
     asked = call.query
     found = await call.calls.documents.diff(call.path["type"], call.path["document"], asked.old, asked.new)
     return FieldDifferences(fields=found)
 
 
 async def list_document_mutations(call: RouteCall[Paged, None]) -> Listing[DocumentMutation]:
-    """List what was done to a document, in order: by people, and by its workflow."""
+    """List the changes of a document in order, by users and by its workflow."""
     found = await call.calls.documents.mutations(call.path["type"], call.path["document"])
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
 async def list_document_audit(call: RouteCall[Paged, None]) -> Listing[AuditLine]:
-    """List who did what to a document, when, from where, why and how, steps of its workflow included."""
+    """List the audit trail of a document, with actor, time, origin, reason and channel; steps of its workflow included."""
     found = await call.calls.documents.audit(call.path["type"], call.path["document"])
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
@@ -302,7 +305,7 @@ async def list_document_links(call: RouteCall[Paged, None]) -> Listing[DocumentL
 
 
 async def list_document_choices(call: RouteCall[Paged, None]) -> Listing[DocumentChoice]:
-    """Why a document went the way it did: every step that asked something, with what it read and what came out."""
+    """List the decisions on a document's path: each step that read data, with input and outcome."""
     found = await call.calls.documents.choices(call.path["type"], call.path["document"])
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 

@@ -1,4 +1,4 @@
-"""Routes of what organisations say of their documents, and of the rules that every document keeps."""
+"""Routes of an organisation's document rules and settings, and of document invariants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RULES, _SETTINGS = "rules:", "settings"
 
 
 class PutCharter(RequestModel, frozen=True, kw_only=True):
-    """What an organisation says from now on: `rules` for a type, or its `settings`."""
+    """The new rules of a type, or the new settings of the organisation."""
 
     rules: list[dict[str, object]] | None = None
     """All rules for the type, in the order in which they are judged."""
@@ -55,7 +55,7 @@ class InvariantRepairRequest(RequestModel, frozen=True, kw_only=True):
 
 
 class PatrolQuery(Paged, frozen=True, kw_only=True):
-    """Which documents are looked at, and for what."""
+    """The documents and invariants to check."""
 
     rules: list[str] = msgspec.field(default_factory=list)
     """Codes such as `WF-03`; all rules if none is named."""
@@ -76,7 +76,10 @@ async def get_charter(call: RouteCall[NumberQuery, None]) -> RouteResponse:
 
 
 async def put_charter(call: RouteCall[NoQuery, PutCharter]) -> RouteResponse:
-    """Publish all rules for a type of documents, or all settings of the organisation; what was there before counts no more. `If-Match` makes sure of the version that was seen, `"v0"` that there is none."""
+    """Publish all rules of a document type, or all settings of the organisation; they replace the previous ones.
+
+    `If-Match` checks the version, `"v0"` that there is none.
+    """
     try:
         return _tagged(await _put(call))
     except RejectedError as error:
@@ -102,12 +105,12 @@ async def _put(call: RouteCall[NoQuery, PutCharter]) -> Charter:
 
 
 async def refresh_charters(call: RouteCall[NoQuery, None]) -> None:
-    """Have this process read anew what was published elsewhere; it does so by itself within a few seconds."""
+    """Reload published rules and settings in this process, which happens without this call within a few seconds."""
     await call.calls.charters.refresh()
 
 
 async def list_invariants(call: RouteCall[Paged, None]) -> Listing[Invariant]:
-    """List the rules that every document keeps, and what to do where one does not hold."""
+    """List the invariants of documents, and the remedy for each."""
     return cursors.sliced(await call.calls.invariants.list(), call.query.cursor, call.page(call.query.limit))
 
 
@@ -133,7 +136,7 @@ async def check_document(call: RouteCall[NoQuery, None]) -> list[Violation]:
 
 
 async def repair_document(call: RouteCall[NoQuery, InvariantRepairRequest]) -> Mended:
-    """Set a document right from its history: what is stored of it is made again, and its calls with it."""
+    """Repair a document from its history: its stored rows and calls are rebuilt."""
     return await call.calls.invariants.repair(call.run_id, reason=call.body.reason)
 
 
@@ -150,7 +153,7 @@ def _tagged(charter: Charter) -> RouteResponse:
 
 
 def _type_of(name: str) -> str:
-    """The type whose rules an address names."""
+    """Return the type whose rules a path names."""
     if not name.startswith(_RULES) or name == _RULES:
         raise NotFoundError("charter", name, hint="there is `settings`, and `rules:` with a type")
     return name.removeprefix(_RULES)

@@ -38,18 +38,18 @@ class Move(RequestModel, frozen=True, kw_only=True):
     to: str
     reason: str
     nodes: dict[str, str] = {}  # noqa: RUF012 - every struct gets one of its own
-    """What nodes are called there that are called otherwise now."""
+    """The new names of renamed nodes."""
     documents: list[str] | None = None
-    """Their ids; all that are under way without it."""
+    """Their ids; all active documents if omitted."""
     dry_run: bool = False
-    """Whether it is only told what would be."""
+    """Only report what would be done."""
     cursor: UUID | None = None
     """`next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=500)] = 100
 
 
 async def suspend_workflow(call: RouteCall[NoQuery, Suspend]) -> WorkflowSuspension:
-    """Take a workflow out of use: new documents begin with the one before, and those that are under way are paused by batches."""
+    """Suspend a workflow: new documents use the previous one, and active documents are paused in batches."""
     return await call.calls.workflows.suspend(call.path["type"], call.body.workflow, call.body.reason)
 
 

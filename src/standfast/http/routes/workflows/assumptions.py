@@ -1,4 +1,4 @@
-"""What a dry run supposes of the world, as requests say it."""
+"""Request fields for the assumptions of a dry run."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class AssumptionArguments(TypedDict):
 
 
 class Supposed(RequestModel, frozen=True, kw_only=True):
-    """What is supposed where it is not for the best: that everybody agrees, and everything awaited comes."""
+    """The assumptions of a dry run. By default every approver agrees, and every awaited event arrives."""
 
     decisions: dict[str, str | list[str]] = msgspec.field(default_factory=dict)
-    """What those who are asked say, by node: the same each time, or one after the other; yes if nothing is told."""
+    """The approvers' decisions by node: one for all, or a list in order; approval if omitted."""
     forms: dict[str, object] = msgspec.field(default_factory=dict)
-    """What they fill in, by node."""
+    """The form data of approvers, by node."""
     answers: dict[str, object] = msgspec.field(default_factory=dict)
-    """What handlers and other workflows answer, by their names or by the steps that call them."""
+    """The results of handlers and child workflows, by name or by calling step."""
     failing: list[str] = msgspec.field(default_factory=list)
     """Handlers and workflows that fail, and steps."""
     events: dict[str, object] = msgspec.field(default_factory=dict)
-    """What events and signals bring, by name."""
+    """The payloads of events and signals, by name."""
     unanswered: list[str] = msgspec.field(default_factory=list)
-    """Nodes where nobody decides, and events and signals that do not come."""
+    """Nodes without a decision, and events and signals that do not arrive."""
 
     def told(self) -> AssumptionArguments:
-        """What the engine is told."""
+        """Return the engine's form of the assumptions."""
         return AssumptionArguments(
             decisions=self.decisions,
             forms=self.forms,

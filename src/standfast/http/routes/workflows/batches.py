@@ -25,7 +25,7 @@ from standfast.http.wire.paging import Listing
 
 
 class BeginBatchRequest(RequestModel, frozen=True, kw_only=True):
-    """What is to be done to many."""
+    """An operation on many runs."""
 
     verb: BatchVerb
     runs: list[UUID] | None = None
@@ -33,7 +33,7 @@ class BeginBatchRequest(RequestModel, frozen=True, kw_only=True):
     inputs: list[dict[str, object]] | None = None
     """Of a start: each is one run."""
     definition: str = ""
-    """What is started; or, where nothing else is named, whose runs or dead letters are meant."""
+    """The workflow to start; or, without other filters, whose runs or dead letters are selected."""
     version: str = ""
     status: list[str] | None = None
     """Which runs of the definition; those that have not ended if this is left out."""
@@ -43,7 +43,7 @@ class BeginBatchRequest(RequestModel, frozen=True, kw_only=True):
     per_second: Annotated[float, msgspec.Meta(ge=0, le=10_000)] = 0.0
     """How many are tried in a second; 0 means no bound."""
     follow_seconds: Annotated[float, msgspec.Meta(ge=0, le=3_155_760_000)] = 3600.0
-    """How long it is looked what became of those that were taken."""
+    """How long to track the outcome of submitted items."""
     batch_id: str = ""
     """The same id is the same batch; `Idempotency-Key` does the same."""
 
@@ -55,7 +55,10 @@ class ItemQuery(Paged, frozen=True, kw_only=True):
 
 
 async def begin_batch(call: RouteCall[NoQuery, BeginBatchRequest]) -> RouteResponse:
-    """Do something to many runs; what became of each, the items of the batch tell. To start, cancel or abort takes the permission that it takes alone."""
+    """Begin a batch operation on many runs; its items report each outcome.
+
+    Start, cancel and abort take the permission of the single call.
+    """
     asked = call.body
     alone = _ALONE.get(asked.verb, "")
     calls = call.needing(alone) if alone else call.calls
@@ -86,12 +89,12 @@ async def list_batches(call: RouteCall[Paged, None]) -> Listing[Batch]:
 
 
 async def get_batch(call: RouteCall[NoQuery, None]) -> Batch:
-    """Look at one batch: how far it is, and how many items have come to what."""
+    """Get a batch: its progress, and the number of items by outcome."""
     return await call.calls.batches.get(call.path["batch"])
 
 
 async def list_batch_items(call: RouteCall[ItemQuery, None]) -> Listing[BatchItem]:
-    """List what became of each item."""
+    """List the items with their outcomes."""
     size, asked = call.page(call.query.limit), call.query
     found = await call.calls.batches.items(
         call.path["batch"], status=asked.status, after=cursors.counted(asked.cursor), limit=size + 1
@@ -100,7 +103,7 @@ async def list_batch_items(call: RouteCall[ItemQuery, None]) -> Listing[BatchIte
 
 
 async def cancel_batch(call: RouteCall[NoQuery, Reasoned]) -> Batch:
-    """Try no more of the items; what was done stays done."""
+    """Cancel a batch: the remaining items are skipped; completed items stay as they are."""
     return await call.calls.batches.cancel(call.path["batch"], call.body.reason)
 
 
@@ -111,7 +114,7 @@ _ALONE: Mapping[BatchVerb, str] = {
     "cancel": "execution:cancel",
     "abort": "execution:abort",
 }
-"""What the routes ask for that do the same to one run. For all other verbs the engine itself asks, item by item."""
+"""The permissions of the single calls. For all other operations the engine checks each item."""
 
 ROUTES: tuple[Route, ...] = (
     _BATCHES.post(

@@ -24,7 +24,7 @@ _BASE = "/api/v1/executions"
 
 
 class StartRequest(RequestModel, frozen=True, kw_only=True):
-    """What is to be started."""
+    """A workflow to start."""
 
     definition: str
     """Name of a workflow, or its id such as `order-v1`."""
@@ -50,11 +50,11 @@ class Signal(RequestModel, frozen=True, kw_only=True):
     name: str
     payload: object = None
     command_id: str = ""
-    """What is delivered twice under one id counts once; `Idempotency-Key` does the same."""
+    """A deduplication id: a repeated delivery counts once; `Idempotency-Key` does the same."""
 
 
 class PauseRequest(TimedReason, frozen=True, kw_only=True):
-    """How a run is to wait, and when it goes on by itself."""
+    """The mode and the end of a pause."""
 
     clock: PauseClock | None = None
     """Whether its timers run on, or stand still."""
@@ -78,11 +78,11 @@ class ResumeLater(Reasoned, frozen=True, kw_only=True):
 
 
 class Stopped(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a run that is to stop."""
+    """The outcome of stopping a run."""
 
     id: UUID
     status: str
-    """How it ended, or how it stands while that is under way."""
+    """The final status, or the current one while the run is stopping."""
     is_finished: bool
 
 
@@ -114,23 +114,23 @@ async def signal_execution(call: RouteCall[NoQuery, Signal]) -> None:
 
 
 async def cancel_execution(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
-    """Stop a run and undo what it did. Status 202 if that is still under way."""
+    """Cancel a run and run its compensations. Status 202 if they are still running."""
     return await _stopped(call, "cancel")
 
 
 async def abort_execution(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
-    """End a run at once; nothing is undone."""
+    """Abort a run immediately, without compensations."""
     return await _stopped(call, "abort")
 
 
 async def pause_execution(call: RouteCall[NoQuery, PauseRequest]) -> None:
-    """Have a run wait: handlers that are running finish, and what follows from them is held."""
+    """Pause a run: running handlers finish, and later steps are held."""
     asked = call.body
     await call.run.pause(asked.reason, clock=asked.clock, until=asked.ending)
 
 
 async def resume_execution(call: RouteCall[NoQuery, Resume]) -> None:
-    """Let a run go on that is paused or waits for an operator; `override` takes `execution:override` besides."""
+    """Resume a run that is paused or waits for an operator; `override` also takes `execution:override`."""
     asked = call.body
     await (await call.resumable()).resume(
         asked.reason,

@@ -1,4 +1,4 @@
-"""Routes of what gave up."""
+"""Routes of dead letters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Requeue(RequestModel, frozen=True, kw_only=True):
 
 
 async def list_letters(call: RouteCall[LetterQuery, None]) -> Listing[DeadLetter]:
-    """List what gave up, oldest first."""
+    """List dead letters, oldest first."""
     asked, size = call.query, call.page(call.query.limit)
     found = await call.calls.dead_letters.list(
         instance=asked.execution,
@@ -52,7 +52,7 @@ async def list_letters(call: RouteCall[LetterQuery, None]) -> Listing[DeadLetter
 
 
 async def group_letters(call: RouteCall[GroupQuery, None]) -> LetterGroups:
-    """What gave up, put together by cause, the largest group first."""
+    """Group dead letters by cause, the largest group first."""
     return await call.calls.dead_letters.groups(definition=call.query.definition)
 
 
@@ -62,7 +62,7 @@ async def get_letter(call: RouteCall[NoQuery, None]) -> DeadLetter:
 
 
 async def requeue_letter(call: RouteCall[NoQuery, Requeue]) -> None:
-    """Put what gave up back to work."""
+    """Requeue a dead letter."""
     await call.calls.dead_letters.requeue(numbered(call.path["number"], "dead letter"), call.body.input)
 
 
@@ -72,12 +72,12 @@ async def retry_compensation(call: RouteCall[NoQuery, None]) -> None:
 
 
 async def discard_letter(call: RouteCall[NoQuery, None]) -> None:
-    """Forget what gave up."""
+    """Discard a dead letter."""
     await call.calls.dead_letters.discard(numbered(call.path["number"], "dead letter"))
 
 
 def numbered(text: str, what: str) -> int:
-    """A number in an address; NotFoundError for what is none."""
+    """Parse a number in a path; NotFoundError if it is none."""
     if not (text.isascii() and text.isdecimal() and len(text) < _DIGITS):
         raise NotFoundError(what, text)
     return int(text)

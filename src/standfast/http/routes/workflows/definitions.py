@@ -93,26 +93,26 @@ class DryRunOfFile(Supposed, frozen=True, kw_only=True):
     workflow: str = ""
     """Which workflow of the file, if it has several."""
     name: str = "the file"
-    """What messages call it."""
+    """The file name in messages."""
     input: dict[str, object] | None = None
 
 
 class FileQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said of a file."""
+    """The options of a file."""
 
     name: str = "the file"
-    """What messages call it."""
+    """The file name in messages."""
 
 
 class PublishQuery(FileQuery, frozen=True, kw_only=True):
     """How a file is published."""
 
     check: bool = False
-    """Whether it is only told what would happen."""
+    """Only report what would happen."""
 
 
 class DiffQuery(VersionQuery, frozen=True, kw_only=True):
-    """What a file is compared with."""
+    """The version to compare a file with."""
 
     workflow: str = ""
     """Which workflow of the file, if it has several."""
@@ -140,7 +140,7 @@ async def validate_definition(call: RouteCall[NoQuery, dict[str, object]]) -> De
 
 
 async def publish_file(call: RouteCall[PublishQuery, object]) -> RouteResponse:
-    """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or nothing of it, and tell what became of each."""
+    """Publish all workflows of a file (processes in YAML or JSON, rules or a graph in JSON), or none of them, and report each."""
     asked = call.query
     with _clients_own(asked.name):
         found = await call.calls.definitions.publish_file(call.raw, name=asked.name, check=asked.check)
@@ -148,7 +148,7 @@ async def publish_file(call: RouteCall[PublishQuery, object]) -> RouteResponse:
 
 
 async def validate_file(call: RouteCall[FileQuery, object]) -> FileCheck:
-    """What is in a file of workflows, and all that is wrong or odd about it, each with its place; nothing is stored."""
+    """Validate a file of workflows; return its content, errors and warnings with their positions. Nothing is stored."""
     return await call.calls.definitions.validate_file(call.raw, name=call.query.name)
 
 
@@ -163,7 +163,7 @@ async def diff_definition(call: RouteCall[DefinitionVersionsRequest, None]) -> F
 
 
 async def dry_run_definition(call: RouteCall[NoQuery, DryRunOfWorkflow]) -> DryRun:
-    """Which way a run would take; nothing is written, nobody is told anything, and no handler is called."""
+    """Simulate a run's path; nothing is stored, no notification is sent, and no handler is called."""
     asked = call.body
     return await call.calls.definitions.dry_run(call.path["name"], asked.input, version=asked.version, **asked.told())
 
@@ -193,7 +193,7 @@ async def list_archived(call: RouteCall[Paged, None]) -> Listing[ArchivedDefinit
 
 
 async def get_definition(call: RouteCall[VersionQuery, None]) -> DefinitionInfo:
-    """Look at one version: whose it is, its hash, who published it."""
+    """Get a version: tenant, hash and publisher."""
     data = await call.calls.definitions.data(call.path["name"], call.query.version)
     found = await call.calls.definitions.list()
     return next(each for each in found if (each.name, each.version) == (data["name"], str(data["version"])))
@@ -205,7 +205,7 @@ async def get_source(call: RouteCall[VersionQuery, None]) -> dict[str, object]:
 
 
 async def list_pause_points(call: RouteCall[PausePointQuery, None]) -> list[PausePoint]:
-    """List the steps at which runs of a version rest, each once: what for, and how they go on."""
+    """List the steps at which runs of a version wait: the reason, and how they continue."""
     asked = call.query
     return await call.calls.definitions.pause_points(call.path["name"], asked.version, trigger=asked.trigger)
 
@@ -222,7 +222,7 @@ def _named(version: DefinitionInfo | ArchivedDefinition) -> object:
 
 @contextmanager
 def _clients_own(name: str) -> Iterator[None]:
-    """What cannot be published beside what there is, is for the client to change, and no fault of the server."""
+    """A conflict with published definitions is the client's error, not the server's."""
     try:
         yield
     except ConfigurationError as error:

@@ -31,14 +31,14 @@ class Publish(RequestModel, frozen=True, kw_only=True):
 
     event: str
     key: str = ""
-    """What it is about; who waits for the event with another key does not get it."""
+    """The correlation key; subscribers with another key do not get the event."""
     payload: object = None
     event_id: str = ""
     """The same id is the same event; `Idempotency-Key` does the same."""
     ttl_seconds: Annotated[float, msgspec.Meta(ge=0, le=3_155_760_000)] | None = None
-    """How long it is kept for those who begin to wait later."""
+    """How long to keep the event for later subscribers."""
     match_one: bool = False
-    """Whether only one of those who wait gets it."""
+    """Whether only one subscriber gets the event."""
 
 
 class PublishedEventAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class _Place(msgspec.Struct, frozen=True, array_like=True):
 
 
 async def publish_event(call: RouteCall[NoQuery, Publish]) -> RouteResponse:
-    """Tell whoever waits for it that something happened."""
+    """Publish an event to all waiting subscribers."""
     asked = call.body
     identity = await call.calls.events.publish(
         asked.event,
@@ -85,7 +85,7 @@ async def list_events(call: RouteCall[EventQuery, None]) -> Listing[PublishedEve
 
 
 async def get_event(call: RouteCall[NoQuery, None]) -> PublishedEvent:
-    """Look at one event, with who took it and what it started."""
+    """Get an event, with its receivers and the runs that it started."""
     return await call.calls.events.get(call.path["event_id"])
 
 

@@ -1,4 +1,4 @@
-"""Routes of what is held back, of a definition, a version, a step or a tenant."""
+"""Routes of pauses of a definition, a version, a step or a tenant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PauseQuery(Paged, frozen=True, kw_only=True):
 
 
 class BeginPause(TimedReason, frozen=True, kw_only=True):
-    """What is to be held back."""
+    """What to pause."""
 
     definition: str | None = None
     """All of the tenant if it is left out."""
@@ -36,7 +36,7 @@ class BeginPause(TimedReason, frozen=True, kw_only=True):
 
 
 async def list_pauses(call: RouteCall[PauseQuery, None]) -> Listing[PauseInfo]:
-    """List what is paused, or was, newest first."""
+    """List current and past pauses, newest first."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     found = await call.calls.pauses.list(with_ended=call.query.with_ended, before=last or None, limit=size + 1)
     return cursors.listing(found, size, lambda each: each.id)

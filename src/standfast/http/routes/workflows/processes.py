@@ -41,14 +41,14 @@ class Advance(RequestModel, frozen=True, kw_only=True):
 
     event: str
     input: dict[str, object] | None = None
-    """What its form asks for; null is nothing."""
+    """The data of its form; null means none."""
     comment: str = ""
     on_behalf_of: str = ""
-    """For whom, if the caller stands in for several of those who are asked."""
+    """The principal, if the caller is the deputy of several assignees."""
 
 
 class StartQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be said of a start beside its input."""
+    """The options of a start, besides its input."""
 
     version: str = ""
     key: str = ""
@@ -73,14 +73,14 @@ class ProcessQuery(Paged, frozen=True, kw_only=True):
 
 
 class ExpiredQueryRequest(Paged, frozen=True, kw_only=True):
-    """Which processes whose time is over are wanted."""
+    """A filter of expired processes."""
 
     before: datetime | None = None
-    """Only those whose time is over before this instant; now if none is given."""
+    """Only deadlines before this instant; the default is now."""
 
 
 class PatienceQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long a request waits for what follows."""
+    """How long a request waits for the result."""
 
     wait: Annotated[float, msgspec.Meta(ge=0, le=3600)] = _PATIENCE
     """Seconds to wait for automatic steps that follow; the server waits for less if this is more than it allows."""
@@ -128,7 +128,7 @@ async def list_processes(call: RouteCall[ProcessQuery, None]) -> ProcessListing:
 
 
 async def list_expired(call: RouteCall[ExpiredQueryRequest, None]) -> Listing[ExpiredProcess]:
-    """List active processes whose time is over, those first for which it has been for the longest."""
+    """List active processes whose deadline has passed, the longest overdue first."""
     asked, size = call.query, call.page(call.query.limit)
     place = cursors.read(asked.cursor, _ExpiredPlace)
     behind = None if place is None else cursors.resting(ExpiredProcess, id=place.id, expires_at=place.expires_at)
@@ -154,13 +154,13 @@ async def start_process(call: RouteCall[StartQuery, dict[str, object]]) -> Route
 
 
 async def get_process(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """What a front end needs to show a process: its step, the form, the events that the caller may advance it by."""
+    """Get a process for a front end: its step, the form, and the events by which the caller may advance it."""
     found = await call.calls.processes.get(call.run_id)
     return RouteResponse(value=found, headers={"etag": tag_of(found, found.instance.version)})
 
 
 async def list_trail(call: RouteCall[TrailQuery, None]) -> list[ProcessEvent]:
-    """The trail of a process: what happened to its steps."""
+    """List the trail of a process: the history of its steps."""
     return await call.calls.processes.events(call.run_id, with_lifecycle=call.query.lifecycle)
 
 
@@ -203,7 +203,7 @@ def _patience(call: RouteCall[PatienceQuery, Any]) -> float:
 
 
 class _Condition:
-    """Tells who sent `If-Match` that it does not hold any more."""
+    """Reports a failed `If-Match` condition."""
 
     def __init__(self, expected: int | None) -> None:
         self._expected = expected

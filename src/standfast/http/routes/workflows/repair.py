@@ -1,4 +1,4 @@
-"""Routes of operators who repair runs. Each has a reason, which the history keeps."""
+"""Routes to repair runs. Each takes a reason, which the history keeps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Skip(RunRepairRequest, frozen=True, kw_only=True):
 
 
 class Complete(RunRepairRequest, frozen=True, kw_only=True):
-    """A step whose work was done by other means."""
+    """A step that was done by other means."""
 
     output: object = None
 
@@ -112,12 +112,12 @@ async def cancel_branch(call: RouteCall[NoQuery, CancelBranchRequest]) -> None:
 
 
 async def move_back(call: RouteCall[NoQuery, MoveBackRequest]) -> None:
-    """Undo what was done behind a save point, and go on from there."""
+    """Roll a run back to a save point and continue from there."""
     await call.run.move_back(call.body.save_point, reason=call.body.reason)
 
 
 async def fail_execution(call: RouteCall[NoQuery, RunRepairRequest]) -> RouteResponse:
-    """Have a run fail, with its compensations. Status 202 if that is still under way."""
+    """Fail a run, with its compensations. Status 202 if they are still running."""
     run = call.run
     try:
         status = await run.fail(call.body.reason, timeout=_PATIENCE_SECONDS)
@@ -127,7 +127,7 @@ async def fail_execution(call: RouteCall[NoQuery, RunRepairRequest]) -> RouteRes
 
 
 async def preview_fork(call: RouteCall[ForkQuery, None]) -> ForkPreview:
-    """What a new run would take over, and have done again, that begins where this one was."""
+    """Preview a fork: what the new run takes over, and what it runs again."""
     return await call.run.fork_preview(call.query.at)
 
 

@@ -47,7 +47,7 @@ class ListQuery(Paged, frozen=True, kw_only=True):
     created_after: datetime | None = None
     created_before: datetime | None = None
     sort: Literal["-created_at", "created_at"] = "-created_at"
-    """Newest first, or oldest first; pages that follow one another are asked for in the same order."""
+    """Newest or oldest first; use the same order for all pages of a list."""
 
 
 class PausedQueryRequest(Paged, frozen=True, kw_only=True):
@@ -114,7 +114,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to, or how it stands if it has not ended."""
+    """The result of a run, or its status if it has not ended."""
 
     id: UUID
     is_finished: bool
@@ -221,7 +221,7 @@ async def get_state_at(call: RouteCall[PointQuery, None]) -> PastState:
 
 
 async def get_trace(call: RouteCall[NoQuery, None]) -> list[Step]:
-    """The trace of a run: its steps with what went in and out."""
+    """Get the trace of a run: its steps with input and output."""
     return await call.run.steps()
 
 
@@ -231,12 +231,12 @@ async def list_history(call: RouteCall[HistoryQuery, None]) -> list[HistoryEntry
 
 
 async def explain(call: RouteCall[NoQuery, None]) -> RunExplanation:
-    """Why a run does not move, and what could be done."""
+    """Explain why a run does not progress, and list the remedies."""
     return await call.run.why()
 
 
 async def list_run_audit(call: RouteCall[Paged, None]) -> Listing[AuditEntry]:
-    """List what callers did to a run, in order: who, on whose behalf, why, and the values before and after."""
+    """List the calls on a run in order: actor, principal, reason, and the values before and after."""
     size, last = call.page(call.query.limit), cursors.counted(call.query.cursor)
     return cursors.listing(await call.run.audit(after=last, limit=size + 1), size, lambda each: each.sequence)
 
@@ -252,12 +252,12 @@ async def draw_execution(call: RouteCall[DiagramQuery, None]) -> Drawing:
 
 
 async def verify_execution(call: RouteCall[NoQuery, None]) -> Verification:
-    """Fold the history of a run again, and compare it with what is stored."""
+    """Fold the history of a run again, and compare it with the stored state."""
     return await call.run.verify()
 
 
 async def list_resume_options(call: RouteCall[NoQuery, None]) -> list[ResumeOption]:
-    """What would bring a run on, and who may do that; empty if nothing would."""
+    """List the actions that would resume a run, with the required rights; empty if there are none."""
     return await (await call.resumable()).resume_options()
 
 
@@ -267,14 +267,14 @@ async def list_resume_requests(call: RouteCall[NoQuery, None]) -> list[ResumeReq
 
 
 async def await_result(call: RouteCall[WaitQuery, None]) -> RouteResponse:
-    """What a run came to; `wait` has the request wait for its end. Status 202 if it has not ended by then."""
+    """Return the result of a run; `wait` waits for its end. Status 202 if it has not ended by then."""
     found = await call.run.describe()
     seconds = min(call.query.wait, call.server.options.longest_wait.total_seconds())
     if not found.is_terminal and seconds > 0:
-        # How it stands then is told below. An engine without threads cannot be waited for.
+        # The current status follows below. An engine without threads cannot be waited for.
         with call.server.waits.place(call.identity.account), suppress(TimeoutError, WorkflowFailedError, DeadlockError):
             await call.server.hub.waited(call.run.result(timeout=seconds))
-        await call.revisit()  # Their credential may not hold any more.
+        await call.revisit()  # The credential may have been revoked meanwhile.
         found = await call.run.describe()
     told = RunResult(
         id=found.id,
@@ -292,7 +292,7 @@ async def stream_execution(call: RouteCall[StreamQuery, None]) -> Stream:
 
 
 async def stream_executions(call: RouteCall[StreamQuery, None]) -> Stream:
-    """That runs of the tenant, or of the part that the caller is bound to, have changed, as server-sent events: `changed`, and `resync` for who is too far behind."""
+    """Stream changed runs of the tenant, or of the caller's partition, as server-sent events: `changed`, and `resync` for clients that are too far behind."""
     return await streams.streamed(streams.list_events(call))
 
 

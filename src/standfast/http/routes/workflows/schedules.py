@@ -32,10 +32,10 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=3_155_760_000)]
 
 
 class PutScheduleRequest(RequestModel, frozen=True, kw_only=True):
-    """What a schedule says: `cron`, `every_seconds` or `at`, one of the three."""
+    """A schedule: exactly one of `cron`, `every_seconds` and `at`."""
 
     workflow: str
-    """Name of a workflow, its id such as `order-v1`, or a type of documents, of which each time creates one."""
+    """Name of a workflow, its id such as `order-v1`, or a document type, of which each fire creates a document."""
     version: str = ""
     """The newest one at each time if it is empty."""
     input: dict[str, object] = msgspec.field(default_factory=dict)
@@ -55,7 +55,7 @@ class PutScheduleRequest(RequestModel, frozen=True, kw_only=True):
     """`skip` if it is left out; of documents `allow_all` alone."""
     catch_up: CatchUp = "one"
     window_seconds: Seconds | None = None
-    """What was missed longer ago is not made up for."""
+    """Fires missed for longer are skipped."""
     note: str = ""
 
 
@@ -105,7 +105,10 @@ async def list_schedules(call: RouteCall[ScheduleQuery, None]) -> Listing[Schedu
 
 
 async def put_schedule(call: RouteCall[NoQuery, PutScheduleRequest]) -> RouteResponse:
-    """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents, and `execution:cancel` for `cancel_running`."""
+    """Create or update a schedule; `If-Match` checks the revision, `"v0"` that there is none.
+
+    It also takes `execution:start`, or `documents:write` if it creates documents; and `execution:cancel` for `cancel_running`.
+    """
     asked, name = call.body, call.path["schedule"]
     calls = call.needing(await _start_of_plan(call), *_stops(asked.overlap))
 
@@ -140,12 +143,12 @@ async def put_schedule(call: RouteCall[NoQuery, PutScheduleRequest]) -> RouteRes
 
 
 async def get_schedule(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """Look at one schedule: what it says, its next time, and what it runs."""
+    """Get a schedule: its definition, its next time, and its runs."""
     return _shown(await call.calls.schedules.get(call.path["schedule"]))
 
 
 async def delete_schedule(call: RouteCall[NoQuery, None]) -> None:
-    """Let there be no such schedule any more; its runs go on."""
+    """Delete a schedule; its runs continue."""
     try:
         await call.calls.schedules.delete(call.path["schedule"], expected_version=call.expected_version)
     except RejectedError as error:
@@ -153,7 +156,7 @@ async def delete_schedule(call: RouteCall[NoQuery, None]) -> None:
 
 
 async def pause_schedule(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
-    """Start nothing more by itself; what passes meanwhile is not made up for."""
+    """Pause a schedule; fires during the pause are skipped."""
     return _shown(await call.calls.schedules.pause(call.path["schedule"], call.body.reason))
 
 
@@ -163,14 +166,21 @@ async def resume_schedule(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
 
 
 async def trigger_schedule(call: RouteCall[NoQuery, TriggerRequest]) -> FireInfo:
-    """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents, and `execution:cancel` if the policy is `cancel_running`."""
+    """Trigger a schedule now, even if it is paused; its policy may skip or delay the fire.
+
+    It also takes `execution:start`, or `documents:write` if it creates documents; and `execution:cancel` if the policy
+    is `cancel_running`.
+    """
     overlap = call.body.overlap or await _policy(call)
     calls = call.needing(await _start_of_schedule(call), *_stops(overlap))
     return await calls.schedules.trigger(call.path["schedule"], overlap=overlap, command_id=call.idempotency_key)
 
 
 async def backfill_schedule(call: RouteCall[NoQuery, BackfillRequest]) -> RouteResponse:
-    """Start the workflow for every time of a period, one after the other or all at once. It takes `execution:start` besides, or `documents:write` if it creates documents."""
+    """Backfill a schedule for every time of a period, sequentially or in parallel.
+
+    It also takes `execution:start`, or `documents:write` if it creates documents.
+    """
     calls = call.needing(await _start_of_schedule(call))
     asked = call.body
     found = await calls.schedules.backfill(
@@ -185,7 +195,7 @@ async def stop_backfills(call: RouteCall[NoQuery, None]) -> RouteResponse:
 
 
 async def list_fires(call: RouteCall[Paged, None]) -> Listing[FireInfo]:
-    """List what became of each time, the last one first."""
+    """List the fires of a schedule with their outcomes, the last one first."""
     size = call.page(call.query.limit)
     found = await call.calls.schedules.fires(
         call.path["schedule"], after=cursors.counted(call.query.cursor), limit=size + 1
@@ -201,23 +211,23 @@ async def list_times(call: RouteCall[TimesQuery, None]) -> ScheduleTimesAnswer:
 
 
 async def _start_of_plan(call: RouteCall[NoQuery, PutScheduleRequest]) -> str:
-    """Returns the permission that it takes to start by oneself what a schedule is to start."""
+    """Return the permission that starting the schedule's target takes."""
     if call.identity.may(_START):
         return _START
     try:
         graph = await call.calls.definitions.get(call.body.workflow, call.body.version)
-    except StandfastError:  # What is not there, whoever may start things is told.
+    except StandfastError:  # A caller who may start workflows gets the 404.
         return _START
     return _CREATE if graph.kind == "envelope" else _START
 
 
 async def _start_of_schedule(call: AnyCall) -> str:
-    """Returns the permission that it takes to start by oneself what a schedule starts."""
+    """Return the permission that starting an existing schedule's target takes."""
     if call.identity.may(_START):
         return _START
     try:
         is_document = (await call.calls.schedules.get(call.path["schedule"])).is_document
-    except StandfastError:  # What is not there, whoever may start things is told.
+    except StandfastError:  # A caller who may start workflows gets the 404.
         return _START
     return _CREATE if is_document else _START
 
@@ -248,7 +258,7 @@ def _shown(found: Schedule) -> RouteResponse:
 
 
 def _changed(error: RejectedError) -> Exception:
-    """A condition that does not hold any more."""
+    """Return the error of a failed condition."""
     if error.reason != _CONFLICT:
         return error
     return EdgeError(EdgeCode.CHANGED_MEANWHILE, str(error).removesuffix(f" [{_CONFLICT}]"))

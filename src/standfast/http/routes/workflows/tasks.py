@@ -1,4 +1,4 @@
-"""Routes of people: the questions that wait for them, and what they do about these."""
+"""Routes of human tasks: list, decide, claim and reassign them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TaskQueryRequest(Paged, frozen=True, kw_only=True):
 
 
 class OnBehalf(RequestModel, frozen=True, kw_only=True):
-    """For whom somebody acts."""
+    """The principal of an action by a deputy."""
 
     on_behalf_of: str = ""
 
@@ -80,25 +80,25 @@ class DecideMany(OnBehalf, frozen=True, kw_only=True):
 
 
 class TaskOutcomes(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each question, in their order."""
+    """The outcomes of several tasks, in the order of the request."""
 
     items: list[TaskOutcome]
 
 
 class TakeBack(OnBehalf, frozen=True, kw_only=True):
-    """That somebody takes something back."""
+    """A decision or task to withdraw."""
 
     reason: str = ""
 
 
 class Delegate(TakeBack, frozen=True, kw_only=True):
-    """Who is to decide instead."""
+    """The new assignee."""
 
     to: str
 
 
 class Reassign(RequestModel, frozen=True, kw_only=True):
-    """Who is asked instead of whom."""
+    """The old and the new assignee."""
 
     to: str
     who: str = ""
@@ -106,7 +106,7 @@ class Reassign(RequestModel, frozen=True, kw_only=True):
 
 
 class AddApproverRequest(RequestModel, frozen=True, kw_only=True):
-    """Who is asked as well."""
+    """The additional approver."""
 
     person: str
     weight: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1
@@ -120,7 +120,7 @@ class Escalate(OnBehalf, frozen=True, kw_only=True):
 
 
 class Say(OnBehalf, frozen=True, kw_only=True):
-    """What somebody says about a question."""
+    """A comment on a task."""
 
     text: str
 
@@ -169,7 +169,7 @@ async def count_tasks(call: RouteCall[NoQuery, None]) -> TaskCounts:
 
 
 async def list_decided(call: RouteCall[Paged, None]) -> Listing[DecidedTask]:
-    """What the caller has decided, newest first."""
+    """List the caller's decisions, newest first."""
     size, place = call.page(call.query.limit), cursors.read(call.query.cursor, _DecidedPlace)
     behind = (
         None
@@ -188,7 +188,7 @@ async def list_decided(call: RouteCall[Paged, None]) -> Listing[DecidedTask]:
 
 
 async def get_task(call: RouteCall[NoQuery, None]) -> TaskDetails:
-    """Look at one question with all who are or were asked, their decisions and comments, and its form."""
+    """Get a task with its current and past assignees, decisions, comments and form."""
     return await call.calls.tasks.get(_task(call.path["id"]))
 
 
@@ -258,13 +258,13 @@ async def abstain(call: RouteCall[NoQuery, Vote]) -> None:
 
 
 async def withdraw_decision(call: RouteCall[NoQuery, TakeBack]) -> None:
-    """Take one's decision back, as long as the question is open."""
+    """Withdraw the caller's decision, while the task is open."""
     asked = call.body
     await call.calls.tasks.withdraw_decision(_task(call.path["id"]), asked.reason, on_behalf_of=asked.on_behalf_of)
 
 
 async def claim_task(call: RouteCall[NoQuery, OnBehalf]) -> None:
-    """Take a question for oneself: nobody else can decide it then."""
+    """Claim a task: no other user can decide it then."""
     await call.calls.tasks.claim(_task(call.path["id"]), on_behalf_of=call.body.on_behalf_of)
 
 
@@ -274,7 +274,7 @@ async def release_task(call: RouteCall[NoQuery, OnBehalf]) -> None:
 
 
 async def delegate_task(call: RouteCall[NoQuery, Delegate]) -> None:
-    """Have another user decide in one's place."""
+    """Delegate the caller's task to another user."""
     asked = call.body
     await call.calls.tasks.delegate(
         _task(call.path["id"]), asked.to, reason=asked.reason, on_behalf_of=asked.on_behalf_of
@@ -282,13 +282,13 @@ async def delegate_task(call: RouteCall[NoQuery, Delegate]) -> None:
 
 
 async def reassign_task(call: RouteCall[NoQuery, Reassign]) -> None:
-    """Ask somebody else instead; it takes `task:reassign`."""
+    """Reassign a task to another user; it takes `task:reassign`."""
     asked = call.body
     await call.calls.tasks.reassign(_task(call.path["id"]), asked.to, who=asked.who, reason=asked.reason)
 
 
 async def add_approver(call: RouteCall[NoQuery, AddApproverRequest]) -> None:
-    """Ask somebody else as well; it takes `task:add_approver`."""
+    """Add an approver to a task; it takes `task:add_approver`."""
     asked = call.body
     await call.calls.tasks.add_approver(_task(call.path["id"]), asked.person, weight=asked.weight, reason=asked.reason)
 
@@ -300,7 +300,7 @@ async def escalate_task(call: RouteCall[NoQuery, Escalate]) -> None:
 
 
 async def comment_on_task(call: RouteCall[NoQuery, Say]) -> None:
-    """Say something about a question, or answer one that was asked back."""
+    """Comment on a task, or answer a question about it."""
     asked = call.body
     await call.calls.tasks.comment(_task(call.path["id"]), asked.text, on_behalf_of=asked.on_behalf_of)
 
@@ -312,7 +312,10 @@ async def ask_back(call: RouteCall[NoQuery, Say]) -> None:
 
 
 async def withdraw_task(call: RouteCall[NoQuery, TakeBack]) -> None:
-    """Take the question itself back: nobody decides any more. If no way leads on from that, the run ends, and it takes `execution:cancel` besides."""
+    """Withdraw a task: it needs no decision any longer.
+
+    If no edge leads on from that, the run ends, and it also takes `execution:cancel`.
+    """
     asked = call.body
     await call.calls.tasks.withdraw(_task(call.path["id"]), asked.reason, on_behalf_of=asked.on_behalf_of)
 
@@ -323,7 +326,7 @@ async def stream_inbox(call: RouteCall[NoQuery, None]) -> Stream:
 
 
 def _task(text: str) -> str:
-    """The id of a question in an address; NotFoundError for what is none."""
+    """Parse a task id in a path; NotFoundError if it is invalid."""
     instance, _, number = text.rpartition(":")
     if not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
         raise NotFoundError("task", text, hint="take it from a list of tasks")
