@@ -177,7 +177,7 @@ def method(route: Route, names: Names, *, is_awaitable: bool) -> str:
     taken = ["self", *(f"{each}: {place_type(each)}" for each in places), *([whole] if whole else [])]
     keywords = [*sorted(named, key=lambda each: "=" in each), *extra]
     answer = names.text(route.answer)
-    told = textwrap.indent(f'"""{inspect.getdoc(route.handler)}"""', "        ")
+    told = textwrap.indent(quoted(route.handler), "        ")
     request = (
         f"ClientRequest(method={route.method!r}, {', '.join(sent(route, answer, query, body, whole=bool(whole)))})"
     )
@@ -282,13 +282,19 @@ def copies(used: Names) -> tuple[dict[str, type[msgspec.Struct]], Names]:
     return done, names
 
 
+def quoted(documented: object) -> str:
+    """The docstring in quotes, which close on a line of their own if it has several."""
+    text = inspect.getdoc(documented) or ""
+    return f'"""{text}\n"""' if "\n" in text else f'"""{text}"""'
+
+
 def copied(kind: type[msgspec.Struct], names: Names) -> str:
     """A struct as it is declared, with the words about its fields."""
     generic = ", Generic[T]" if getattr(kind, "__parameters__", ()) else ""
     notes = notes_of(kind)
     lines = [
         f"class {kind.__name__}(msgspec.Struct{generic}, frozen=True, kw_only=True):",
-        f'    """{inspect.getdoc(kind)}"""',
+        textwrap.indent(quoted(kind), "    "),
         "",
     ]
     for field in msgspec.structs.fields(kind):

@@ -13,7 +13,7 @@ __all__ = ["main"]
 @click.group("standfast", cls=Root, sections=SECTIONS)
 @click.version_option(package_name="standfast", prog_name="standfast", message="%(prog)s %(version)s")
 def main() -> None:
-    """Durable workflows: write them, run them, look at them, ask them why.
+    """Durable workflows: write, run, inspect and repair them.
 
-    Where the database is, and for whom commands are done, is said by flags, by STANDFAST_… variables, or in standfast.toml.
+    Set the database and the acting user with flags, `STANDFAST_*` variables or `standfast.toml`.
     """

@@ -1,4 +1,4 @@
-"""What a worker runs: something in a module of the user's, given as `module:attribute`."""
+"""The application of a worker: an attribute of a user's module, given as `module:attribute`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOW = "give module:attribute, such as shop.workflows:register"
 
 
 def equip(engine: Engine, app: str) -> None:
-    """Have an engine know what an application has: a function is called with it, workflows and deciders are registered."""
+    """Register an application on an engine: a function is called with it, workflows and deciders are registered."""
     if not app:
         raise ConfigurationError(f"a worker needs --app; {_HOW}")
     found = found_in(app, _HOW)
@@ -39,12 +39,12 @@ def equip(engine: Engine, app: str) -> None:
 
 
 def found_in(app: str, how: str) -> object:
-    """What `module:attribute` names; ConfigurationError if nothing does, with how it is meant."""
+    """Import `module:attribute`; ConfigurationError explains the form if it is missing."""
     module, colon, attribute = app.partition(":")
     if not (module and colon and attribute):
         raise ConfigurationError(f"{app!r} names no application; {how}")
     if "" not in sys.path:
-        sys.path.insert(0, "")  # An installed command does not look in the present folder by itself.
+        sys.path.insert(0, "")  # An installed command does not search the working directory.
     try:
         found: object = importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
-"""Every command: by which name, where it is written, and what it does in a sentence.
+"""The table of commands: name, module and one-line help.
 
-Modules of commands bring the whole engine along. With this table `--help`, `--version` and the completion of a shell need none of them, and a
-command only its own. A test compares the sentences with those of the commands themselves.
+Command modules import the whole engine. With this table `--help`, `--version` and shell completion need none of them,
+and a command only its own. A test compares the texts with the help of the commands.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 
 
 class Entry(NamedTuple):
-    """A command, or a group of them, that is loaded when it is asked for."""
+    """A command or group, which is imported on use."""
 
     name: str
     home: str
-    """The module of the command line that has it, and what it is called there."""
+    """The module below `cli`, and the attribute in it."""
     told: str
     """The first sentence of its help."""
 
@@ -25,243 +25,249 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry(
             "init",
             "develop.init:init",
-            "Write a project into FOLDER that runs: workflows of several kinds, tests of them, and what commands are told there.",
+            "Create a project in FOLDER that runs: sample workflows, tests and a configuration.",
         ),
         Entry(
             "dev",
             "develop.init:dev",
-            "Server and worker in one process, to try things: no key is needed, and only this machine can reach it.",
+            "Run server and worker in one process, for development: no key is needed, and only this machine can connect.",
         ),
     ),
     "Writing workflows": (
         Entry(
             "validate",
             "workflows.validate:validate",
-            "Tell everything that is wrong with each FILE, with line, column and rule.",
+            "Validate each FILE, and report every mistake with line, column and rule.",
         ),
         Entry("graph", "workflows.validate:graph", "Draw a workflow of FILE."),
         Entry(
             "dry-run",
             "documents.dry_run:dry_run",
-            "Which way a run would take: of a published workflow, or of one in FILE, which takes no database.",
+            "Simulate a run of a published workflow, or of one in FILE, which needs no database.",
         ),
         Entry(
             "diff",
             "workflows.definitions:diff",
-            "Compare a workflow of FILE with a published VERSION of it, the newest one if none is named.",
+            "Compare a workflow of FILE with its newest published version, or with VERSION.",
         ),
         Entry(
             "publish",
             "workflows.definitions:publish",
-            "Publish the workflows of FILE: for all tenants, or for the one that --tenant names.",
+            "Publish the workflows of FILE for all tenants, or for the one in --tenant.",
         ),
-        Entry("definitions", "workflows.definitions:definitions", "Workflows as they were published."),
+        Entry("definitions", "workflows.definitions:definitions", "List, show and archive published workflows."),
         Entry(
             "template",
             "develop.templates:template",
-            "Processes that come with Standfast: order approval, disputes, onboarding, settlement, expenses.",
+            "List, show, run and copy the process templates of the package.",
         ),
         Entry("expr", "develop.expressions:expr", "Evaluate EXPRESSION and explain the result."),
     ),
     "Runs": (
-        Entry("start", "workflows.runs:start", "Start a run of WORKFLOW; its id is printed when it is stored."),
+        Entry("start", "workflows.runs:start", "Start a run of WORKFLOW, and print its id once it is stored."),
         Entry(
             "list",
             "workflows.runs:list_runs",
-            "Runs, newest first unless it is said otherwise; of paused ones, those that were paused last.",
+            "List runs, newest first by default; paused runs by the time of their pause.",
         ),
-        Entry("show", "workflows.runs:show", "A run: how it stands, and its graph with what became of each step."),
-        Entry("watch", "workflows.runs:watch", "Print what happens to a run, as it happens, until it has ended."),
-        Entry("history", "workflows.runs:history", "What happened to a run, in order."),
-        Entry("why", "workflows.runs:why", "Why a run does not move, and what could be done about it."),
+        Entry("show", "workflows.runs:show", "Show a run: its status, and its graph with the status of each step."),
+        Entry("watch", "workflows.runs:watch", "Print the events of a run as they happen, until it has ended."),
+        Entry("history", "workflows.runs:history", "List the events of a run, in order."),
+        Entry("why", "workflows.runs:why", "Explain why a run does not progress, and list the remedies."),
     ),
     "Stopping runs": (
         Entry(
             "cancel",
             "workflows.control:cancel",
-            "Stop a run and undo what it did, which takes a worker; how it ended is printed.",
+            "Cancel a run and run its compensations, which takes a worker; print its final status.",
         ),
-        Entry("abort", "workflows.control:abort", "End a run at once; nothing is undone."),
+        Entry("abort", "workflows.control:abort", "Abort a run immediately, without compensations."),
         Entry(
             "pause",
             "workflows.control:pause",
-            "Have a run wait: handlers that are running finish, and what follows from them is held.",
+            "Pause a run: running handlers finish, and later steps are held.",
         ),
-        Entry("resume", "workflows.control:resume", "Let a run go on that is paused, or waits for an operator."),
-        Entry("resume-options", "workflows.control:resume_options", "What would bring a run on, and who may do that."),
+        Entry("resume", "workflows.control:resume", "Resume a run that is paused or waits for an operator."),
+        Entry(
+            "resume-options",
+            "workflows.control:resume_options",
+            "List the actions that would resume a run, with the required rights.",
+        ),
         Entry(
             "request-resume",
             "workflows.control:request_resume",
-            "Write down that a run is to go on, and leave that to the worker that looks for such requests now and then.",
+            "Request that a worker resumes a run, at its next check of requests.",
         ),
         Entry(
             "resume-requests",
             "workflows.control:resume_requests",
-            "All requests to let a run go on, with what became of each; those that were refused, too.",
+            "List all resume requests of a run with their outcomes, refused ones included.",
         ),
         Entry(
             "signal",
             "workflows.control:signal",
-            "Tell a run that something happened; a step that waits for it goes on.",
+            "Send a signal to a run; a step that waits for it continues.",
         ),
     ),
     "Mending runs": (
         Entry(
             "retry",
             "workflows.repair:retry",
-            "Call the handler of a step now, which gave up or waits for its next call.",
+            "Retry a step now that failed or waits for its next attempt.",
         ),
-        Entry("skip", "workflows.repair:skip", "Go on behind a step that has not ended, without its work."),
-        Entry("complete", "workflows.repair:complete", "End a step whose work was done by other means."),
+        Entry("skip", "workflows.repair:skip", "Skip a step that has not ended, without its work."),
+        Entry("complete", "workflows.repair:complete", "Complete a step whose work was done by other means."),
         Entry(
             "requeue",
             "workflows.dead_letters:requeue",
-            "The same as `standfast dlq requeue`: put a dead letter back to work.",
+            "Requeue a dead letter; same as `standfast dlq requeue`.",
         ),
         Entry(
             "reenqueue",
             "workflows.repair:reenqueue",
-            "Take a step from a worker that is gone, and have another one call it.",
+            "Take a step from a lost worker, and queue it again.",
         ),
         Entry(
             "change-data",
             "workflows.repair:change_data",
-            "Lay PATCH over the data of a run: objects name by name, null takes a name away.",
+            "Apply a JSON merge patch to a run's data.",
         ),
         Entry(
             "cancel-branch",
             "workflows.repair:cancel_branch",
-            "End one of several branches, by its TOKEN, as `standfast show --json` names it; the others go on without it.",
+            "Cancel one of several branches, by its TOKEN in `standfast show --json`; the others continue.",
         ),
         Entry(
             "move-back",
             "workflows.repair:move_back",
-            "Undo what was done behind a save point, the last one if none is named, and go on from there.",
+            "Roll a run back to its last save point, or to the one given, and continue from there.",
         ),
         Entry(
-            "fail", "workflows.repair:fail", "Have a run fail as if a step had failed for good: what it did is undone."
+            "fail", "workflows.repair:fail", "Fail a run, with its compensations, as if a step had failed permanently."
         ),
         Entry(
             "fork",
             "workflows.repair:fork",
-            "Start a new run where this one was after event AT of its history; this one stays as it is.",
+            "Start a new run from the state of this one after event AT of its history; this one is unchanged.",
         ),
     ),
     "Many runs": (
-        Entry("schedules", "workflows.schedules:schedules", "What starts workflows at given times."),
-        Entry("batch", "workflows.batches:batch", "One thing done to many runs; accepted is not done."),
+        Entry("schedules", "workflows.schedules:schedules", "Start workflows at given times."),
+        Entry("batch", "workflows.batches:batch", "Apply one operation to many runs, in the background."),
         Entry(
             "report",
             "admin.reports:report",
-            "How long runs of a workflow, or documents of a type, took; where they waited, who decided, what was done twice.",
+            "Report durations, waiting times, decisions and retries of a workflow's runs or a type's documents.",
         ),
     ),
     "Documents": (
         Entry(
             "docs",
             "documents.documents:docs",
-            "Documents: create, edit, submit and amend them, and see what they were.",
+            "Create, edit, submit, amend and inspect documents.",
         ),
         Entry(
             "contracts",
             "documents.contracts:contracts",
-            "Contracts: what a type of documents is, its life, and where organisations may add steps.",
+            "Publish and compare contracts: document types with lifecycle and slots.",
         ),
         Entry(
             "bodies",
             "documents.suspension:bodies",
-            "Bodies: the steps that an organisation puts into the slots of its documents.",
+            "Draft, publish and compare the steps in the slots of documents.",
         ),
         Entry(
             "charters",
             "documents.settings:charters",
-            "What the organisation says of its documents: `rules:TYPE`, and `settings`.",
+            "Show and publish the organisation's document rules and settings.",
         ),
     ),
     "People": (
-        Entry("tasks", "workflows.tasks:tasks", "Questions that wait for people."),
-        Entry("decide", "workflows.tasks:decide", "Answer a question by one of its outcomes, as whoever --as names."),
-        Entry("processes", "workflows.processes:processes", "Processes as those see them who lead them on."),
+        Entry("tasks", "workflows.tasks:tasks", "List and answer human tasks."),
+        Entry("decide", "workflows.tasks:decide", "Decide a task by one of its outcomes, as the actor in --as."),
+        Entry(
+            "processes", "workflows.processes:processes", "List and show processes, with the actions open to the actor."
+        ),
         Entry(
             "advance",
             "workflows.control:advance",
-            "Leave the current step of a process by an event, with what its form asks for.",
+            "Advance a process from its current step by an event, with the data of its form.",
         ),
-        Entry(
-            "directory", "admin.directory:directory", "People: who there is, what they may do, who stands in for whom."
-        ),
-        Entry("chains", "admin.directory:chains", "Approval chains: stages that are asked one after the other."),
-        Entry("notifications", "admin.access:notifications", "What people were told in the application."),
+        Entry("directory", "admin.directory:directory", "Manage users, roles, delegations and absences."),
+        Entry("chains", "admin.directory:chains", "Publish and show approval chains."),
+        Entry("notifications", "admin.access:notifications", "List and mark in-app notifications."),
     ),
     "The engine": (
         Entry(
             "worker",
             "admin.worker:worker",
-            "Work: run handlers, timers and projections until the process is asked to end.",
+            "Run handlers, timers and projections until SIGTERM or Ctrl-C.",
         ),
-        Entry("server", "admin.serve:server", "Serve the HTTP API until the process is asked to end."),
+        Entry("server", "admin.serve:server", "Serve the HTTP API until SIGTERM or Ctrl-C."),
         Entry(
             "keys",
             "admin.access:keys",
-            "API keys of the tenant: who may come to a server, as whom, and what they may do.",
+            "Create, list, rotate and revoke API keys.",
         ),
-        Entry("sessions", "admin.access:sessions", "Sessions of browsers."),
+        Entry("sessions", "admin.access:sessions", "List and end browser sessions."),
         Entry(
-            "refusals", "admin.access:list_refusals", "Requests that were refused because of who asked, newest first."
+            "refusals",
+            "admin.access:list_refusals",
+            "List requests that were denied because of the caller's identity or rights, newest first.",
         ),
         Entry(
             "audit",
             "admin.access:show_audit",
-            "List who changed what and why, or what was done to an INSTANCE.",
+            "List who changed what and why, or the calls on an INSTANCE.",
         ),
         Entry(
             "migrate",
             "admin.database:migrate",
-            "Bring the database at URL to the schema of this code; does nothing if it is there already.",
+            "Migrate the database at URL to the schema of this version; does nothing if it is current.",
         ),
         Entry(
             "copy",
             "admin.database:copy",
-            "Copy everything of the database at SOURCE into the empty one at TARGET, SQLite or Postgres, and go on there.",
+            "Copy the database at SOURCE into the empty one at TARGET, SQLite or Postgres, and continue there.",
         ),
         Entry(
             "drop",
             "admin.database:drop",
-            "Take away all tables of Standfast in the database at URL, with everything in them; other tables there are not touched.",
+            "Drop all tables of Standfast in the database at URL, with their data; other tables are not touched.",
         ),
         Entry(
             "config",
             "admin.config:config",
-            "Every value that a command is told, and where it came from: a flag, a variable, the file, or nobody.",
+            "Show the configuration and the source of each value: flag, variable, file or default.",
         ),
         Entry(
             "doctor",
             "admin.doctor:doctor",
-            "Look at a database as a whole: who works, what waits, what gave up, what is held back; or at the rules of all documents.",
+            "Check the health of a database: workers, backlog, dead letters, stuck runs; or the invariants of documents.",
         ),
         Entry(
-            "verify", "admin.doctor:verify", "Fold the whole history of a run again and compare it with what is stored."
+            "verify",
+            "admin.doctor:verify",
+            "Verify a run: fold its history again and compare it with the stored state.",
         ),
-        Entry("seals", "admin.reports:seals", "Seals: each says how far a history went, and what it was until then."),
-        Entry("dlq", "workflows.dead_letters:dlq", "Dead letters: what gave up and waits for an operator."),
-        Entry("pauses", "workflows.pauses:pauses", "What is held back, by whom and why."),
-        Entry("events", "workflows.events:events", "Events that are published to whoever waits for them."),
-        Entry(
-            "maintenance", "admin.maintenance:maintenance", "Hold all work back, in all processes, and let it go on."
-        ),
-        Entry("projections", "admin.maintenance:projections", "Read models: how far each has read."),
-        Entry("inbox", "admin.maintenance:inbox", "Commands that were accepted and wait for their turn."),
-        Entry("instances", "admin.maintenance:instances", "Instances of any kind, those of deciders too."),
+        Entry("seals", "admin.reports:seals", "Create and verify seals of histories."),
+        Entry("dlq", "workflows.dead_letters:dlq", "Inspect, requeue and discard dead letters."),
+        Entry("pauses", "workflows.pauses:pauses", "Pause a workflow, a step or a tenant, and list pauses."),
+        Entry("events", "workflows.events:events", "Publish events to waiting subscribers."),
+        Entry("maintenance", "admin.maintenance:maintenance", "Hold all work in all processes, and release it."),
+        Entry("projections", "admin.maintenance:projections", "Show the progress of read models."),
+        Entry("inbox", "admin.maintenance:inbox", "Show accepted commands that wait."),
+        Entry("instances", "admin.maintenance:instances", "List and delete instances of any kind, deciders included."),
         Entry(
             "bench",
             "admin.bench:bench",
-            "Run sagas whose steps do nothing, all at once and then one at a time, and say how long that took.",
+            "Measure how fast runs complete: many in parallel, then one at a time.",
         ),
         Entry(
             "completion",
             "admin.completion:completion",
-            "Print what SHELL is to read, so that it completes commands and options; in ~/.bashrc or ~/.zshrc by `eval`.",
+            "Print the shell completion script of SHELL; load it with `eval` in ~/.bashrc or ~/.zshrc.",
         ),
     ),
 }
-"""The commands by what they are about, in the order in which one meets them."""
+"""The commands by topic, in the order of the help."""

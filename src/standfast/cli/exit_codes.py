@@ -1,4 +1,4 @@
-"""Exit codes: what a script can tell a command's outcome by. One table, and every error of the tree has its place in it."""
+"""Exit codes for scripts, and the table that maps every error class to one."""
 
 from __future__ import annotations
 
@@ -11,32 +11,34 @@ from standfast import errors
 
 
 class Exit(IntEnum):
-    """How a command ended."""
+    """The exit code of a command."""
 
     DONE = 0
-    """It was done, or the answer is yes."""
+    """Success, or the answer is yes."""
     NO = 1
-    """It was done, and the answer is no: the file has mistakes, the versions differ, the condition is false, a check found something."""
+    """Success, and the answer is no: the file has mistakes, the versions differ, the condition is false, a check
+    failed."""
     WRONG = 2
-    """The command line, the configuration or what was given with it is wrong; nothing was done."""
+    """The command line, the configuration or the input is wrong; nothing was changed."""
     NOT_FOUND = 3
-    """There is no such thing, or none that the tenant may see."""
+    """Not found, or not visible to the tenant."""
     REFUSED = 4
-    """It was refused as things stand; nothing was changed."""
+    """Rejected in the current state; nothing was changed."""
     FORBIDDEN = 5
-    """Whoever it was done as may not do it; nothing was changed."""
+    """The actor lacks the right; nothing was changed."""
     CONFLICT = 6
-    """Somebody else was first, or an id was used before; look again, and repeat."""
+    """A concurrent change came first, or the id was used before; check and repeat."""
     UNAVAILABLE = 7
-    """The database does not answer, the engine takes no work now, or the wait was too long; the same command can succeed later."""
+    """The database does not respond, the engine takes no work now, or the wait timed out; the same command can
+    succeed later."""
     UNFIT = 8
-    """The database is not what this code was written for: its schema is another one, or what it holds cannot be read."""
+    """The database does not fit this version: another schema, or unreadable content."""
     FAILED = 9
-    """The run that the command waited for has ended, but not well."""
+    """The run that the command waited for has failed, or was cancelled or aborted."""
     BROKEN = 70
-    """A mistake of Standfast's own, or of code that it was told to call."""
+    """A bug of Standfast, or an error of user code."""
     INTERRUPTED = 130
-    """Somebody interrupted it."""
+    """The user interrupted the command."""
 
 
 OF_ERRORS: Final[Mapping[type[errors.StandfastError], Exit]] = {
@@ -65,14 +67,14 @@ OF_ERRORS: Final[Mapping[type[errors.StandfastError], Exit]] = {
 
 
 UNWRITTEN: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""How a system says that there is no room for what is written to a file or a pipe; what stores say is an error of theirs."""
+"""Error numbers for a full disk or quota while writing a file or a pipe; stores raise errors of their own."""
 
 _OVERTAKEN: Final = "version_conflict"
-"""A refusal, in whichever words, that says that somebody else was first."""
+"""The rejection reason of a concurrent change, in any wording."""
 
 
 def exit_of(error: BaseException) -> Exit:
-    """The exit code of an error; of a class that the table does not have, that of the nearest one above it."""
+    """Return the exit code of an error, by the nearest class in the table."""
     if isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.errno in UNWRITTEN):
         return Exit.UNAVAILABLE
     if isinstance(error, KeyboardInterrupt):

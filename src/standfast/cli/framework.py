@@ -1,4 +1,4 @@
-"""What every command has in common: help with an example, `--debug`, and one sentence for whatever goes wrong."""
+"""Base classes of commands: help with examples, `--debug`, and one sentence for every error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_NUMBER: Final = re.compile(r" is not a valid integer(?: range)?(?=\.|$)")
 _BREAK: Final = re.compile(r"\s*\n\s*")
 _DEBUG: Final = "standfast.debug"
 ASKS_A_SERVER: Final = "standfast.server"
-"""Where a call of the command line keeps whether tracebacks are wanted, and whether a server is asked."""
+"""Keys of the click context: whether to print tracebacks, and whether a server is used."""
 
 
 def _note_debug(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - as click calls it
@@ -107,7 +107,7 @@ class LazyCommands(MutableMapping[str, click.Command]):
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No garbage is looked for meanwhile: there is none among what modules make, and the search takes a quarter of the time that loading does."""
+    """Suspend garbage collection during imports: there is no garbage yet, and the search takes a quarter of the time."""
     is_wanted = gc.isenabled()
     gc.disable()
     try:
@@ -118,17 +118,17 @@ def _uncollected() -> Iterator[None]:
 
 
 class Root(CliCommandGroup):
-    """The whole command line: what its commands raise is told in a sentence, and by the exit code."""
+    """The root command: it prints each error as a sentence, and returns its exit code."""
 
     def __init__(self, *arguments: Any, sections: Mapping[str, Sequence[Entry]], **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.commands = self.shelf = LazyCommands(each for entries in sections.values() for each in entries)
         self.sections = {title: [each.name for each in entries] for title, entries in sections.items()}
-        """The names of the commands, by what they are about."""
+        """Command names by topic."""
         self.params.append(_debug_option())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read what stands before the command; an option of a command does not, and whoever writes it there is told so."""
+        """Parse options before the command; a command's option at this place gets a hint."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -138,7 +138,7 @@ class Root(CliCommandGroup):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands by what they are about, in the order in which one meets them."""
+        """List the commands by topic."""
         del ctx
         entries = self.shelf.entries
         width = max(map(len, entries), default=0)
@@ -148,20 +148,20 @@ class Root(CliCommandGroup):
                 formatter.write_dl([(name.ljust(width), _shortened(entries[name], limit)) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """What could stand next; a shell does not wait until all commands are loaded."""
+        """Return completions without importing all commands."""
         known = sorted(name for name in self.shelf.entries if name.startswith(incomplete))
         told = [CompletionItem(name, help=_shortened(self.shelf.entries[name])) for name in known]
         return [*told, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Read the command line, and do what it asks for. What the terminal has no letters for is spelt out, and ends no command."""
+        """Parse the command line and run the command. Characters that the terminal cannot show are escaped."""
         for each in (sys.stdout, sys.stderr):
             if isinstance(each, io.TextIOWrapper):
                 each.reconfigure(errors="backslashreplace")
         return super().main(*arguments, **options)
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """Read what stands before the first command; who wants no colours says so by NO_COLOR, of which click knows nothing."""
+        """Parse options before the first command; NO_COLOR, which click ignores, turns colours off."""
         try:
             context = super().make_context(*arguments, **options)
         except click.UsageError as error:
@@ -171,13 +171,13 @@ class Root(CliCommandGroup):
         return context
 
     def invoke(self, ctx: click.Context) -> object:
-        """Do what was asked for."""
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
             raise _mistyped(error) from error
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
-            raise  # Click deals with them; whoever reads a pipe may stop at any line.
+            raise  # Click handles them; the reader of a pipe may stop at any line.
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the outermost handler
             ctx.exit(
                 _tell(error, with_traceback=ctx.meta.get(_DEBUG, False), is_remote=ctx.meta.get(ASKS_A_SERVER, False))
@@ -193,7 +193,7 @@ def _shortened(entry: Entry, limit: int = 45) -> str:
 
 
 class InvalidUsage(click.ClickException):
-    """A call that cannot be read, told like any other error."""
+    """A usage error, printed like any other error."""
 
     exit_code = Exit.WRONG
 
@@ -202,13 +202,13 @@ class InvalidUsage(click.ClickException):
         self._remedy = remedy
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """What is wrong, and how the command is called."""
+        """Print the mistake, and the usage of the command."""
         del file
         complain(self.message, code=ConfigurationError.code, remedy=self._remedy)
 
 
 def _mistyped(error: click.UsageError) -> click.ClickException:
-    """A mistake of whoever typed it in a sentence; who typed a group alone is shown its commands."""
+    """Return a usage error as a sentence; a group without a command prints its commands."""
     context = error.ctx
     if context is None or type(error).__name__ == "NoArgsIsHelpError":  # Which older releases of click do not have.
         return error
@@ -220,7 +220,7 @@ def _mistyped(error: click.UsageError) -> click.ClickException:
 
 
 def _tell(error: BaseException, *, with_traceback: bool, is_remote: bool) -> Exit:
-    """Say what went wrong and what to do about it; the exit code."""
+    """Print the error and the remedy; return the exit code."""
     code = exit_of(error)
     if with_traceback:
         traceback.print_exception(error)
@@ -246,7 +246,7 @@ def _tell(error: BaseException, *, with_traceback: bool, is_remote: bool) -> Exi
 
 
 def complain(message: str, *, code: str = "", remedy: str = "") -> None:
-    """One sentence on standard error, with its code, and below it what to do next."""
+    """Print one sentence on standard error, with its code, and the next step below."""
     from standfast.expressions.model.characters import visible  # As above.
 
     told = "\n".join(visible(line) for line in in_commands(message).splitlines())
@@ -272,5 +272,5 @@ def verbs(name: str) -> Callable[[Callable[..., Any]], CliCommandGroup]:
 
 
 def is_terminal() -> bool:
-    """Whether a person looks at what is printed, as against a program."""
-    return sys.stdout is not None and sys.stdout.isatty()  # Whoever closes it has none.
+    """Return whether output goes to a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()  # A closed stream has no terminal.

@@ -1,4 +1,4 @@
-"""What somebody at the command line can do next about an error, where the error's own sentence does not say it."""
+"""Next steps for errors on the command line, where the error's own text has none."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LISTS: Final[Mapping[str, str]] = {
     "document": "docs list TYPE",
     "document type": "contracts list",
 }
-"""Which command shows what there is of a kind."""
+"""The command that lists instances of a kind."""
 
 _COMMANDS: Final = (
     (re.compile(r"\bstart_worker\(\)"), "`standfast worker`"),
@@ -100,7 +100,7 @@ _REFUSALS: Final[Mapping[str, str]] = {
         "`standfast retry RUN STEP` calls a step again that gave up, `standfast processes resume RUN` that of a process"
     ),
 }
-"""What to do about what was refused, by the reason."""
+"""Remedies by rejection reason."""
 
 _NEWER: Final = "newer than this code"
 _PUBLISHING: Final = (
@@ -111,14 +111,14 @@ _KEYS: Final = "whoever has the database makes one: `standfast keys create NAME 
 
 
 def in_commands(sentence: str) -> str:
-    """A sentence of the engine for somebody at a shell: where it names a call, it names the command, and instants are as in tables."""
+    """Rewrite an engine's message for the shell: calls become commands, and instants are formatted as in tables."""
     for call, command in _COMMANDS:
         sentence = call.sub(command, sentence)
     return _INSTANT.sub(r"\1Z", sentence)
 
 
 def next_step(error: errors.StandfastError, *, is_remote: bool) -> str:
-    """What to do next; empty if there is nothing more to say."""
+    """Return the next step; empty if there is none."""
     notes: list[str] = getattr(error, "__notes__", [])
     match error:
         case errors.NotFoundError(kind=kind) if kind in _LISTS:
@@ -127,7 +127,7 @@ def next_step(error: errors.StandfastError, *, is_remote: bool) -> str:
         case errors.ForbiddenError(reason="unauthenticated"):
             return f"say a key that holds by STANDFAST_API_KEY; {_KEYS}{_trace(notes)}"
         case _ if notes:
-            return notes[0]  # A server says what can be done about it.
+            return notes[0]  # A server sends the remedy.
         case errors.StoreUnavailableError():
             return f"see whether the database is up, whether its disk has room, and whether {_DATABASE} names the right one"
         case errors.ForbiddenError():

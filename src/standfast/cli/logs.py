@@ -1,4 +1,4 @@
-"""What programs that stay write to standard error: a line for each record, for people or as JSON."""
+"""Log output of long-running commands on standard error: one line per record, as text or JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _TextFormatter(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - as above
-        """A traceback; what was raised may have had more lines to say."""
+        """Format a traceback; the exception's message may have several lines."""
         return "\n".join(f"  {visible(line)}" for line in super().formatException(ei).splitlines())
 
 
@@ -35,7 +35,7 @@ log_option = click.option(
 
 
 def begin_logs(place: Target, *, level: int = logging.INFO) -> None:
-    """Write logs as the command was told."""
+    """Configure logging from the command's configuration."""
     handler = logging.StreamHandler(sys.stderr)
     is_json = place.configuration.log_format == "json"
     handler.setFormatter(JsonFormatter() if is_json else _TextFormatter(_TEXT))
@@ -43,6 +43,6 @@ def begin_logs(place: Target, *, level: int = logging.INFO) -> None:
 
 
 def tell_calls(place: Target, engine: Engine) -> None:
-    """Have records from inside of handlers say whose work it is, where somebody reads that."""
+    """Add the context of handler calls to log records, if they are written."""
     if place.configuration.log_format == "json":
         tell_whose(engine)

@@ -1,4 +1,4 @@
-"""Options that several commands have, and how what is typed is read: JSON, instants, durations, places in a list."""
+"""Shared options, and parsers of their values: JSON, instants, durations and list positions."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ STANDARD_INPUT: Final = "-"
 
 
 class FileName(click.ParamType):  # type: ignore[type-arg]
-    """The name of a file, which a shell completes; whether it is there is told by who reads it."""
+    """A file name, which shells complete; the reader reports a missing file."""
 
     name = "file"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """That it is a file: shells know best which there are."""
+        """Return the file completion; shells know the files best."""
         del ctx, param
         return [CompletionItem(incomplete, type="file")]
 
 
 class Instant(click.ParamType):  # type: ignore[type-arg]
-    """A moment: an ISO 8601 time with its zone, or how long ago it was."""
+    """An instant: an ISO 8601 time with its zone, or a duration ago."""
 
     name = "instant"
 
@@ -67,7 +67,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 
 
 class Json(click.ParamType):  # type: ignore[type-arg]
-    """A JSON value: as such, `@file` for what a file holds, or `-` for what comes on standard input."""
+    """A JSON value: literal, `@file` for the content of a file, or `-` for standard input."""
 
     name = "json"
 
@@ -122,7 +122,7 @@ needed_reason_option = click.option("--reason", required=True, help="Why, for th
 
 
 def page_of(found: Sequence[T], limit: int, place: Callable[[T], object]) -> tuple[Sequence[T], str | None]:
-    """A page of a list of which one more than the limit was asked for, and what the next one begins behind."""
+    """Return a page of a list that was read with one item more than the limit, and the next page's start."""
     shown = found[:limit]
     return shown, str(place(shown[-1])) if len(found) > limit else None
 
@@ -130,7 +130,7 @@ def page_of(found: Sequence[T], limit: int, place: Callable[[T], object]) -> tup
 def page_behind(
     found: Sequence[T], limit: int, after: str, place: Callable[[T], object]
 ) -> tuple[Sequence[T], str | None]:
-    """A page of a list that is there as a whole, and what the next one begins behind."""
+    """Return a page of a complete list, and the next page's start."""
     places = [str(place(each)) for each in found]
     if after and after not in places:
         raise _no_place(after)

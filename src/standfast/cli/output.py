@@ -1,4 +1,4 @@
-"""What commands print: tables with colours for a person at a terminal, plain aligned text in a pipe, and JSON for programs."""
+"""Output of commands: coloured tables on a terminal, plain aligned text in a pipe, and JSON for programs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from standfast.expressions.model.characters import visible
 T = TypeVar("T")
 
 Columns: TypeAlias = Mapping[str, Callable[[T], object]]
-"""The heads of a table, each with what stands below it."""
+"""The headings of a table, each with its cell function."""
 
 _WIDEST: Final = 60
 """Longer texts of a plain table are cut; `--json` and the commands about a single thing have all of it."""
 
 _WHOLE: Final = frozenset({"ID", "RUN", "TASK"})
-"""Columns of what is copied into the next command."""
+"""Columns whose values are copied into the next command."""
 _LONG_WORD: Final = 24
 _GAP: Final = 2
 """Blanks between two columns."""
@@ -47,7 +47,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def print_list(items: Sequence[T], columns: Columns[T], *, as_json: bool, after: str | None = None) -> None:
-    """A page of a list; `after` is what the next page begins behind, None if this is the last one."""
+    """Print a page of a list; `after` is the next page's start, None on the last page."""
     if as_json:
         print_json({"items": list(items), "next": after})
         return
@@ -77,7 +77,7 @@ def print_fields(fields: Mapping[str, object]) -> None:
 
 
 def print_json(value: object) -> None:
-    """A value as JSON. It is pure ASCII, so that nothing in it can tell a terminal what to do."""
+    """Print a value as JSON in pure ASCII, so that no control character reaches the terminal."""
     click.echo(json.dumps(plain(value), indent=2))
 
 
@@ -102,7 +102,7 @@ def cell(value: object) -> str:
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows as lines whose columns stand below one another."""
+    """Format rows as aligned lines."""
     cut = [[text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…" for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
     return ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in cut]
@@ -117,7 +117,7 @@ def coloured(text: str) -> str:
 
 
 def _show(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table for somebody who looks at it; in a pipe nobody waits for the library."""
+    """Print a table on a terminal; for a pipe the table library is not imported."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -136,13 +136,13 @@ def _show(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _least_width(head: str, cells: Sequence[str]) -> int:
-    """What a column cannot do without: ids stand in one line, and no word is broken that is not a very long one."""
+    """Return the minimum width of a column: ids stay on one line, and only very long words are broken."""
     words = cells if head in _WHOLE else [word[:_LONG_WORD] for each in cells for word in each.split()]
     return max(map(len, [head, *words]))
 
 
 def _print_apart(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """The same where there is no room for so many columns: what belongs together below one another."""
+    """Print rows as blocks, where the terminal is too narrow for the columns."""
     for number, row in enumerate(rows):
         if number:
             click.echo()

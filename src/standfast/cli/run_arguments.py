@@ -1,4 +1,4 @@
-"""What commands about one run have in common: how it and its steps are named, how long is waited for its end, and one shape of doing something to it."""
+"""Shared arguments of commands about one run: its id, its step, the wait option, and a common shape."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ wait_option = click.option(
 
 
 def done_to_run(function: Callable[Concatenate[Run, P], str]) -> Callable[..., None]:
-    """Decorator: the command is given the run that it is about, and the number of its step if it takes one; what it returns is printed."""
+    """Decorator: pass the run, and the number of its step if the command takes one; print the result."""
 
     @tenant_scope
     @functools.wraps(function)

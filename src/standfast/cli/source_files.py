@@ -14,7 +14,7 @@ from standfast.features.definitions.files import definitions_of
 from standfast.graph.definition import Definition
 
 _LARGEST: Final = 64 * 1024 * 1024
-"""What is larger is not even read to its end; each kind of file has a limit of its own that is far below."""
+"""Largest file that is read completely; each kind of file has a much lower limit of its own."""
 
 
 class Mistake(NamedTuple):
@@ -25,10 +25,10 @@ class Mistake(NamedTuple):
     """Counted from 1; 0 if it concerns the whole file."""
     column: int
     where: str
-    """The path of what it concerns, in files whose mistakes have no line."""
+    """The path of the affected part, in files whose mistakes have no line."""
     rule: str
     message: str
-    """What is wrong, and what to do about it."""
+    """What is wrong, and how to fix it."""
     is_warning: bool
 
     def __str__(self) -> str:
@@ -38,7 +38,7 @@ class Mistake(NamedTuple):
 
 
 def read_file(name: str) -> tuple[str, bytes]:
-    """What messages call a file, and what it holds; ConfigurationError if it cannot be read."""
+    """Read a file; return its name for messages, and its content. ConfigurationError if it is unreadable."""
     told = "standard input" if name == STANDARD_INPUT else name
     try:
         with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as file:
@@ -60,7 +60,7 @@ def mistakes_of(name: str, text: bytes) -> tuple[list[Definition], list[Mistake]
 
 
 def warnings_of(name: str, findings: Sequence[Diagnostic]) -> list[Mistake]:
-    """What is odd about a file, with the places in it."""
+    """Return the warnings of a file, with positions."""
     return [_mistake(name, each, is_warning=True) for each in findings]
 
 

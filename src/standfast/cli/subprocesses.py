@@ -32,7 +32,7 @@ def svg_of(dot: str) -> str:
 
 
 class Subprocess:
-    """A process that was started here. It ends when its standard input does, so that it never outlives who started it."""
+    """A child process. It ends when its standard input closes, so that it cannot outlive its parent."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, env=dict(environment))  # noqa: S603 - the command itself
@@ -47,7 +47,7 @@ class Subprocess:
         self._process.terminate()
 
     def end(self, patience: float) -> bool:
-        """Wait so many seconds for its end, then kill it; whether it ended by itself."""
+        """Wait for its end, then kill it; return whether it ended in time."""
         try:
             self._process.wait(patience)
         except subprocess.TimeoutExpired:

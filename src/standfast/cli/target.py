@@ -1,6 +1,6 @@
-"""Where the words go: the database that a command works on, and for whom; or the server that is asked.
+"""The target of a command: a database with tenant and actor, or a server.
 
-This is the only module of the command line that opens anything. Commands are given a `Place` and ask it for the calls of the engine.
+Only this module opens engines and connections. Commands receive a `Target` and ask it for the API.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _FLAGS: Final = {
     "serve.certificate": "--certificate",
     "serve.certificate_key": "--certificate-key",
 }
-"""The flags of what a configuration says, where a command has them."""
+"""Flags by configuration value, where a command has them."""
 _REASON: Final = "audit_reason"
 
 
 class Target:
-    """A database, and somebody for whom something is asked of it."""
+    """A database or server, and the acting user."""
 
     def __init__(self, source: Source, file: str | None = None, reason: str = "") -> None:
         self.source = source
@@ -62,7 +62,7 @@ class Target:
 
     @property
     def configuration(self) -> Configuration:
-        """What the command was told."""
+        """Return the configuration of the command."""
         return self.source.configuration
 
     @property
@@ -77,7 +77,7 @@ class Target:
 
     @property
     def is_remote(self) -> bool:
-        """Whether a server is asked, and no database: what is said nearer to the command counts."""
+        """Return whether a server is used instead of a database: the setting of higher precedence counts."""
         server, database = self.source.rank("server"), self.source.rank("database")
         if server == database == FLAG:
             raise ConfigurationError("--server and --database say two places; leave one of them out")
@@ -89,7 +89,7 @@ class Target:
 
     @contextmanager
     def engine(self) -> Iterator[Engine]:
-        """The engine itself, which does no work: for what concerns all tenants."""
+        """Open an engine without a worker, for what concerns all tenants."""
         engine = self.open()
         try:
             yield engine
@@ -97,7 +97,7 @@ class Target:
             engine.stop()
 
     def open(self) -> Engine:
-        """An engine on the database, which must be there and have the schema of this code; whoever opens it stops it."""
+        """Open an engine on an existing database with the current schema; the caller stops it."""
         if self.is_remote and self.source.rank("server") == FLAG:
             raise ConfigurationError(ON_DATABASES)
         if not is_there(self.url):
@@ -110,7 +110,7 @@ class Target:
 
     @contextmanager
     def calls(self) -> Iterator[Calls]:
-        """The calls on behalf of whom the command is for."""
+        """Open the API as the command's actor."""
         if self.is_remote:
             from standfast.cli.remote.calls import RemoteCalls
 
@@ -124,7 +124,7 @@ class Target:
 
     @contextmanager
     def plant(self) -> Iterator[tuple[Engine, Calls]]:
-        """What concerns all tenants, and the calls on behalf of whom the command is for."""
+        """Open the API of all tenants, and the one of the command's actor."""
         if self.is_remote:
             with self.calls() as calls:
                 yield cast("Engine", calls), calls
@@ -133,7 +133,7 @@ class Target:
             yield engine, self.acting(engine)
 
     def acting(self, engine: Engine) -> Calls:
-        """The calls of an engine on behalf of whom the command is for: the engine itself, unless somebody is named."""
+        """Return the API as the command's actor: the engine itself, unless the command names one."""
         told = self.configuration
         self._check_actor()
         if not self.reason and not any(map(self.source.is_said, ("tenant", "partition", "actor"))):
@@ -145,7 +145,7 @@ class Target:
         )
 
     def _check_bearer(self) -> None:
-        """Who asks a server is who its key says; nobody believes that a flag changes that."""
+        """Check that no actor flag is given with a server, where the key determines the actor."""
         for name in ("tenant", "actor", "roles", "capabilities"):
             if self.source.is_said(name):
                 flag, origin = _FLAGS[name], self.source.origins[name,]
@@ -155,7 +155,7 @@ class Target:
                 )
 
     def _check_actor(self) -> None:
-        """Nobody becomes the engine itself by a variable that is empty, or believes to have the rights of a role alone."""
+        """Check the actor: an empty variable must not mean the engine itself, and roles need an actor."""
         if self.source.is_said("actor") and not self.configuration.actor:
             raise ConfigurationError(
                 f"{self.source.origins['actor',]} names nobody; leave it out to act as the engine itself, or say who acts"
@@ -187,7 +187,7 @@ config_option = click.option(
 
 
 def database_scope(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
-    """Decorator: the command takes a database, for nobody in particular, and is given it as a place."""
+    """Decorator: the command takes a database without an actor, and receives it as a target."""
 
     @click.option("--database", metavar="URL", help="sqlite:///file.db or postgresql://user@host/database.")
     @config_option
@@ -202,7 +202,7 @@ def database_scope(function: Callable[Concatenate[Target, P], None]) -> Callable
 
 
 def _option(name: str) -> str:
-    """What click calls the flag of a value."""
+    """Return click's name of a value's flag."""
     return name.replace(".", "_")
 
 
@@ -220,7 +220,7 @@ def platform_scope(function: Callable[Concatenate[Target, P], None]) -> Callable
 
 
 def tenant_scope(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
-    """Decorator: the command takes a database and somebody to act for, and is given them as a place."""
+    """Decorator: the command takes a database and an actor, and receives them as a target."""
     options = (
         click.option("--tenant", metavar="NAME", help="The tenant whose data it is about."),
         click.option("--partition", metavar="NAME", help="The part of the tenant."),

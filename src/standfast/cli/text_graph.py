@@ -1,4 +1,4 @@
-"""A run as a graph of text: what became of each step, and where it leads."""
+"""A run as a text graph: the status of each step, and the edges between them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _MARKS: Final = {
     "rolled_back": "↺",
     "cancelled": "⊘",
 }
-"""How a step stands, for the eye; the word stands beside it. What is under way has a dot."""
+"""Status marks, next to the status word. An active step has a dot."""
 _UNDER_WAY: Final = "●"
 _NOTHING: Final[Mapping[str, int]] = {}
 
 
 class _Life(msgspec.Struct):
-    """What became of a step; one that was never entered is told as pending."""
+    """The status of a step; a step that was never entered counts as pending."""
 
     status: str = "pending"
     visits: int = 0
@@ -54,7 +54,7 @@ class _Edge(msgspec.Struct):
 
 
 class _Drawing(msgspec.Struct):
-    """What is needed of the JSON that an engine draws a run as."""
+    """The used part of the engine's JSON graph."""
 
     nodes: list[_Node]
     """In the order in which a token meets them."""

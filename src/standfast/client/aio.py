@@ -112,7 +112,8 @@ class AsyncCalls:
     async def tell_alive(self) -> HealthAnswer:
         """Return whether this process is alive; 503 if it should be restarted.
 
-        An unavailable database is no reason for that."""
+        An unavailable database is no reason for that.
+        """
         return await self._line.ask(ClientRequest(method="GET", path="/healthz", answer=HealthAnswer))
 
     async def tell_ready(self) -> HealthAnswer:
@@ -1549,7 +1550,8 @@ class AsyncCalls:
     ) -> DocumentView:
         """Request a lifecycle transition, such as submit or cancel.
 
-        Its gate performs it immediately, or after the body of its slot."""
+        Its gate performs it immediately, or after the body of its slot.
+        """
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2265,7 +2267,8 @@ class AsyncCalls:
     ) -> Charter:
         """Publish all rules of a document type, or all settings of the organisation; they replace the previous ones.
 
-        `If-Match` checks the version, `"v0"` that there is none."""
+        `If-Match` checks the version, `"v0"` that there is none.
+        """
         return await self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -3297,7 +3300,8 @@ class AsyncCalls:
     ) -> Schedule:
         """Backfill a schedule for every time of a period, sequentially or in parallel.
 
-        It also takes `execution:start`, or `documents:write` if it creates documents."""
+        It also takes `execution:start`, or `documents:write` if it creates documents.
+        """
         return await self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3360,7 +3364,8 @@ class AsyncCalls:
     ) -> Batch:
         """Begin a batch operation on many runs; its items report each outcome.
 
-        Start, cancel and abort take the permission of the single call."""
+        Start, cancel and abort take the permission of the single call.
+        """
         return await self._line.ask(
             ClientRequest(
                 method="POST",

@@ -112,7 +112,8 @@ class Calls:
     def tell_alive(self) -> HealthAnswer:
         """Return whether this process is alive; 503 if it should be restarted.
 
-        An unavailable database is no reason for that."""
+        An unavailable database is no reason for that.
+        """
         return self._line.ask(ClientRequest(method="GET", path="/healthz", answer=HealthAnswer))
 
     def tell_ready(self) -> HealthAnswer:
@@ -1543,7 +1544,8 @@ class Calls:
     ) -> DocumentView:
         """Request a lifecycle transition, such as submit or cancel.
 
-        Its gate performs it immediately, or after the body of its slot."""
+        Its gate performs it immediately, or after the body of its slot.
+        """
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2251,7 +2253,8 @@ class Calls:
     ) -> Charter:
         """Publish all rules of a document type, or all settings of the organisation; they replace the previous ones.
 
-        `If-Match` checks the version, `"v0"` that there is none."""
+        `If-Match` checks the version, `"v0"` that there is none.
+        """
         return self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -3273,7 +3276,8 @@ class Calls:
     ) -> Schedule:
         """Backfill a schedule for every time of a period, sequentially or in parallel.
 
-        It also takes `execution:start`, or `documents:write` if it creates documents."""
+        It also takes `execution:start`, or `documents:write` if it creates documents.
+        """
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3336,7 +3340,8 @@ class Calls:
     ) -> Batch:
         """Begin a batch operation on many runs; its items report each outcome.
 
-        Start, cancel and abort take the permission of the single call."""
+        Start, cancel and abort take the permission of the single call.
+        """
         return self._line.ask(
             ClientRequest(
                 method="POST",

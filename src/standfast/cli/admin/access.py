@@ -1,7 +1,4 @@
-"""`standfast sessions`, `refusals`, `audit` and `notifications`: who came in with a browser, who was turned away, and what people were told.
-
-`standfast keys`: what programs come to a server with.
-"""
+"""`standfast keys`, `sessions`, `refusals`, `audit` and `notifications`: access to the server, and who used it."""
 
 from __future__ import annotations
 
@@ -77,7 +74,7 @@ TOLD: Columns[Notification] = {
 
 @verbs("sessions")
 def sessions() -> None:
-    """Sessions of browsers."""
+    """List and end browser sessions."""
 
 
 @sessions.command("list", examples=["standfast sessions list", "standfast sessions list --of ann --json"])
@@ -85,7 +82,7 @@ def sessions() -> None:
 @listed
 @tenant_scope
 def list_sessions(place: Target, *, whose: str, as_json: bool, limit: int, after: str) -> None:
-    """Those who came in with a browser, oldest first, sessions that have ended too."""
+    """List browser sessions, oldest first, ended ones included."""
     with place.calls() as calls:
         found = calls.sessions.list(actor=whose, after=after, limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.id)
@@ -96,7 +93,7 @@ def list_sessions(place: Target, *, whose: str, as_json: bool, limit: int, after
 @click.argument("session")
 @acted
 def end_session(place: Target, *, session: str) -> None:
-    """Send a browser away, for good. Other servers believe it for a few seconds more."""
+    """End a browser session. Other servers accept it for a few seconds more."""
     with place.calls() as calls:
         calls.sessions.end(session)
     click.echo(f"session {session} has ended")
@@ -106,7 +103,7 @@ def end_session(place: Target, *, session: str) -> None:
 @listed
 @tenant_scope
 def list_refusals(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """Requests that were refused because of who asked, newest first."""
+    """List requests that were denied because of the caller's identity or rights, newest first."""
     with place.calls() as calls:
         found = calls.refusals.list(before=number_after(after) or None, limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.id)
@@ -131,11 +128,11 @@ def show_audit(
     limit: int,
     after: str,
 ) -> None:
-    """List who changed what and why, or what was done to an INSTANCE.
+    """List who changed what and why, or the calls on an INSTANCE.
 
-    Without INSTANCE it lists changes of people, definitions, keys, rules and pauses, newest first. With INSTANCE it lists what callers did to
-    that run, document, schedule or batch, in order. Each entry names the actor, on whose behalf, the reason, and the values before and after. It
-    takes the capability audit:read.
+    Without INSTANCE it lists changes of people, definitions, keys, rules and pauses, newest first. With INSTANCE it
+    lists the calls on that run, document, schedule or batch, in order. Each entry has the actor, the principal, the
+    reason, and the values before and after. It takes the capability audit:read.
     """
     if instance is not None and (subject or name or by):
         raise click.UsageError("--subject, --name and --by filter changes; leave them out, or leave INSTANCE out")
@@ -154,7 +151,7 @@ def show_audit(
 
 @verbs("notifications")
 def notifications() -> None:
-    """What people were told in the application."""
+    """List and mark in-app notifications."""
 
 
 @notifications.command(
@@ -164,7 +161,7 @@ def notifications() -> None:
 @listed
 @tenant_scope
 def list_notifications(place: Target, *, unread: bool, as_json: bool, limit: int, after: str) -> None:
-    """What the actor was told, newest first."""
+    """List the actor's notifications, newest first."""
     with place.calls() as calls:
         found = calls.notifications.mine(unread=unread, after=number_after(after) or None, limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.id)
@@ -178,7 +175,7 @@ def list_notifications(place: Target, *, unread: bool, as_json: bool, limit: int
 @click.option("--all", "is_all", is_flag=True, help="All of it.")
 @tenant_scope
 def mark_read(place: Target, *, number: int | None, is_all: bool) -> None:
-    """Have one read, by its NUMBER, or all."""
+    """Mark one notification as read, by its NUMBER, or all."""
     if (number is None) != is_all:
         raise ConfigurationError("name one by its number, or say --all")
     with place.calls() as calls:
@@ -208,7 +205,7 @@ lasts_option = click.option("--for", "lasts", type=Duration(), help="After how l
 
 @verbs("keys")
 def keys() -> None:
-    """API keys of the tenant: who may come to a server, as whom, and what they may do."""
+    """Create, list, rotate and revoke API keys."""
 
 
 @keys.command(
@@ -241,7 +238,7 @@ def create(  # noqa: PLR0913 - what can be said of a key
     lasts: timedelta | None,
     as_json: bool,
 ) -> None:
-    """Make a key. Its secret is printed once, and cannot be shown again: only a hash of it is kept."""
+    """Create a key. Its secret is printed once, and cannot be shown again: only a hash of it is stored."""
     kind: Literal["user", "service"] = "user" if person else "service"
     with place.calls() as calls:
         made = calls.keys.create(
@@ -259,10 +256,13 @@ def create(  # noqa: PLR0913 - what can be said of a key
 
 
 def _doubts(scopes: Sequence[str]) -> Iterator[str]:
-    """What is probably misspelt of what a key may do; definitions ask for words of their own, so that none is refused."""
+    """Return warnings about probable typing errors in a key's capabilities.
+
+    Definitions may require capabilities of their own, so none is refused.
+    """
     try:
         from standfast.http.routes import ROUTES
-    except ImportError:  # Without the server nobody knows what its routes ask for.
+    except ImportError:  # Without the server package the capabilities of routes are unknown.
         return
     known = sorted({each.permission for each in ROUTES})
     for scope in scopes:
@@ -275,7 +275,7 @@ def _doubts(scopes: Sequence[str]) -> Iterator[str]:
 @listed
 @tenant_scope
 def list_keys(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """The keys of the tenant, oldest first, revoked ones included; of none its secret."""
+    """List the keys of the tenant, oldest first, revoked ones included; secrets are not shown."""
     with place.calls() as calls:
         found = calls.keys.list(after=after, limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.id)
@@ -287,7 +287,7 @@ def list_keys(place: Target, *, as_json: bool, limit: int, after: str) -> None:
 @json_option
 @tenant_scope
 def show_key(place: Target, *, key: str, as_json: bool) -> None:
-    """One key, without its secret."""
+    """Show a key, without its secret."""
     with place.calls() as calls:
         found = calls.keys.get(key)
     if as_json:
@@ -300,7 +300,7 @@ def show_key(place: Target, *, key: str, as_json: bool) -> None:
 @key_argument
 @acted
 def revoke(place: Target, *, key: str) -> None:
-    """End a key, for good. Other servers believe it for a few seconds more."""
+    """Revoke a key. Other servers accept it for a few seconds more."""
     with place.calls() as calls:
         calls.keys.revoke(key)
     click.echo(f"key {key} is revoked")
@@ -322,7 +322,7 @@ def rotate(
     lasts: timedelta | None,
     as_json: bool,
 ) -> None:
-    """Make a key that may do the same as another one, and revoke that. The secret of the new one is printed once."""
+    """Replace a key by a new one with the same rights, and revoke the old one. The new secret is printed once."""
     with place.calls() as calls:
         old = calls.keys.get(key)
         if old.revoked_at is not None:

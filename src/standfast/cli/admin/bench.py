@@ -1,4 +1,4 @@
-"""`standfast bench`: how fast runs get to their ends on a database, so that machines and settings can be compared."""
+"""`standfast bench`: measure the throughput and latency of runs, to compare machines and settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PATIENCE_SECONDS = 600.0
 
 
 async def _nothing() -> None:
-    """What a step costs that does nothing."""
+    """A step without work, to measure its overhead."""
 
 
 @verb("bench", "standfast bench", "standfast bench --runs 2000 --database postgresql://user@host/db --json")
@@ -36,9 +36,10 @@ async def _nothing() -> None:
 @json_option
 @database_scope
 def bench(place: Target, *, runs: int, steps: int, as_json: bool) -> None:
-    """Run sagas whose steps do nothing, all at once and then one at a time, and say how long that took.
+    """Measure how fast runs complete: many in parallel, then one at a time.
 
-    Without --database it is a new file that goes afterwards. On a database of yours the runs stay, of a tenant of their own, standfast-bench.
+    Without --database it uses a temporary file. In an existing database the runs remain, under a tenant of their own,
+    standfast-bench.
     """
     with _engine(place) as (engine, where):
         saga = Saga(_NAME, version=str(steps))
@@ -70,9 +71,7 @@ def bench(place: Target, *, runs: int, steps: int, as_json: bool) -> None:
 
 @contextmanager
 def _engine(place: Target) -> Iterator[tuple[Engine, str]]:
-    if (
-        place.source.rank("database") == FLAG
-    ):  # Nobody measures on the database that the file or a variable names by accident.
+    if place.source.rank("database") == FLAG:  # Do not measure on the database of the file or a variable by accident.
         with place.engine() as engine:
             yield engine, place.shown_url
         return

@@ -16,8 +16,8 @@ from standfast.cli.framework import verb
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, *, shell: str) -> None:
-    """Print what SHELL is to read, so that it completes commands and options; in ~/.bashrc or ~/.zshrc by `eval`."""
+    """Print the shell completion script of SHELL; load it with `eval` in ~/.bashrc or ~/.zshrc."""
     kind = get_completion_class(shell)
     assert kind is not None
-    # That of bash starts bash to ask for its version; whoever has an older one than 4.4 is told by bash itself.
+    # That of bash runs bash to check its version; bash itself reports a version before 4.4.
     click.echo(ShellComplete.source(kind(context.find_root().command, {}, "standfast", "_STANDFAST_COMPLETE")))

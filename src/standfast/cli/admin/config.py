@@ -15,7 +15,7 @@ from standfast.errors import NotFoundError
 from standfast.expressions.model.suggestions import suggestion
 
 _SECRET = ("api_key",)
-"""What is not shown to whoever looks over a shoulder."""
+"""Values that are not printed."""
 
 
 class Value(NamedTuple):
@@ -41,9 +41,9 @@ LISTING: Columns[Value] = {
 @json_option
 @tenant_scope
 def config(place: Target, *, name: str, said: bool, as_json: bool) -> None:
-    """Every value that a command is told, and where it came from: a flag, a variable, the file, or nobody.
+    """Show the configuration and the source of each value: flag, variable, file or default.
 
-    NAME is one of them, or what its name begins with, such as settings.retry. Nothing is asked of the database.
+    NAME is a value, or the beginning of its name, such as settings.retry. The database is not opened.
     """
     found = [
         Value(".".join(path), "***" if path == _SECRET and value else _shown(value), origin, variable_of(path))
@@ -64,5 +64,5 @@ def config(place: Target, *, name: str, said: bool, as_json: bool) -> None:
 
 
 def _shown(value: object) -> str:
-    """A value as it would be written in a variable; the password of an address is left out."""
+    """Format a value as for a variable, without the password of a URL."""
     return hidden_password(value) if isinstance(value, str) else text_of(value)

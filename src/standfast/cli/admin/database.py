@@ -1,9 +1,4 @@
-"""`standfast copy`: everything of a database into another one, to go on there.
-
-`standfast drop`: take everything away that Standfast has made in a database.
-
-`standfast migrate`: bring a database to the schema of this code.
-"""
+"""`standfast migrate`, `copy` and `drop`: create and upgrade the schema, copy a database, remove all tables."""
 
 from __future__ import annotations
 
@@ -46,10 +41,11 @@ _WIDTH, _WIDEST = 24, 30
 @click.option("--unverified", is_flag=True, help="Compare all rows, but fold no history again.")
 @json_option
 def copy(*, source: str, target: str, rehearse: bool, unverified: bool, as_json: bool) -> None:
-    """Copy everything of the database at SOURCE into the empty one at TARGET, SQLite or Postgres, and go on there.
+    """Copy the database at SOURCE into the empty one at TARGET, SQLite or Postgres, and continue there.
 
-    It is done whole or not at all, and refused while workers are alive, or if TARGET is not empty. Afterwards SOURCE is in maintenance and
-    refuses commands; TARGET has all runs, documents, people, keys and schedules, and its histories were verified.
+    The copy is atomic. It is refused while workers are alive, or if TARGET is not empty. Afterwards SOURCE is in
+    maintenance and refuses commands; TARGET has all runs, documents, people, keys and schedules, and its histories were
+    verified.
     """
     with _telling() as hear:
         done = copy_database(source, target, rehearse=rehearse, verify=not unverified, hear=hear)
@@ -80,7 +76,7 @@ def _tell(done: Copied, *, is_verified: bool) -> None:
 
 @contextmanager
 def _telling() -> Iterator[Callable[[CopyProgress], None]]:
-    """How far it is: a bar for whoever looks on, a line for each table for whoever reads it later."""
+    """Report progress: a bar on a terminal, a line for each table in a log."""
     if not (sys.stderr is not None and sys.stderr.isatty()):
         yield _line
         return
@@ -89,14 +85,14 @@ def _telling() -> Iterator[Callable[[CopyProgress], None]]:
 
 
 class _Bar:
-    """A bar that begins anew with every table."""
+    """A progress bar that restarts with every table."""
 
     def __init__(self, bar: ProgressBar[int]) -> None:
         self._bar = bar
         self._what = ""
 
     def move(self, progress: CopyProgress) -> None:
-        """Show how far it is."""
+        """Update the bar."""
         if not progress.total:
             return
         what = f"{_STAGES[progress.stage]} {progress.table or 'instances'}"
@@ -121,10 +117,10 @@ def _line(progress: CopyProgress) -> None:
 @click.option("--with-unfinished", is_flag=True, help="Also if instances have not ended.")
 @database_scope
 def drop(place: Target, *, url: str, yes: bool, with_unfinished: bool) -> None:
-    """Take away all tables of Standfast in the database at URL, with everything in them; other tables there are not touched.
+    """Drop all tables of Standfast in the database at URL, with their data; other tables are not touched.
 
-    It is done whole or not at all, and refused while workers are alive, while instances have not ended, and while views or keys of somebody
-    else build on these tables. `standfast migrate` makes empty ones again.
+    The drop is atomic. It is refused while workers are alive, while instances have not ended, and while views or keys
+    of other programs depend on these tables. `standfast migrate` creates empty tables again.
     """
     where = url or place.url
     if not is_there(where):
@@ -160,10 +156,10 @@ def drop(place: Target, *, url: str, yes: bool, with_unfinished: bool) -> None:
 )
 @database_scope
 def migrate(place: Target, *, url: str, codec: str, driver: str | None, after: int) -> None:
-    """Bring the database at URL to the schema of this code; does nothing if it is there already.
+    """Migrate the database at URL to the schema of this version; does nothing if it is current.
 
-    URL is sqlite:///file.db or postgresql://user@host/database; without it, the database that --database, STANDFAST_DATABASE or standfast.toml
-    names. Several processes may do this at once: one works, the others wait.
+    URL is sqlite:///file.db or postgresql://user@host/database. Without it, --database, STANDFAST_DATABASE or
+    standfast.toml names the database. Several processes may migrate at the same time: one works, the others wait.
     """
     if driver is not None:
         click.echo(migration_script(driver, after=after), nl=False)

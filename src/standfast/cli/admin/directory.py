@@ -1,7 +1,4 @@
-"""`standfast directory`: who there is, what they may do, who stands in for whom, who is away.
-
-`standfast chains`: approval chains, by name and version.
-"""
+"""`standfast directory` and `standfast chains`: users, roles, delegations, absences, and approval chains."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ until_option = click.option("--until", "ends_at", type=Instant(), help="When it 
 
 @verbs("directory")
 def directory() -> None:
-    """People: who there is, what they may do, who stands in for whom."""
+    """Manage users, roles, delegations and absences."""
 
 
 @directory.command("list", examples=["standfast directory list", "standfast directory list --holders-of finance"])
@@ -53,7 +50,7 @@ def directory() -> None:
 @listed
 @tenant_scope
 def list_people(place: Target, *, role: str, as_json: bool, limit: int, after: str) -> None:
-    """Everybody, by id."""
+    """List all users by id."""
     with place.calls() as calls:
         if role:
             found = [each for each in calls.directory.holders(role) if each.id > after]
@@ -68,7 +65,7 @@ def list_people(place: Target, *, role: str, as_json: bool, limit: int, after: s
 @json_option
 @tenant_scope
 def show_person(place: Target, *, person: str, as_json: bool) -> None:
-    """Somebody, with roles, delegations and absences."""
+    """Show a user with roles, delegations and absences."""
     with place.calls() as calls:
         found, roles = calls.directory.get(person), calls.directory.roles_of(person)
         delegations, absences = calls.directory.delegations(person), calls.directory.absences(person)
@@ -108,7 +105,7 @@ def put(
     attributes: dict[str, object] | None,
     as_json: bool,
 ) -> None:
-    """Write somebody into the directory, or change them: what is not given stays as it is."""
+    """Create or update a user: omitted values stay as they are."""
     with place.calls() as calls:
         found = calls.directory.put(person, name=name, email=email, manager=manager, attributes=attributes)
     print_json(found) if as_json else click.echo(f"{person} is in the directory")
@@ -120,7 +117,7 @@ def put(
 @click.option("--off", multiple=True, metavar="CHANNEL", help="By which they do not want to be told; repeatable.")
 @acted
 def prefer(place: Target, *, person: str, language: str, off: tuple[str, ...]) -> None:
-    """Say what somebody wants of notices, in the place of what was said before."""
+    """Set a user's notification preferences; they replace the previous ones."""
     with place.calls() as calls:
         calls.directory.prefer(person, language=language, off=off)
     click.echo(f"{person}: language {language or 'of the organisation'}, without {', '.join(off) or 'nothing'}")
@@ -130,7 +127,7 @@ def prefer(place: Target, *, person: str, language: str, off: tuple[str, ...]) -
 @person_argument
 @acted
 def deactivate(place: Target, *, person: str) -> None:
-    """From now on somebody can neither decide nor be asked."""
+    """Deactivate a user: they can neither decide nor be assigned."""
     with place.calls() as calls:
         calls.directory.deactivate(person)
     click.echo(f"{person} is deactivated; `standfast directory stranded` lists what only they could decide")
@@ -140,7 +137,7 @@ def deactivate(place: Target, *, person: str) -> None:
 @person_argument
 @acted
 def activate(place: Target, *, person: str) -> None:
-    """Somebody can decide and be asked again."""
+    """Activate a user, so that they can decide and be assigned again."""
     with place.calls() as calls:
         calls.directory.activate(person)
     click.echo(f"{person} is active")
@@ -153,7 +150,7 @@ def activate(place: Target, *, person: str) -> None:
 @until_option
 @acted
 def grant(place: Target, *, person: str, role: str, begins_at: datetime | None, ends_at: datetime | None) -> None:
-    """Give somebody a role."""
+    """Grant a role to a user."""
     with place.calls() as calls:
         calls.directory.grant(person, role, begins_at=begins_at, ends_at=ends_at)
     click.echo(f"{person} has the role {role}")
@@ -164,7 +161,7 @@ def grant(place: Target, *, person: str, role: str, begins_at: datetime | None, 
 @click.argument("role")
 @acted
 def revoke(place: Target, *, person: str, role: str) -> None:
-    """Take a role from somebody, at once."""
+    """Revoke a role of a user, effective immediately."""
     with place.calls() as calls:
         had = calls.directory.revoke(person, role)
     click.echo(f"{person} {'no longer has' if had else 'did not have'} the role {role}")
@@ -192,7 +189,7 @@ def delegate(
     definition: str,
     reason: str,
 ) -> None:
-    """Let somebody decide for GIVER, for a period."""
+    """Create a delegation: a deputy decides for GIVER, for a period."""
     with place.calls() as calls:
         made = calls.directory.delegate(
             giver, to, begins_at=begins_at, ends_at=ends_at, role=of_role, definition=definition, reason=reason
@@ -204,7 +201,7 @@ def delegate(
 @click.argument("delegation", type=int)
 @acted
 def end_delegation(place: Target, *, delegation: int) -> None:
-    """Have a delegation end now."""
+    """End a delegation now."""
     with place.calls() as calls:
         was = calls.directory.end_delegation(delegation)
     click.echo(f"delegation {delegation} {'is' if was else 'was'} over")
@@ -217,7 +214,7 @@ def end_delegation(place: Target, *, delegation: int) -> None:
 @reason_option
 @tenant_scope
 def absent(place: Target, *, person: str, begins_at: datetime | None, ends_at: datetime | None, reason: str) -> None:
-    """Say that somebody is away: who stands in for them is asked instead."""
+    """Record an absence: the user's deputies are assigned instead."""
     with place.calls() as calls:
         made = calls.directory.absent(person, begins_at=begins_at, ends_at=ends_at, reason=reason)
     click.echo(f"{person} is away: absence {made.id}")
@@ -227,7 +224,7 @@ def absent(place: Target, *, person: str, begins_at: datetime | None, ends_at: d
 @click.argument("absence", type=int)
 @acted
 def end_absence(place: Target, *, absence: int) -> None:
-    """Say that somebody is back now."""
+    """End a user's absence now."""
     with place.calls() as calls:
         was = calls.directory.end_absence(absence)
     click.echo(f"absence {absence} {'is' if was else 'was'} over")
@@ -238,7 +235,7 @@ def end_absence(place: Target, *, absence: int) -> None:
 @listed
 @tenant_scope
 def changes(place: Target, *, person: str, as_json: bool, limit: int, after: str) -> None:
-    """Who changed what and when, newest first."""
+    """List changes with actor and time, newest first."""
     columns: Columns[DirectoryChange] = {
         "ID": lambda each: each.id,
         "AT": lambda each: each.at,
@@ -257,7 +254,7 @@ def changes(place: Target, *, person: str, as_json: bool, limit: int, after: str
 @listed
 @tenant_scope
 def stranded(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """Open questions that only deactivated people could decide; reassign them."""
+    """List open tasks whose approvers are all deactivated; reassign them."""
     with place.calls() as calls:
         found = calls.directory.open_tasks_of_inactive(after=last_task(calls, after), limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: place_of(each.asked_at, each.step_id))
@@ -276,14 +273,14 @@ CHAIN_LISTING: Columns[Chain] = {
 
 @verbs("chains")
 def chains() -> None:
-    """Approval chains: stages that are asked one after the other."""
+    """Publish and show approval chains."""
 
 
 @chains.command("list", examples=["standfast chains list"])
 @listed
 @tenant_scope
 def list_chains(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """The newest version of each."""
+    """List the newest version of each chain."""
     with place.calls() as calls:
         shown, more = page_behind(calls.chains.list(), limit, after, lambda each: each.name)
     print_list(shown, CHAIN_LISTING, as_json=as_json, after=more)
@@ -294,7 +291,7 @@ def list_chains(place: Target, *, as_json: bool, limit: int, after: str) -> None
 @listed
 @tenant_scope
 def versions(place: Target, *, name: str, as_json: bool, limit: int, after: str) -> None:
-    """All versions of one, oldest first."""
+    """List all versions of a chain, oldest first."""
     with place.calls() as calls:
         shown, more = page_behind(calls.chains.versions(name), limit, after, lambda each: each.version)
     print_list(shown, CHAIN_LISTING, as_json=as_json, after=more)
@@ -306,7 +303,7 @@ def versions(place: Target, *, name: str, as_json: bool, limit: int, after: str)
 @json_option
 @tenant_scope
 def show_chain(place: Target, *, name: str, version: int, as_json: bool) -> None:
-    """One version of a chain, the newest if none is named, with its stages."""
+    """Show a version of a chain with its stages; the newest by default."""
     with place.calls() as calls:
         found = calls.chains.get(name, version)
     if as_json:

@@ -1,9 +1,4 @@
-"""`standfast doctor` and `standfast verify`: whether all is well with a database and what it holds.
-
-`standfast doctor --invariants`: the rules that every document keeps, looked at stretch by stretch.
-
-`standfast doctor --after-restore`: what receivers have seen, held against what a restored database knows.
-"""
+"""`standfast doctor` and `standfast verify`: check a database, the invariants of documents, and the data after a restore."""
 
 from __future__ import annotations
 
@@ -32,12 +27,12 @@ from standfast.features.documents.invariants.views import InvariantPage, Mended,
 from standfast.features.operations.restore import MOST_KEYS, SentEffect
 
 _STRETCH = 1000
-"""Documents between two words about how far it is; where it was stopped, it goes on behind the last stretch that was finished."""
+"""Documents between two progress reports. After an interruption the check resumes behind the last completed batch."""
 _REASON = "standfast doctor --invariants --repair"
 
 
 def look(calls: Calls, *, rules: Sequence[str], repairs: bool, anew: bool, as_json: bool) -> None:
-    """Look at all workflows and documents of a tenant, tell what breaks a rule, and set right what can be if that is wanted."""
+    """Check all workflows and documents of a tenant, report violations, and repair them on request."""
     found = calls.invariants.workflows(rules=rules)
     for each in () if as_json else found:
         _print_violation(each)
@@ -62,7 +57,7 @@ def look(calls: Calls, *, rules: Sequence[str], repairs: bool, anew: bool, as_js
 
 
 def _stretches(calls: Calls, rules: Sequence[str], *, anew: bool) -> Iterator[InvariantPage]:
-    """All that is left of a patrol, or a whole one."""
+    """Iterate over the remaining batches of a check, or over all."""
     page = calls.invariants.patrol(limit=_STRETCH, rules=rules, anew=anew)
     yield page
     while page.next is not None:
@@ -71,7 +66,7 @@ def _stretches(calls: Calls, rules: Sequence[str], *, anew: bool) -> Iterator[In
 
 
 def _repaired(calls: Calls, page: InvariantPage) -> Iterator[Mended]:
-    """What was set right of the documents of a stretch."""
+    """Repair the documents of a batch; return the repairs."""
     for instance in dict.fromkeys(each.instance for each in page.items if each.is_repairable):
         if instance is None:
             continue
@@ -82,7 +77,7 @@ def _repaired(calls: Calls, page: InvariantPage) -> Iterator[Mended]:
 
 
 def _left(found: Sequence[Violation], mended: Sequence[Mended]) -> list[Violation]:
-    """What still breaks a rule."""
+    """Return the remaining violations."""
     settled = {done.instance for done in mended}
     return [*(each for each in found if each.instance not in settled), *(each for done in mended for each in done.left)]
 
@@ -100,7 +95,7 @@ def _print_violation(found: Violation) -> None:
 
 
 def compare(calls: Calls, received: str, *, as_json: bool) -> None:
-    """Tell what was sent after the restore point, by the keys in a file; exit code 1 if anything was."""
+    """Report the effects sent after the restore point, by the keys in a file; exit code 1 if there are any."""
     try:
         with click.open_file(received, encoding="utf-8") as lines:
             keys = list(dict.fromkeys(line.strip() for line in lines if line.strip()))
@@ -127,7 +122,7 @@ _COLOURS = {"well": "green", "note": "yellow", "problem": "red"}
 
 
 class HealthFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look at one thing found."""
+    """The result of one check."""
 
     what: str
     state: Literal["well", "note", "problem"]
@@ -168,11 +163,11 @@ def doctor(
     rules: tuple[str, ...],
     received: str,
 ) -> None:
-    """Look at a database as a whole: who works, what waits, what gave up, what is held back; or at the rules of all documents.
+    """Check the health of a database: workers, backlog, dead letters, stuck runs; or the invariants of documents.
 
-    Exit code 0: all is well. 1: there is a problem. The database itself is told by the codes 7 and 8. A look at the rules can be stopped at
-    any moment, takes no lock, and goes on where it was stopped. After a restore from a backup, --after-restore tells what receivers have seen
-    that the database knows nothing of.
+    Exit code 0: all is well. 1: there is a problem. 7 and 8: the database itself is unusable. A check of invariants
+    takes no lock. It can be interrupted at any time, and resumes where it stopped. After a restore from a backup,
+    --after-restore lists effects that receivers have seen and the database does not know.
     """
     if received:
         if is_patrol or repairs or anew or rules:
@@ -211,13 +206,13 @@ def _line(finding: HealthFinding) -> str:
 
 
 def _finding(what: str, told: str, *, problem: str = "", note: str = "") -> HealthFinding:
-    """A finding: a problem or a note if it says what to do about it."""
+    """Return a finding: a problem, or a note, if it has a remedy."""
     state: Literal["well", "note", "problem"] = "problem" if problem else "note" if note else "well"
     return HealthFinding(what=what, state=state, told=told, remedy=problem or note)
 
 
 def _of_engine(engine: Engine) -> Iterator[HealthFinding]:
-    """What concerns all tenants."""
+    """Check what concerns all tenants."""
     workers, backlog = engine.admin.workers(), engine.admin.backlog()
     waiting = sum(each.count for each in backlog)
     yield _finding("database", "it answers, and has the schema of this code")
@@ -249,7 +244,7 @@ _INCIDENTS = {
 
 
 def _incidents(engine: Engine) -> Iterator[HealthFinding]:
-    """What does not go on by itself, of all tenants."""
+    """Check incidents of all tenants: work that does not recover without an operator."""
     incidents = engine.admin.incidents()
     for kind, what in _INCIDENTS.items():
         found = [each for each in incidents if each.kind == kind]
@@ -259,7 +254,7 @@ def _incidents(engine: Engine) -> Iterator[HealthFinding]:
 
 
 def _of_copies(engine: Engine) -> Iterator[HealthFinding]:
-    """Whether a copy into this database was not finished, and whether another one has taken its place."""
+    """Check for an incomplete copy into this database, and for a copy that has replaced it."""
     origin, place = copies_of(engine)
     if origin:
         told = f"that of {origin} into this database was not verified to its end"
@@ -269,14 +264,14 @@ def _of_copies(engine: Engine) -> Iterator[HealthFinding]:
 
 
 def _of_tenant(calls: Calls) -> Iterator[HealthFinding]:
-    """What concerns the tenant of the calls."""
+    """Check what concerns the tenant of the calls."""
     stuck = calls.runs.stuck(limit=10)
     told = ", ".join(str(each.id) for each in stuck) or "none"
     yield _finding("stuck runs", told, problem="`standfast why RUN` says what could be done" if stuck.items else "")
     letters = calls.dead_letters.count()
     yield _finding("dead letters", str(letters), problem="`standfast dlq list` shows what gave up" if letters else "")
     if calls.request.partition:
-        return  # Pauses and people are those of the whole tenant.
+        return  # Pauses and users belong to the whole tenant.
     yield from _of_leavers(calls)
     pauses = calls.pauses.list(limit=10)
     told = ", ".join(f"{each.id} ({each.definition or 'all'} by {each.paused_by})" for each in pauses) or "none"
@@ -284,14 +279,17 @@ def _of_tenant(calls: Calls) -> Iterator[HealthFinding]:
 
 
 def _of_leavers(calls: Calls) -> Iterator[HealthFinding]:
-    """Keys that hold although whoever made them is deactivated: those as a leaver end with them, and those of programs do not."""
+    """Check for valid keys that a deactivated user has created.
+
+    Keys that act as the user end with the user; those of programs do not.
+    """
     found, after, now = list[ApiKey](), "", DatabaseClock().now()
     try:
         while page := calls.keys.list(after=after):
             found += [each for each in page if each.holds(now) and each.actor != each.created_by]
             after = page[-1].id
         left = {name for name in {each.created_by for each in found} if _has_left(calls, name)}
-    except ForbiddenError:  # Keys are for whoever looks after them.
+    except ForbiddenError:  # Only platform operators may see keys.
         return
     still = [each for each in found if each.created_by in left]
     if still:
@@ -309,7 +307,7 @@ def _has_left(calls: Calls, name: str) -> bool:
 
 
 def _of_others(engine: Engine, calls: Calls, *, is_asked: bool) -> Iterator[HealthFinding]:
-    """What gave up for other tenants: the lists above are those of one. Whoever asked for that one is only told."""
+    """Check for dead letters of other tenants, which are a note if --tenant was given."""
     tenant = calls.request.tenant
     others = [each for each in engine.admin.given_up() if each.tenant != tenant]
     if others:
@@ -325,7 +323,7 @@ def _of_others(engine: Engine, calls: Calls, *, is_asked: bool) -> Iterator[Heal
 @listed
 @tenant_scope
 def verify(place: Target, *, run: str | None, is_all: bool, as_json: bool, limit: int, after: str) -> None:
-    """Fold the whole history of a run again and compare it with what is stored.
+    """Verify a run: fold its history again and compare it with the stored state.
 
     Exit code 0: it is the same. 1: there are differences.
     """

@@ -1,4 +1,4 @@
-"""`standfast maintenance`, `projections`, `inbox` and `instances`: what is seen to behind the scenes."""
+"""`standfast maintenance`, `projections`, `inbox` and `instances`: commands for operators of the engine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from standfast.cli.target import Target, acted, platform_scope, tenant_scope
 
 @verbs("maintenance")
 def maintenance() -> None:
-    """Hold all work back, in all processes, and let it go on."""
+    """Hold all work in all processes, and release it."""
 
 
 @maintenance.command("begin", examples=["standfast maintenance begin", "standfast maintenance begin --refuse-commands"])
 @click.option("--refuse-commands", is_flag=True, help="Take no commands either.")
 @platform_scope
 def begin(place: Target, *, refuse_commands: bool) -> None:
-    """Begin no work until it has ended; commands are taken, and what they ask for waits."""
+    """Begin maintenance: no work starts; commands are accepted, and their effects wait."""
     with place.plant() as (engine, _):
         if refuse_commands:
             engine.admin.refuse_commands()
@@ -33,7 +33,7 @@ def begin(place: Target, *, refuse_commands: bool) -> None:
 @maintenance.command("end", examples=["standfast maintenance end"])
 @platform_scope
 def finish(place: Target) -> None:
-    """Let all work go on."""
+    """End maintenance."""
     with place.plant() as (engine, _):
         engine.admin.resume_processing()
     click.echo("maintenance has ended")
@@ -43,7 +43,7 @@ def finish(place: Target) -> None:
 @json_option
 @platform_scope
 def show_maintenance(place: Target, *, as_json: bool) -> None:
-    """Whether there is maintenance, who works, and how much waits."""
+    """Show the maintenance mode, the workers and the backlog."""
     with place.plant() as (engine, _):
         workers, backlog = engine.admin.workers(), engine.admin.backlog()
         told = {"maintenance": engine.health().maintenance, "inbox": engine.admin.inbox_depth()}
@@ -57,7 +57,7 @@ def show_maintenance(place: Target, *, as_json: bool) -> None:
 
 @verbs("projections")
 def projections() -> None:
-    """Read models: how far each has read."""
+    """Show the progress of read models."""
 
 
 PROJECTIONS: Columns[ProjectionInfo] = {
@@ -73,7 +73,7 @@ PROJECTIONS: Columns[ProjectionInfo] = {
 @listed
 @platform_scope
 def list_projections(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """Each projection, how much it has still to read, and why it does not go on if it does not."""
+    """List projections with their backlog and their last error."""
     with place.plant() as (engine, _):
         shown, more = page_behind(engine.projections.list(), limit, after, lambda each: each.name)
     print_list(shown, PROJECTIONS, as_json=as_json, after=more)
@@ -83,7 +83,7 @@ def list_projections(place: Target, *, as_json: bool, limit: int, after: str) ->
 @click.argument("name")
 @platform_scope
 def drop(place: Target, *, name: str) -> None:
-    """Forget how far a projection has read that no process feeds any more. Its tables stay."""
+    """Drop the read position of a projection that no process feeds. Its tables stay."""
     with place.plant() as (engine, _):
         engine.projections.drop(name)
     click.echo(f"{name} is forgotten")
@@ -91,7 +91,7 @@ def drop(place: Target, *, name: str) -> None:
 
 @verbs("inbox")
 def inbox() -> None:
-    """Commands that were accepted and wait for their turn."""
+    """Show accepted commands that wait."""
 
 
 MESSAGES: Columns[InboxMessage] = {
@@ -111,7 +111,7 @@ MESSAGES: Columns[InboxMessage] = {
 @listed
 @tenant_scope
 def list_messages(place: Target, *, definition: str, kind: str, as_json: bool, limit: int, after: str) -> None:
-    """Commands that wait, in order."""
+    """List waiting commands, in order."""
     with place.calls() as calls:
         found = calls.inbox.list(definition=definition, type=kind, after=number_after(after), limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.id)
@@ -122,7 +122,7 @@ def list_messages(place: Target, *, definition: str, kind: str, as_json: bool, l
 @click.argument("message", type=int)
 @acted
 def bury(place: Target, *, message: int) -> None:
-    """Move a command that waits to the dead letters: it can be discarded or requeued there."""
+    """Move a waiting command to the dead letters, where it can be discarded or requeued."""
     with place.calls() as calls:
         calls.inbox.bury(message)
     click.echo(f"message {message} is among the dead letters")
@@ -130,7 +130,7 @@ def bury(place: Target, *, message: int) -> None:
 
 @verbs("instances")
 def instances() -> None:
-    """Instances of any kind, those of deciders too."""
+    """List and delete instances of any kind, deciders included."""
 
 
 INSTANCES: Columns[InstanceInfo] = {
@@ -169,7 +169,7 @@ def list_instances(  # noqa: PLR0913 - filters
     limit: int,
     after: str,
 ) -> None:
-    """Instances of any kind, newest first."""
+    """List instances of any kind, newest first."""
     with place.calls() as calls:
         found = calls.instances.list(
             definition=definition,
@@ -189,7 +189,7 @@ def list_instances(  # noqa: PLR0913 - filters
 @click.option("--force", is_flag=True, help="Also if something of it is still needed.")
 @acted
 def delete(place: Target, *, instance: str, force: bool) -> None:
-    """Delete an instance that has ended, whole, with its history."""
+    """Delete an ended instance with its history."""
     with place.calls() as calls:
         calls.instances.delete(instance, force=force)
     click.echo(f"{instance} is deleted")

@@ -1,7 +1,4 @@
-"""`standfast report`: what runs of a period tell of work as a whole.
-
-`standfast seals`: what tells later whether anybody rewrote a history.
-"""
+"""`standfast report` and `standfast seals`: reports over a period, and proofs that a history was not rewritten."""
 
 from __future__ import annotations
 
@@ -38,10 +35,10 @@ PEOPLE: Columns[PersonReport] = {
 
 
 class Day(Instant):
-    """A moment, or a day, which begins at midnight in UTC."""
+    """An instant, or a day, which begins at midnight in UTC."""
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The moment that a text tells."""
+        """Parse an instant or a day."""
         return super().convert(f"{value}T00:00:00Z" if _DAY.fullmatch(str(value)) else value, param, ctx)
 
 
@@ -69,7 +66,7 @@ def report(
     limit: int,
     as_json: bool,
 ) -> None:
-    """How long runs of a workflow, or documents of a type, took; where they waited, who decided, what was done twice."""
+    """Report durations, waiting times, decisions and retries of a workflow's runs or a type's documents."""
     with place.calls() as calls:
         found = calls.reports.of(definition, version=version, since=since, until=until, limit=limit)
     if as_json:
@@ -96,7 +93,7 @@ def _told(took: Spread) -> str:
 
 
 def _long(seconds: float) -> str:
-    """A duration for people."""
+    """Format a duration."""
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
@@ -108,14 +105,14 @@ _STRETCH = 1000
 
 @verbs("seals")
 def seals() -> None:
-    """Seals: each says how far a history went, and what it was until then."""
+    """Create and verify seals of histories."""
 
 
 @seals.command("add", examples=["standfast seals add"])
 @json_option
 @acted
 def add_seals(place: Target, *, as_json: bool) -> None:
-    """Seal every history of the tenant that has grown since it was sealed last."""
+    """Seal every history of the tenant that has grown since its last seal."""
     count, checked, cursor = 0, 0, None
     with place.calls() as calls:
         while True:
@@ -137,7 +134,7 @@ def add_seals(place: Target, *, as_json: bool) -> None:
 @json_option
 @tenant_scope
 def verify_seals(place: Target, *, head: int | None, link: str, as_json: bool) -> None:
-    """Whether all seals of the tenant are there, and all histories as they were sealed. Exit code 1: something is not."""
+    """Verify all seals of the tenant. Exit code 1: a seal is missing, or a history differs."""
     broken: list[str] = []
     checked, gone, after = 0, 0, 0
     with place.calls() as calls:
@@ -165,7 +162,7 @@ def verify_seals(place: Target, *, head: int | None, link: str, as_json: bool) -
 @json_option
 @tenant_scope
 def show_head(place: Target, *, as_json: bool) -> None:
-    """The last seal; keep its number and link where nobody who can write the database can write."""
+    """Show the last seal; store its number and link where database users cannot write."""
     with place.calls() as calls:
         found = calls.seals.head()
     if found is None:

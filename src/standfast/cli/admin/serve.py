@@ -1,4 +1,4 @@
-"""`standfast server`: the HTTP API of a database, served until the process is asked to end."""
+"""`standfast server`: serve the HTTP API of a database."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _HOW = "give module:attribute, such as shop.web:options"
 @click.option("--insecure-dev", is_flag=True, help="Let everybody on this machine do everything, without a key.")
 @database_scope
 def server(place: Target, *, with_worker: bool, insecure_dev: bool) -> None:
-    """Serve the HTTP API until the process is asked to end.
+    """Serve the HTTP API until SIGTERM or Ctrl-C.
 
-    SIGTERM and Ctrl-C let requests that are under way be answered, streams end, and with a worker running handlers finish; then the exit code
-    is 0. SIGTERM again changes nothing, Ctrl-C again ends it at once. Somebody must be able to come
-    in: by an API key (`standfast keys create`), or with tokens of an issuer ([serve] in standfast.toml).
+    On shutdown, pending requests are answered, streams end, and, with a worker, running handlers finish; the exit code
+    is 0. A second SIGTERM changes nothing, a second Ctrl-C ends the process immediately. Clients need an API key
+    (`standfast keys create`), or a token of an issuer ([serve] in standfast.toml).
     """
     begin_logs(place)
     told = place.configuration
@@ -69,7 +69,7 @@ def server(place: Target, *, with_worker: bool, insecure_dev: bool) -> None:
 
 
 def check_extra() -> None:
-    """ConfigurationError if what serving takes is not installed."""
+    """Raise ConfigurationError if the server's dependencies are not installed."""
     try:
         import standfast.http  # noqa: F401 - whether it is there
     except ModuleNotFoundError as error:
@@ -79,7 +79,7 @@ def check_extra() -> None:
 
 
 def serve_engine(engine: Engine, told: Configuration, options: HttpOptions, *, works: bool, insecure_dev: bool) -> None:
-    """Serve an engine, and have it work if that is wanted, until the process is asked to end."""
+    """Serve an engine, optionally with a worker, until a signal."""
     from standfast.http import serve
 
     if works:
@@ -108,7 +108,7 @@ def serve_engine(engine: Engine, told: Configuration, options: HttpOptions, *, w
 
 
 def options_of(told: Serving) -> HttpOptions:
-    """What the configuration says of a server, over what Python says of it."""
+    """Return the server's options: the configuration's values override those from Python."""
     import msgspec
 
     from standfast.http import HttpOptions, Issuer

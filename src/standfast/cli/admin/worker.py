@@ -1,6 +1,6 @@
-"""`standfast worker`: a process, or several, that do what runs ask for.
+"""`standfast worker`: run a worker, or supervise several worker processes.
 
-Keeps several worker processes alive: one that dies is started again, and all of them are drained when it is asked to end.
+A process that dies is restarted. On shutdown all of them are drained.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from standfast.engine.common.environment import text_of, variable_of
 
 _LOOK_SECONDS: Final = 0.2
 _HOPELESS: Final = frozenset({Exit.WRONG, Exit.NOT_FOUND, Exit.UNFIT})
-"""Ends that another start cannot change: the call, the configuration or the database is wrong."""
+"""Exits that a restart cannot fix: the call, the configuration or the database is wrong."""
 _SHORT_LIFE_SECONDS: Final = 10.0
 _LONGEST_REST_SECONDS: Final = 30.0
 
 
 class _Seat:
-    """The place of one worker process, whoever has it."""
+    """A slot for one worker process."""
 
     def __init__(self, start: Callable[[], Subprocess]) -> None:
         self._start = start
         self._rest = 1.0
         self._starts_at = 0.0
-        """When the next process is started, if there is none."""
+        """Earliest start of the next process, if there is none."""
         self._began_at = 0.0
         self.process: Subprocess | None = None
 
     def look(self) -> int | None:
-        """See to it that somebody sits here; the exit code of a process that must not be started again."""
+        """Start or restart the process of this slot; return the exit code of a process that must not be restarted."""
         if self.process is None:
             if time.monotonic() >= self._starts_at:
                 self._sit_down()
@@ -79,9 +79,9 @@ class _Seat:
 
 
 def supervise(start: Callable[[], Subprocess], count: int, *, patience: float) -> int:
-    """Keep so many processes alive until this one is asked to end; the exit code.
+    """Keep this number of processes alive until a signal; return the exit code.
 
-    `patience` is how many seconds they have to come to their end before they are killed.
+    `patience` is the number of seconds that they have to stop before they are killed.
     """
     asked = threading.Event()
     seats = [_Seat(start) for _ in range(count)]
@@ -99,18 +99,18 @@ def supervise(start: Callable[[], Subprocess], count: int, *, patience: float) -
 
 
 def _end_all(processes: list[Subprocess], patience: float) -> bool:
-    """Ask all of them to end, and kill those that do not in time; whether all ended by themselves."""
+    """Stop all processes, and kill those that exceed the time; return whether all have stopped without that."""
     for each in processes:
         each.ask()
     deadline = time.monotonic() + patience
     ended = [
         each.end(max(0.0, deadline - time.monotonic())) for each in processes
-    ]  # Each of them, whatever the others do.
+    ]  # Each of them, even if another one fails.
     return all(ended)
 
 
 _MARGIN_SECONDS = 10.0
-"""What a worker may take beyond the time that its handlers have when it stops."""
+"""Time that a worker may take to stop beyond the timeout of its handlers."""
 
 
 @verb(
@@ -126,10 +126,10 @@ _MARGIN_SECONDS = 10.0
 @click.option("--supervised", is_flag=True, hidden=True, help="End when standard input does.")
 @database_scope
 def worker(place: Target, *, supervised: bool) -> None:
-    """Work: run handlers, timers and projections until the process is asked to end.
+    """Run handlers, timers and projections until SIGTERM or Ctrl-C.
 
-    SIGTERM and Ctrl-C let running handlers finish (setting shutdown_timeout), commit what they did, and leave; then the exit code is 0.
-    SIGTERM again changes nothing, Ctrl-C again ends it at once.
+    On shutdown, running handlers finish (setting shutdown_timeout) and their results are committed; the exit code is 0.
+    A second SIGTERM changes nothing, a second Ctrl-C ends the process immediately.
     """
     begin_logs(place)
     if place.configuration.processes == 1 or supervised:
@@ -155,14 +155,14 @@ def _work(place: Target, *, supervised: bool) -> None:
 
 
 def _heed_input(shutdown: threading.Event) -> None:
-    """End when whoever started this process is gone, whatever became of it."""
+    """Stop when the parent process is gone, for any reason."""
     while os.read(sys.stdin.fileno(), 1):
         pass
     shutdown.set()
 
 
 def _environment(place: Target) -> Mapping[str, str]:
-    """What the processes are told: the same as this one, what its flags say included."""
+    """Return the environment of the processes: that of this one, with its flags as variables."""
     told = dict(os.environ)
     for path, value, origin in place.source.values():
         if origin.startswith("--"):

@@ -1,6 +1,6 @@
-"""`standfast expr`: evaluate an expression over a JSON file and tell why it came out that way.
+"""`standfast expr`: evaluate an expression over a JSON file and explain the result.
 
-Exit codes: 0 when the condition is true or a value came out, 1 when the condition is false, 2 when the expression, the
+Exit codes: 0 if the condition is true or a value was computed, 1 if the condition is false, 2 if the expression, the
 data or the call is wrong.
 """
 
@@ -68,7 +68,7 @@ def expr(
 
 
 def _print(native: str, explanation: Explanation) -> None:
-    """The expression in native form, what it read, and what came out of it."""
+    """Print the expression in native form, the data that it read, and the result."""
     click.echo(native)
     for name, value in explanation.variables.items():
         click.echo(f"  {name} = {'(absent)' if name in explanation.absent else _shown(value)}")
@@ -123,7 +123,7 @@ def _read_moment(text: str) -> datetime:
 
 
 def _shown(value: object) -> str:
-    """The value for a terminal, which must not be told what to do by a control character in the data."""
+    """Escape a value for a terminal: control characters in the data must not have an effect."""
     return visible(json.dumps(value, ensure_ascii=False))
 
 

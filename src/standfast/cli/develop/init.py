@@ -42,7 +42,7 @@ _CHANGED: Final = "was published before with another content"
 @verb("init", "standfast init shop", "standfast init .")
 @click.argument("folder", type=click.Path(file_okay=False))
 def init(folder: str) -> None:
-    """Write a project into FOLDER that runs: workflows of several kinds, tests of them, and what commands are told there."""
+    """Create a project in FOLDER that runs: sample workflows, tests and a configuration."""
     target = Path(folder)
     files = {_NAMES.get(each.name, each.name): each for each in _files()}
     taken = [name for name in files if (target / name).exists()]
@@ -71,13 +71,13 @@ def init(folder: str) -> None:
 )
 @database_scope
 def dev(place: Target, *, folder: str | None) -> None:
-    """Server and worker in one process, to try things: no key is needed, and only this machine can reach it.
+    """Run server and worker in one process, for development: no key is needed, and only this machine can connect.
 
-    Without an application it runs samples of every kind, some of them under way; in a database only if --database names it. Ctrl-C ends it;
-    the data stay.
+    Without an application it runs samples of every kind, with some active runs. It uses a database only if --database
+    names it. Ctrl-C ends it; the data remains.
     """
     begin_logs(place, level=logging.WARNING)
-    logging.getLogger("standfast.http.access").setLevel(logging.ERROR)  # That it is not secure is told below.
+    logging.getLogger("standfast.http.access").setLevel(logging.ERROR)  # The insecure mode is printed below.
     check_extra()
     told = place.configuration
     options = options_of(told.serve)
@@ -100,7 +100,7 @@ def dev(place: Target, *, folder: str | None) -> None:
 
 @contextmanager
 def _beginning_anew(url: str) -> Iterator[None]:
-    """Whoever tries things changes a workflow again and again: what was published is told with the way to begin without it."""
+    """Explain a conflict with a published version, and how to start over: in development workflows change often."""
     try:
         yield
     except ConfigurationError as error:
@@ -140,7 +140,7 @@ def called() -> str:
 
 
 def _port(place: Target) -> int:
-    """The port that was said; else the usual one, or one that is free if another program has that."""
+    """Return the given port, else the usual one, or a free one if the usual one is taken."""
     port = place.configuration.serve.port
     if place.source.origins["serve", "port"] != DEFAULT:
         return port

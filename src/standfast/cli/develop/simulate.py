@@ -1,4 +1,4 @@
-"""Plays a process on a stage of its own: an engine without threads, whose time goes by as it is told, and operations that answer by rote."""
+"""Simulation of a process: an engine without threads, with a manual clock, and operations with fixed results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from standfast.kernel.ids import InstanceId
 
 
 class SimulationStep(NamedTuple):
-    """Something that happens in a play: an event with what comes with it, or time that goes by."""
+    """A simulation step: an event with its data, or a wait."""
 
     event: str = ""
     data: dict[str, object] = {}  # noqa: RUF012 - never modified
@@ -50,7 +50,7 @@ def named_data(text: str) -> tuple[str, dict[str, object]]:
 
 
 class Play:
-    """One instance of a process, and what happens to it."""
+    """One simulated instance."""
 
     def __init__(self, engine: Engine, clock: ManualClock, instance: InstanceId) -> None:
         self._engine = engine
@@ -62,16 +62,16 @@ class Play:
         return self._engine.processes.get(self._instance)
 
     def awaited(self) -> list[str]:
-        """What would bring it on from outside: events of its step, or what it waits for."""
+        """Return what could advance it: the events of its step, or what it waits for."""
         choices = [each.event for each in self.stands().choices]
         return choices or [each.waits_for for each in self._engine.run(self._instance).why().reasons if each.waits_for]
 
     def trail(self) -> list[ProcessEvent]:
-        """What has happened so far."""
+        """Return the trail so far."""
         return self._engine.processes.events(self._instance, with_lifecycle=True)
 
     def perform(self, act: SimulationStep) -> None:
-        """Let something happen, and all that follows from it at once."""
+        """Perform a step, and all work that follows from it immediately."""
         if act.duration is not None:
             self._let_pass(act.duration)
         elif self.stands().step.type == "wait":
@@ -94,7 +94,7 @@ class Play:
 def played(
     definition: Definition, url: str, given: dict[str, object], answers: Mapping[str, dict[str, object]]
 ) -> Iterator[Play]:
-    """A new instance of a process on a database; `answers` are what its operations answer, nothing if they are not named."""
+    """Start a simulated instance on a database; `answers` are the results of its operations, empty by default."""
     unknown = sorted(answers.keys() - definition.graph.handlers)
     if unknown:
         known = ", ".join(sorted(definition.graph.handlers)) or "none"

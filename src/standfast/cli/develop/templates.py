@@ -40,19 +40,19 @@ class ProcessTemplate(msgspec.Struct, frozen=True, kw_only=True):
     workflow: str
     steps: int
     operations: list[str]
-    """What a program has to do for it: the names of its operations."""
+    """The operations that an application must implement."""
     description: str
 
 
 @verbs("template")
 def template() -> None:
-    """Processes that come with Standfast: order approval, disputes, onboarding, settlement, expenses."""
+    """List, show, run and copy the process templates of the package."""
 
 
 @template.command("list", examples=["standfast template list"])
 @json_option
 def list_templates(*, as_json: bool) -> None:
-    """The templates that there are."""
+    """List the templates."""
     found = [_described(name) for name in names()]
     columns: Columns[ProcessTemplate] = {
         "NAME": lambda each: each.name,
@@ -67,7 +67,7 @@ def list_templates(*, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def show_template(*, name: str, as_json: bool) -> None:
-    """The text of a template."""
+    """Print a template."""
     text = _text(name)
     if as_json:
         print_json({**msgspec.structs.asdict(_described(name)), "text": text})
@@ -82,7 +82,7 @@ def show_template(*, name: str, as_json: bool) -> None:
 @click.argument("file", type=FileName(), default="")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def copy_template(*, name: str, file: str, force: bool) -> None:
-    """Write a template to FILE, NAME.yaml if none is named, to be changed and published as a process of your own."""
+    """Write a template to FILE, by default NAME.yaml, to change and publish it."""
     text, target = _text(name), Path(file or f"{name}.yaml")
     try:
         with target.open("w" if force else "x", encoding="utf-8") as opened:
@@ -113,10 +113,10 @@ def copy_template(*, name: str, file: str, force: bool) -> None:
 def run_template(
     *, name: str, given: dict[str, object], acts: Sequence[str], answers: Sequence[str], keep: str | None, as_json: bool
 ) -> None:
-    """Play a template, and show its trail.
+    """Simulate a template, and print its trail.
 
-    Nothing of it touches the world: its operations only answer, and time goes by as it is told. What happens is said by --do; on a terminal
-    it is asked for once these are used up.
+    The simulation has no side effects: operations only return results, and the clock is manual. --do gives the events;
+    on a terminal the command asks for further ones.
     """
     definition = _definition(name)
     planned = [act_of(each) for each in acts]
@@ -171,7 +171,7 @@ def _summary(play: Play) -> str:
 
 
 def _ask(play: Play) -> None:
-    """Ask what happens until it has ended, or nobody wants to go on."""
+    """Ask for events until the process has ended, or the user stops."""
     while (stands := play.stands()).instance.status == "active":
         click.echo(_summary(play))
         text = click.prompt(f"What happens? ({', '.join([*play.awaited(), '+3d', _STOP])})", default=_STOP)
@@ -185,7 +185,7 @@ def _ask(play: Play) -> None:
 
 
 def _filled(stands: ProcessDescriptor) -> dict[str, object]:
-    """The form of a step, as somebody at the terminal fills it in; what is left empty is not given."""
+    """Ask the user for the form of a step; empty fields are omitted."""
     form = stands.step.form or {}
     properties = form.get("properties")
     found: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""`standfast bodies`: what an organisation puts into the slots of its documents, from a draft to what is in force."""
+"""`standfast bodies`: the steps that an organisation puts into the slots of its documents, from the draft to the active version."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ comment_option = click.option("--comment", default="", help="Why, for those who 
 
 @verbs("bodies")
 def bodies() -> None:
-    """Bodies: the steps that an organisation puts into the slots of its documents."""
+    """Draft, publish and compare the steps in the slots of documents."""
 
 
 # -- looking
@@ -66,7 +66,7 @@ def bodies() -> None:
 @listed
 @tenant_scope
 def list_bodies(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """The bodies in force, by type."""
+    """List the active bodies, by type."""
     with place.calls() as calls:
         found = calls.bodies.list()
     page, following = page_behind(found, limit, after, lambda each: each.type)
@@ -78,7 +78,7 @@ def list_bodies(place: Target, *, as_json: bool, limit: int, after: str) -> None
 @listed
 @tenant_scope
 def list_versions(place: Target, *, kind: str, as_json: bool, limit: int, after: str) -> None:
-    """All versions of a body, oldest first."""
+    """List all versions of a body, oldest first."""
     with place.calls() as calls:
         found = calls.bodies.versions(kind)
     page, following = page_behind(found, limit, after, lambda each: each.version)
@@ -91,7 +91,7 @@ def list_versions(place: Target, *, kind: str, as_json: bool, limit: int, after:
 @json_option
 @tenant_scope
 def show_body(place: Target, *, kind: str, version: int | None, as_json: bool) -> None:
-    """A version of a body, and what it was compiled of."""
+    """Show a version of a body, with the versions that it was compiled from."""
     with place.calls() as calls:
         found = calls.bodies.get(kind, version or 0)
     if as_json:
@@ -107,7 +107,7 @@ def show_body(place: Target, *, kind: str, version: int | None, as_json: bool) -
 @listed
 @tenant_scope
 def list_drafts(place: Target, *, kind: str, as_json: bool, limit: int, after: str) -> None:
-    """The drafts that are open."""
+    """List the open drafts."""
     with place.calls() as calls:
         found = calls.bodies.drafts(kind)
     page, following = page_behind(found, limit, after, lambda each: each.id)
@@ -128,7 +128,7 @@ def list_drafts(place: Target, *, kind: str, as_json: bool, limit: int, after: s
 def diff_bodies(
     place: Target, *, kind: str, version: int | None, against: int | None, draft: str, as_json: bool
 ) -> None:
-    """What a body changes, slot by slot: beside the bare envelope, or beside another version."""
+    """Compare a body by slot with the bare envelope, or with another version."""
     with place.calls() as calls:
         found = calls.bodies.diff(kind, version or 0, against=against, draft=draft)
     print_json(found) if as_json else print_lines(found.to_text())
@@ -140,7 +140,7 @@ def diff_bodies(
 @draft_option
 @tenant_scope
 def export_body(place: Target, *, kind: str, version: int | None, draft: str) -> None:
-    """A version of a body, or a draft, as YAML with its hash, to be reviewed and kept in git."""
+    """Export a version of a body, or a draft, as YAML with its hash, for review and version control."""
     check_one(kind, draft)
     with place.calls() as calls:
         click.echo(calls.bodies.export(kind, version or 0, draft=draft), nl=False)
@@ -153,7 +153,7 @@ def export_body(place: Target, *, kind: str, version: int | None, draft: str) ->
 @json_option
 @tenant_scope
 def list_templates(place: Target, *, as_json: bool) -> None:
-    """The templates that come with Standfast, with what can be said to each."""
+    """List the templates of Standfast, with their parameters."""
     with place.calls() as calls:
         found = calls.bodies.templates()
     print_list(found, TEMPLATES, as_json=as_json)
@@ -169,7 +169,7 @@ def list_templates(place: Target, *, as_json: bool) -> None:
 def take_template(
     place: Target, *, template: str, params: Sequence[str], kind: str, comment: str, as_json: bool
 ) -> None:
-    """Begin a draft from a template."""
+    """Create a draft from a template."""
     said = dict(map(_parameter, params))
     with place.calls() as calls:
         made = calls.bodies.instantiate(template, said, type=kind, comment=comment)
@@ -181,7 +181,7 @@ def take_template(
 @json_option
 @tenant_scope
 def validate_body(place: Target, *, file: str, as_json: bool) -> None:
-    """Everything that is wrong with the body in FILE, and the scenarios that fail. Nothing is stored.
+    """Validate the body in FILE and run its scenarios. Nothing is stored.
 
     Exit code 0: it can be published. 1: it cannot.
     """
@@ -212,7 +212,7 @@ def _save(place: Target, file: str, *, draft: str = "", revision: int | None = N
 @json_option
 @acted
 def save_draft(place: Target, *, file: str, draft: str, revision: int | None, comment: str, as_json: bool) -> None:
-    """Save the body in FILE as a draft, with whatever is wrong with it."""
+    """Save the body in FILE as a draft, even with errors."""
     _print_draft(_save(place, file, draft=draft, revision=revision, comment=comment), as_json=as_json)
 
 
@@ -223,7 +223,7 @@ def save_draft(place: Target, *, file: str, draft: str, revision: int | None, co
 @json_option
 @acted
 def import_body(place: Target, *, file: str, is_published: bool, comment: str, as_json: bool) -> None:
-    """Take an exported body over: as a draft, or at once as what is in force. One that was changed since is refused."""
+    """Import an exported body as a draft, or publish it. An edited export is refused."""
     made = _save(place, file, comment=comment)
     if is_published:
         _publish(place, made.id, made.revision, replaces=None, comment=comment, as_json=as_json)
@@ -235,7 +235,7 @@ def import_body(place: Target, *, file: str, is_published: bool, comment: str, a
 @draft_argument
 @acted
 def discard_draft(place: Target, *, draft: str) -> None:
-    """Forget a draft."""
+    """Discard a draft."""
     with place.calls() as calls:
         calls.bodies.discard(draft)
     click.echo(f"{visible(draft)} is gone")
@@ -246,7 +246,7 @@ def discard_draft(place: Target, *, draft: str) -> None:
 @json_option
 @acted
 def rebase_body(place: Target, *, kind: str, as_json: bool) -> None:
-    """Begin a draft of the body in force for the newest envelope."""
+    """Create a draft of the active body for the newest envelope."""
     with place.calls() as calls:
         made = calls.bodies.rebase(kind)
     _print_draft(made, as_json=as_json)
@@ -284,7 +284,7 @@ def _publish(
 def publish_draft(
     place: Target, *, draft: str, revision: int | None, replaces: int | None, comment: str, as_json: bool
 ) -> None:
-    """Publish a draft: compiled, its scenarios played, and from then on what new documents go through."""
+    """Publish a draft: it is compiled, its scenarios run, and new documents use it."""
     _publish(place, draft, revision, replaces=replaces, comment=comment, as_json=as_json)
 
 
@@ -294,7 +294,7 @@ def publish_draft(
 @json_option
 @tenant_scope
 def archive_body(place: Target, *, kind: str, reason: str, as_json: bool) -> None:
-    """Take the body in force out of force: no document begins until another is published."""
+    """Archive the active body: no document starts until another is published."""
     with place.calls() as calls:
         made = calls.bodies.archive(kind, reason)
     _print_version(made, as_json=as_json)
@@ -321,7 +321,7 @@ def roll_back(place: Target, *, kind: str, version: int, comment: str, as_json: 
 @json_option
 @acted
 def recompile(place: Target, *, kind: str, dry_run: bool, as_json: bool) -> None:
-    """Compile again what another version of the compiler has compiled."""
+    """Recompile bodies of another compiler version."""
     with place.calls() as calls:
         found = calls.bodies.recompile(kind, dry_run=dry_run)
     print_list(found, VERSIONS, as_json=as_json)
@@ -332,7 +332,7 @@ def recompile(place: Target, *, kind: str, dry_run: bool, as_json: bool) -> None
 @json_option
 @tenant_scope
 def rules(place: Target, *, two_person: bool | None, as_json: bool) -> None:
-    """What the organisation wants of those who publish; with an option, what it wants from now on."""
+    """Show the organisation's rules for publishing; with an option, set them."""
     with place.calls() as calls:
         found = calls.bodies.rules() if two_person is None else calls.bodies.govern(two_person=two_person)
     if as_json:
@@ -345,19 +345,19 @@ def rules(place: Target, *, two_person: bool | None, as_json: bool) -> None:
 
 
 def check_one(kind: str, draft: str) -> None:
-    """ConfigurationError unless a type is named, or a draft."""
+    """Raise ConfigurationError unless exactly one of a type and a draft is given."""
     if bool(kind) == bool(draft):
         raise ConfigurationError("name a type of documents, or give --draft with the id of a draft")
 
 
 def print_lines(text: str) -> None:
-    """Lines for people; nothing in them can tell a terminal what to do."""
+    """Print lines, with control characters escaped."""
     for line in text.splitlines():
         click.echo(visible(line))
 
 
 def pair_of(text: str) -> tuple[str, str]:
-    """A name and a value, as they are typed."""
+    """Parse a name and a value."""
     name, sign, value = text.partition("=")
     if not name or not sign:
         raise ConfigurationError(f"{text!r} cannot be read: write a name, = and a value")
@@ -365,7 +365,7 @@ def pair_of(text: str) -> tuple[str, str]:
 
 
 def _parameter(text: str) -> tuple[str, str | int]:
-    """What is said to a template: a number is one, everything else is text."""
+    """Parse a template parameter: a number is one, everything else is text."""
     name, value = pair_of(text)
     return name, int(value) if value.isascii() and value.isdecimal() else value
 

@@ -1,4 +1,4 @@
-"""`standfast contracts`: what types of documents are, version by version."""
+"""`standfast contracts`: versioned definitions of document types."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ version_option = click.option(
 
 @verbs("contracts")
 def contracts() -> None:
-    """Contracts: what a type of documents is, its life, and where organisations may add steps."""
+    """Publish and compare contracts: document types with lifecycle and slots."""
 
 
 @contracts.command("ready", examples=["standfast contracts ready"])
 @json_option
 def list_ready(*, as_json: bool) -> None:
-    """The contracts that come with Standfast."""
+    """List the contracts that come with Standfast."""
     columns: Columns[Contract] = {
         "NAME": lambda each: each.entity_type,
         "VERSION": lambda each: each.version,
@@ -68,7 +68,7 @@ def list_ready(*, as_json: bool) -> None:
 @listed
 @tenant_scope
 def list_contracts(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """The newest version of each contract, by type."""
+    """List the newest version of each contract, by type."""
     with place.calls() as calls:
         found = calls.contracts.list()
     page, following = page_behind(found, limit, after, lambda each: each.type)
@@ -80,7 +80,7 @@ def list_contracts(place: Target, *, as_json: bool, limit: int, after: str) -> N
 @listed
 @tenant_scope
 def list_versions(place: Target, *, kind: str, as_json: bool, limit: int, after: str) -> None:
-    """All versions of a contract, oldest first."""
+    """List all versions of a contract, oldest first."""
     with place.calls() as calls:
         found = calls.contracts.versions(kind)
     page, following = page_behind(found, limit, after, lambda each: each.version)
@@ -93,7 +93,7 @@ def list_versions(place: Target, *, kind: str, as_json: bool, limit: int, after:
 @json_option
 @tenant_scope
 def show_contract(place: Target, *, kind: str, version: int | None, as_json: bool) -> None:
-    """A contract: its states, transitions and slots."""
+    """Show a contract: its states, transitions and slots."""
     with place.calls() as calls:
         found = calls.contracts.get(kind, version or 0)
     if as_json:
@@ -118,7 +118,7 @@ def show_contract(place: Target, *, kind: str, version: int | None, as_json: boo
 @json_option
 @tenant_scope
 def validate_contract(place: Target, *, file: str, ready: str, as_json: bool) -> None:
-    """What publishing a contract would mean: what it changes, and which published bodies it breaks. Nothing is stored.
+    """Check a contract: its changes, and the published bodies that it breaks. Nothing is stored.
 
     Exit code 0: it can be published. 1: it cannot, or breaks bodies.
     """
@@ -137,7 +137,7 @@ def validate_contract(place: Target, *, file: str, ready: str, as_json: bool) ->
 @json_option
 @acted
 def recompile_contracts(place: Target, *, kind: str, dry_run: bool, as_json: bool) -> None:
-    """Compile again the bare workflows of contracts that an older version of the compiler has compiled."""
+    """Recompile the bare workflows of contracts of an older compiler version."""
     with place.calls() as calls:
         found = calls.contracts.recompile(kind, dry_run=dry_run)
     print_list(found, LISTING, as_json=as_json)
@@ -157,7 +157,7 @@ def recompile_contracts(place: Target, *, kind: str, dry_run: bool, as_json: boo
 @json_option
 @acted
 def publish_contract(place: Target, *, file: str, ready: str, force: bool, comment: str, as_json: bool) -> None:
-    """Publish a contract: for all tenants, or for the one that --tenant names. An exported file is taken as it is."""
+    """Publish a contract for all tenants, or for the one in --tenant. An exported file is accepted."""
     with place.calls() as calls:
         made = calls.contracts.publish(_given(file, ready), force=force, comment=comment)
     print_json(made) if as_json else click.echo(f"{made.type} version {made.version} is published")
@@ -172,7 +172,7 @@ def publish_contract(place: Target, *, file: str, ready: str, force: bool, comme
 @json_option
 @tenant_scope
 def diff_contracts(place: Target, *, kind: str, old: int, new: int, as_json: bool) -> None:
-    """What differs between two versions of a contract, the newest if NEW is left out."""
+    """Compare two versions of a contract; NEW defaults to the newest."""
     with place.calls() as calls:
         found = calls.contracts.diff(kind, old, new)
     print_list(found, CHANGES, as_json=as_json)
@@ -183,13 +183,13 @@ def diff_contracts(place: Target, *, kind: str, old: int, new: int, as_json: boo
 @version_option
 @tenant_scope
 def export_contract(place: Target, *, kind: str, version: int | None) -> None:
-    """A contract as YAML with its hash, to be kept in git."""
+    """Export a contract as YAML with its hash, for version control."""
     with place.calls() as calls:
         click.echo(calls.contracts.export(kind, version or 0), nl=False)
 
 
 def _given(file: str, ready: str) -> Contract:
-    """The contract of a file, or one that comes with the package."""
+    """Load the contract of a file, or one that comes with the package."""
     if bool(file) == bool(ready):
         raise ConfigurationError(
             f"name a file of a contract, {STANDARD_INPUT} for standard input, or give --ready with a name"

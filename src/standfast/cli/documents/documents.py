@@ -1,9 +1,4 @@
-"""`standfast docs`: documents, from the first draft to what became of them.
-
-`standfast docs rounds`, `links` and `choices`: what a document went through, with whom it has to do, and why it went where it went.
-
-`standfast docs check-edit`, `notify-mutation`, `adopt` and `cancel-branch`: documents that another system keeps, or that were there before.
-"""
+"""`standfast docs`: create, edit, submit, amend and inspect documents, also those that another system holds."""
 
 from __future__ import annotations
 
@@ -90,7 +85,7 @@ key_option = click.option("--idempotency-key", default="", help="Makes the comma
 
 @contextmanager
 def equipped(place: Target) -> Iterator[Calls]:
-    """The calls of an engine that knows what the application says of its documents, if one is named; a server knows its own."""
+    """Return the calls of an engine with the registered application, if one is named; a server has its own."""
     if place.is_remote:
         if place.source.rank("app") == FLAG:
             raise ConfigurationError("a server has an application of its own: leave out --app, or work on a database")
@@ -105,7 +100,7 @@ def equipped(place: Target) -> Iterator[Calls]:
 
 @verbs("docs")
 def docs() -> None:
-    """Documents: create, edit, submit and amend them, and see what they were."""
+    """Create, edit, submit, amend and inspect documents."""
 
 
 @docs.command(
@@ -120,7 +115,7 @@ def docs() -> None:
 def list_documents(
     place: Target, *, kind: str, status: str, requester: str, as_json: bool, limit: int, after: str
 ) -> None:
-    """Documents of a type, newest first."""
+    """List documents of a type, newest first."""
     with place.calls() as calls:
         page = calls.documents.list(kind, status=status, requester=requester, cursor=after or None, limit=limit)
     print_list(page.items, LISTING, as_json=as_json, after=None if page.next is None else str(page.next))
@@ -133,7 +128,7 @@ def list_documents(
 @json_option
 @tenant_scope
 def show_document(place: Target, *, kind: str, document: str, version: int | None, as_json: bool) -> None:
-    """A document, its window, and what can be asked for from here."""
+    """Show a document, whether it can be edited, and the available transitions."""
     with place.calls() as calls:
         if version is not None:
             kept = calls.documents.version(kind, document, version)
@@ -151,7 +146,7 @@ def show_document(place: Target, *, kind: str, document: str, version: int | Non
 @click.option("--version", type=int, help="As it was in this version; otherwise the newest one.")
 @tenant_scope
 def show_page(place: Target, *, kind: str, document: str, version: int | None) -> None:
-    """A version of a document as a page of HTML to be read; what is sensitive is masked."""
+    """Print a version of a document as HTML; sensitive fields are masked."""
     with place.calls() as calls:
         click.echo(calls.documents.page(kind, document, version), nl=False)
 
@@ -204,7 +199,7 @@ def edit_document(  # noqa: PLR0913 - all that can be said of an edit
     idempotency_key: str,
     as_json: bool,
 ) -> None:
-    """Change fields of a document; null takes one away. Where an edit is an amendment, the new document is shown."""
+    """Change fields of a document; null removes one. Where an edit is an amendment, the new document is shown."""
     with equipped(place) as calls:
         made = calls.documents.mutate(
             kind,
@@ -236,7 +231,7 @@ def _transition(
 def submit_document(
     place: Target, *, kind: str, document: str, expected_version: int | None, reason: str, as_json: bool
 ) -> None:
-    """Ask for the transition `submit`, which most lifecycles have."""
+    """Request the transition `submit`, which most lifecycles have."""
     print_document(
         _transition(place, (kind, document), "submit", expected=expected_version, reason=reason), as_json=as_json
     )
@@ -261,7 +256,7 @@ def transition_document(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Ask for a transition of the lifecycle, by its name."""
+    """Request a lifecycle transition by name."""
     print_document(
         _transition(place, (kind, document), transition, expected=expected_version, reason=reason), as_json=as_json
     )
@@ -288,7 +283,7 @@ def amend_document(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Amend a document that cannot be edited any more: another one takes its place, and has to be approved anew."""
+    """Amend a document that cannot be edited: a new document replaces it, and needs a new approval."""
     with equipped(place) as calls:
         made = calls.documents.amend(
             kind, document, changes, new_id=new_id, expected_version=expected_version, reason=reason
@@ -302,7 +297,7 @@ def amend_document(
 @listed
 @tenant_scope
 def list_versions(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
-    """Every version that a document had, the first one first."""
+    """List all versions of a document, oldest first."""
     with place.calls() as calls:
         found = calls.documents.versions(kind, document)
     page, following = page_behind(found, limit, after, lambda each: each.version)
@@ -317,7 +312,7 @@ def list_versions(place: Target, *, kind: str, document: str, as_json: bool, lim
 @json_option
 @tenant_scope
 def diff_versions(place: Target, *, kind: str, document: str, old: int, new: int, as_json: bool) -> None:
-    """What is different in two versions, field by field; of sensitive ones only that they are."""
+    """Compare two versions by field; for sensitive fields without the values."""
     with place.calls() as calls:
         found = calls.documents.diff(kind, document, old, new)
     print_list(found, DIFFERENCES, as_json=as_json)
@@ -329,7 +324,7 @@ def diff_versions(place: Target, *, kind: str, document: str, old: int, new: int
 @json_option
 @tenant_scope
 def show_window(place: Target, *, kind: str, document: str, as_json: bool) -> None:
-    """Whether a document can be edited now, where that follows from, and which transitions could be asked for."""
+    """Show whether a document can be edited now, why, and the available transitions."""
     with place.calls() as calls:
         found = calls.documents.get(kind, document)
     if as_json:
@@ -351,7 +346,7 @@ def show_window(place: Target, *, kind: str, document: str, as_json: bool) -> No
 @listed
 @tenant_scope
 def list_mutations(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
-    """What was done to a document, in order."""
+    """List the changes of a document, in order."""
     with place.calls() as calls:
         found = calls.documents.mutations(kind, document)
     page, following = page_behind(found, limit, after, lambda each: each.sequence)
@@ -364,7 +359,7 @@ def list_mutations(place: Target, *, kind: str, document: str, as_json: bool, li
 @listed
 @tenant_scope
 def list_audit(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
-    """Who did what to a document, when, why and how, steps of its workflow included."""
+    """List the audit trail of a document, with actor, time, reason and channel; steps of its workflow included."""
     with place.calls() as calls:
         found = calls.documents.audit(kind, document)
     page, following = page_behind(found, limit, after, lambda each: each.sequence)
@@ -389,7 +384,7 @@ def list_audit(place: Target, *, kind: str, document: str, as_json: bool, limit:
 def redact_document(
     place: Target, *, kind: str, document: str, fields: tuple[str, ...], reason: str, as_json: bool
 ) -> None:
-    """Take the values of fields out of a document and its history for good."""
+    """Remove the values of fields from a document and its history, permanently."""
     with place.calls() as calls:
         found = calls.documents.redact(kind, document, fields or None, reason=reason)
     if as_json:
@@ -400,7 +395,7 @@ def redact_document(
 
 
 def print_document(found: DocumentView, *, as_json: bool) -> None:
-    """A document, for a program or for people."""
+    """Print a document, as JSON or as text."""
     if as_json:
         print_json(found)
         return
@@ -457,7 +452,7 @@ CHOICES: Columns[DocumentChoice] = {
 
 
 def _answered(asked: AskedCondition) -> str:
-    """What was asked, and what came out."""
+    """Format a decision's input and outcome."""
     return f"{asked.expression} → {asked.error or cell(asked.result)}"
 
 
@@ -467,7 +462,7 @@ def _answered(asked: AskedCondition) -> str:
 @listed
 @tenant_scope
 def list_rounds(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
-    """The rounds of a document: its ways from a status to its rest, the first one first."""
+    """List the rounds of a document, oldest first. A round is a path from a status to the next resting status."""
     with place.calls() as calls:
         found = calls.documents.rounds(kind, document)
     page, following = page_behind(found, limit, after, lambda each: each.round)
@@ -480,7 +475,7 @@ def list_rounds(place: Target, *, kind: str, document: str, as_json: bool, limit
 @listed
 @tenant_scope
 def list_links(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
-    """Other documents and runs that a document has to do with: which it refers to, has made, changed or started, or was made by."""
+    """List the documents and runs that a document refers to, has made, changed or started, or was made by."""
     with place.calls() as calls:
         found = list(enumerate(calls.documents.links(kind, document), start=1))
     page, following = page_behind(found, limit, after, lambda each: each[0])
@@ -493,7 +488,7 @@ def list_links(place: Target, *, kind: str, document: str, as_json: bool, limit:
 @listed
 @tenant_scope
 def list_choices(place: Target, *, kind: str, document: str, as_json: bool, limit: int, after: str) -> None:
-    """Why a document went the way it did: every step that asked something, and what came out; --json has what it read, too."""
+    """List the decisions on a document's path, with their outcomes; --json includes the input."""
     with place.calls() as calls:
         found = calls.documents.choices(kind, document)
     page, following = page_behind(found, limit, after, lambda each: each.step)
@@ -515,7 +510,7 @@ action_option = click.option("--action", default="update", help="The action of t
 def check_edit(
     place: Target, *, kind: str, document: str, changes: dict[str, object], action: str, as_json: bool
 ) -> None:
-    """Whether the system that keeps the data of a document may make these CHANGES now; nothing is written.
+    """Check whether the system that holds a document's data may make these CHANGES now; nothing is stored.
 
     Exit code 0: it may. 1: it may not.
     """
@@ -562,9 +557,9 @@ def notify_mutation(
     idempotency_key: str,
     as_json: bool,
 ) -> None:
-    """Tell of CHANGES that the system has made which keeps the data of a document: they become a version here.
+    """Report CHANGES made by the system that holds a document's data: they become a version here.
 
-    Of those that would have been refused nothing is taken, and the run is paused until an operator has looked.
+    If they would have been refused, none is taken, and the run is paused until an operator has checked.
     """
     with equipped(place) as calls:
         made = calls.documents.notify_mutation(
@@ -596,9 +591,9 @@ def adopt_document(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Have a document managed that was there before. DATA are its fields, as JSON, @file or -.
+    """Adopt an existing document. DATA are its fields, as JSON, @file or -.
 
-    It takes the capability `execution:repair`, because no gate has seen it come to its status.
+    It takes the capability `execution:repair`, because no gate has checked its status.
     """
     with equipped(place) as calls:
         made = calls.documents.adopt(kind, document, data, status=status, version=version, reason=reason)
@@ -612,9 +607,10 @@ def adopt_document(
 @needed_reason_option
 @tenant_scope
 def cancel_branch(place: Target, *, kind: str, document: str, token: str, reason: str) -> None:
-    """The same as `standfast cancel-branch` for the run of a document: end one of several branches; the others go on without it.
+    """Cancel one of several branches of a document's run; same as `standfast cancel-branch`.
 
-    Its TOKEN is named by `standfast show RUN --json`; which run that is, `standfast docs show` tells. Never one with a gate or an approval ahead.
+    `standfast docs show` prints the run, and `standfast show RUN --json` the TOKEN. A branch with a gate or an approval
+    ahead cannot be cancelled.
     """
     with place.calls() as calls:
         run = str(calls.documents.get(kind, document).instance)

@@ -1,4 +1,4 @@
-"""`standfast dry-run`, and what every dry run can be told to suppose."""
+"""`standfast dry-run`, and the assumption options of all dry runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BAD = ("failed", "aborted", "cancelled")
 
 
 class Supposition(TypedDict):
-    """What is supposed, by the names that the engine's calls have for it."""
+    """The assumptions, by parameter name of the engine's calls."""
 
     decisions: dict[str, list[str]]
     forms: dict[str, object]
@@ -43,7 +43,7 @@ class Supposition(TypedDict):
 
 
 def supposing(function: F) -> F:
-    """Decorator: the command is told what to suppose; `supposition` makes one of what was typed."""
+    """Decorator: add the assumption options to a command; `supposition` parses them."""
     for option in (
         click.option(
             "--unanswered",
@@ -78,7 +78,7 @@ def supposing(function: F) -> F:
 
 
 def supposition(typed: dict[str, Any]) -> Supposition:
-    """What was typed of the options of `supposing`."""
+    """Parse the options of `supposing`."""
     decisions: dict[str, list[str]] = {}
     for step, outcome in map(pair_of, typed["decisions"]):
         decisions.setdefault(step, []).append(outcome)
@@ -116,10 +116,10 @@ def dry_run(
     as_json: bool,
     **typed: Any,
 ) -> None:
-    """Which way a run would take: of a published workflow, or of one in FILE, which takes no database.
+    """Simulate a run of a published workflow, or of one in FILE, which needs no database.
 
-    Nothing is written, nobody is told anything, and no handler is called. What is only supposed is marked with a question mark. Exit code 0:
-    it comes to its end. 1: it does not, or ends badly.
+    Nothing is stored, no notification is sent, and no handler is called. Assumptions are marked with a question mark.
+    Exit code 0: it completes. 1: it does not, or ends badly.
     """
     said = supposition(typed)
     if _is_file(workflow_or_file):
@@ -139,7 +139,7 @@ def dry_run(
 
 
 def print_dry_run(found: DryRun, *, as_json: bool) -> None:
-    """The way, line by line."""
+    """Print the path, line by line."""
     print_json(found) if as_json else print_lines(in_commands(found.to_text()))
 
 
@@ -153,7 +153,7 @@ def _graph(file: str, workflow: str) -> Graph:
 
 
 def _brought(text: str) -> tuple[str, object]:
-    """A name, and what comes with it as JSON."""
+    """Parse a name and its JSON data."""
     name, value = pair_of(text)
     try:
         return name, msgspec.json.decode(value)

@@ -1,4 +1,4 @@
-"""`standfast bodies scenarios` and `dry-run`: what a body would do, with nothing written."""
+"""`standfast bodies scenarios` and `dry-run`: simulate a body without storing anything."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCENARIOS: Columns[ScenarioResult] = {
 @json_option
 @tenant_scope
 def run_scenarios(place: Target, *, kind: str, version: int | None, draft: str, as_json: bool) -> None:
-    """Play the scenarios of a body. Exit code 0: all come out as they should. 1: one does not."""
+    """Run the scenarios of a body. Exit code 0: all pass. 1: one fails."""
     check_one(kind, draft)
     with place.calls() as calls:
         found = calls.bodies.scenarios(kind, version or 0, draft=draft)
@@ -73,7 +73,7 @@ def dry_run(
     as_json: bool,
     **typed: Any,
 ) -> None:
-    """Which way a document would take. Nothing is written; what is only supposed is marked with a question mark."""
+    """Simulate a document's path. Nothing is stored; assumptions are marked with a question mark."""
     said = supposition(typed)
     with equipped(place) as calls:
         found = calls.bodies.dry_run(kind, data, document=document, draft=draft, **said)

@@ -1,4 +1,4 @@
-"""`standfast charters`: rules for types of documents, and settings of the organisation."""
+"""`standfast charters`: rules for document types, and settings of the organisation."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ name_argument = click.argument("name")
 
 @verbs("charters")
 def charters() -> None:
-    """What the organisation says of its documents: `rules:TYPE`, and `settings`."""
+    """Show and publish the organisation's document rules and settings."""
 
 
 @charters.command("list", examples=["standfast charters list"])
 @listed
 @tenant_scope
 def list_charters(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """All versions of all rules and settings, by name, each oldest first."""
+    """List all versions of all rules and settings, by name, each oldest first."""
     with place.calls() as calls:
         shown, more = page_behind(calls.charters.list(), limit, after, lambda each: f"{each.name}/{each.version}")
     print_list(shown, LISTING, as_json=as_json, after=more)
@@ -48,7 +48,7 @@ def list_charters(place: Target, *, as_json: bool, limit: int, after: str) -> No
 @click.option("--json", "as_json", is_flag=True, help="Print all that is known of it.")
 @tenant_scope
 def show_charter(place: Target, *, name: str, version: int | None, as_json: bool) -> None:
-    """What NAME says, as JSON that can be changed and put again."""
+    """Print NAME as JSON, to edit and put again."""
     type_ = _type_of(name)
     with place.calls() as calls:
         found = calls.charters.rules(type_, version or 0) if type_ else calls.charters.settings(version or 0)
@@ -69,7 +69,7 @@ def show_charter(place: Target, *, name: str, version: int | None, as_json: bool
 @json_option
 @acted
 def put_charter(place: Target, *, name: str, given: object, replaces: int | None, comment: str, as_json: bool) -> None:
-    """Publish all rules for a type, a list, or all settings, an object; what was there before counts no more."""
+    """Publish all rules of a type, a list, or all settings, an object; they replace the previous ones."""
     type_ = _type_of(name)
     kind = list if type_ else dict
     if not isinstance(given, kind):
@@ -84,7 +84,7 @@ def put_charter(place: Target, *, name: str, given: object, replaces: int | None
 
 
 def _type_of(name: str) -> str:
-    """The type whose rules are meant; empty for the settings."""
+    """Return the type whose rules are meant; empty for the settings."""
     if name == _SETTINGS:
         return ""
     if not name.removeprefix(_RULES) or not name.startswith(_RULES):

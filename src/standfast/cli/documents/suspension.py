@@ -1,4 +1,4 @@
-"""`standfast bodies suspend`, `lift`, `suspensions` and `move`: workflows of documents while documents go through them."""
+"""`standfast bodies suspend`, `lift`, `suspensions` and `move`: suspend and migrate the workflows of active documents."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ workflow_argument = click.argument("workflow")
 @json_option
 @tenant_scope
 def suspend(place: Target, *, kind: str, workflow: str, reason: str, as_json: bool) -> None:
-    """Take a workflow out of use: new documents begin with the one before, and those under way are paused."""
+    """Suspend a workflow: new documents use the previous one, and active documents are paused."""
     with place.calls() as calls:
         made = calls.workflows.suspend(kind, workflow, reason)
     _print(made, as_json=as_json)
@@ -58,7 +58,7 @@ def suspend(place: Target, *, kind: str, workflow: str, reason: str, as_json: bo
 @json_option
 @tenant_scope
 def lift(place: Target, *, kind: str, workflow: str, reason: str, as_json: bool) -> None:
-    """Put a workflow back; the documents go on that were paused with it."""
+    """Lift a suspension; the documents that it paused continue."""
     with place.calls() as calls:
         made = calls.workflows.lift(kind, workflow, reason)
     _print(made, as_json=as_json)
@@ -69,7 +69,7 @@ def lift(place: Target, *, kind: str, workflow: str, reason: str, as_json: bool)
 @json_option
 @tenant_scope
 def suspensions(place: Target, *, kind: str, as_json: bool) -> None:
-    """List which workflows were taken out of use and put back, oldest first."""
+    """List suspended and reinstated workflows, oldest first."""
     with place.calls() as calls:
         found = calls.workflows.suspensions(kind)
     print_list(found, SUSPENSIONS, as_json=as_json)
@@ -103,7 +103,7 @@ def move(  # noqa: PLR0913 - what can be said of a move, by name
     reason: str,
     as_json: bool,
 ) -> None:
-    """Have documents follow another version of their workflow. Exit code 0: all can. 1: one cannot."""
+    """Migrate documents to another version of their workflow. Exit code 0: all can. 1: one cannot."""
     found: list[DocumentMove] = []
     cursor = None
     with place.calls() as calls:

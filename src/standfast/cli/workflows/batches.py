@@ -1,4 +1,4 @@
-"""`standfast batch`: one thing done to many runs, with what became of each."""
+"""`standfast batch`: one operation on many runs, with the outcome of each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ITEMS: Columns[BatchItem] = {
 
 @verbs("batch")
 def batch() -> None:
-    """One thing done to many runs; accepted is not done."""
+    """Apply one operation to many runs, in the background."""
 
 
 @batch.command(
@@ -97,7 +97,7 @@ def begin_batch(  # noqa: PLR0913 - the options of a command
     batch_id: str,
     as_json: bool,
 ) -> None:
-    """Do VERB to these RUNS, or to those of a definition; workers do it, and `standfast batch show` tells how far it is."""
+    """Apply VERB to these RUNS, or to those of a definition; workers execute it, and `standfast batch show` prints the progress."""
     with place.calls() as calls:
         found = calls.batches.begin(
             verb,
@@ -123,7 +123,7 @@ def begin_batch(  # noqa: PLR0913 - the options of a command
 @listed
 @tenant_scope
 def list_batches(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """The batches, the newest first."""
+    """List the batches, newest first."""
     with place.calls() as calls:
         found = calls.batches.list(after=calls.batches.get(after) if after else None, limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.id)
@@ -135,7 +135,10 @@ def list_batches(place: Target, *, as_json: bool, limit: int, after: str) -> Non
 @json_option
 @tenant_scope
 def show_batch(place: Target, *, batch_id: str, as_json: bool) -> None:
-    """How far a batch is. Exit code 0: it goes on, or every item is what was wanted. 1: it is over, and some are not."""
+    """Show the progress of a batch.
+
+    Exit code 0: it is active, or every item succeeded. 1: it has ended, and some items failed.
+    """
     with place.calls() as calls:
         found = calls.batches.get(batch_id)
     print_batch(found, as_json=as_json)
@@ -154,7 +157,7 @@ def show_batch(place: Target, *, batch_id: str, as_json: bool) -> None:
 def list_items(
     place: Target, *, batch_id: str, status: ItemStatus | None, as_json: bool, limit: int, after: str
 ) -> None:
-    """What became of each item."""
+    """List the items with their outcomes."""
     with place.calls() as calls:
         found = calls.batches.items(batch_id, status=status, after=number_after(after), limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.number)
@@ -169,13 +172,13 @@ def list_items(
 @json_option
 @tenant_scope
 def cancel_batch(place: Target, *, batch_id: str, reason: str, as_json: bool) -> None:
-    """Try no more of the items; what was done stays done."""
+    """Cancel a batch: the remaining items are skipped; completed items stay as they are."""
     with place.calls() as calls:
         print_batch(calls.batches.cancel(batch_id, reason), as_json=as_json)
 
 
 def print_batch(found: Batch, *, as_json: bool) -> None:
-    """How far a batch is, for a program or for people."""
+    """Print the progress of a batch, as JSON or as text."""
     if as_json:
         print_json(found)
         return

@@ -1,4 +1,4 @@
-"""What operators do to a run: stop it, hold it, let it go on, tell it something; and how a process is advanced."""
+"""Commands that control a run: cancel, abort, pause, resume, signal; and the one that advances a process."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ repeat_option = click.option("--id", "request_id", default="", help="Makes the c
 @wait_option
 @done_to_run
 def cancel(run: Run, *, reason: str, wait: timedelta) -> str:
-    """Stop a run and undo what it did, which takes a worker; how it ended is printed.
+    """Cancel a run and run its compensations, which takes a worker; print its final status.
 
-    Exit code 7 if that is not done in time: it goes on, and `standfast watch` shows it.
+    Exit code 7 on a timeout: the cancellation continues, and `standfast watch` shows it.
     """
     return run.cancel(reason, timeout=wait.total_seconds())
 
@@ -58,7 +58,7 @@ def cancel(run: Run, *, reason: str, wait: timedelta) -> str:
 @wait_option
 @done_to_run
 def abort(run: Run, *, reason: str, wait: timedelta) -> str:
-    """End a run at once; nothing is undone."""
+    """Abort a run immediately, without compensations."""
     return run.abort(reason, timeout=wait.total_seconds())
 
 
@@ -77,7 +77,7 @@ def pause(
     until: datetime | None,
     duration: timedelta | None,
 ) -> str:
-    """Have a run wait: handlers that are running finish, and what follows from them is held."""
+    """Pause a run: running handlers finish, and later steps are held."""
     run.pause(reason, clock=clock, until=until or duration)
     return f"{run.id} is paused"
 
@@ -93,7 +93,7 @@ def pause(
 def resume(
     run: Run, *, reason: str, data: dict[str, object] | None, override: bool, task: str | None, request_id: str
 ) -> str:
-    """Let a run go on that is paused, or waits for an operator."""
+    """Resume a run that is paused or waits for an operator."""
     run.resume(reason, data=data, override=override, task=task, triggered_by_id=request_id)
     return f"{run.id} goes on"
 
@@ -103,7 +103,7 @@ def resume(
 @json_option
 @tenant_scope
 def resume_options(place: Target, *, run: str, as_json: bool) -> None:
-    """What would bring a run on, and who may do that."""
+    """List the actions that would resume a run, with the required rights."""
     with place.calls() as calls:
         found = calls.run(run).resume_options()
     print_list(found, OPTIONS, as_json=as_json)
@@ -119,9 +119,9 @@ def resume_options(place: Target, *, run: str, as_json: bool) -> None:
 def request_resume(
     place: Target, *, run: str, reason: str, data: dict[str, object] | None, request_id: str, as_json: bool
 ) -> None:
-    """Write down that a run is to go on, and leave that to the worker that looks for such requests now and then.
+    """Request that a worker resumes a run, at its next check of requests.
 
-    `standfast resume-requests` tells what became of it, and `standfast resume` does not wait for a worker.
+    `standfast resume-requests` prints the outcome. `standfast resume` does not wait for a worker.
     """
     with place.calls() as calls:
         made = calls.run(run).request_resume(reason, data=data, triggered_by_id=request_id)
@@ -133,7 +133,7 @@ def request_resume(
 @json_option
 @tenant_scope
 def resume_requests(place: Target, *, run: str, as_json: bool) -> None:
-    """All requests to let a run go on, with what became of each; those that were refused, too."""
+    """List all resume requests of a run with their outcomes, refused ones included."""
     with place.calls() as calls:
         found = calls.run(run).resume_requests()
     print_list(found, REQUESTS, as_json=as_json)
@@ -146,7 +146,7 @@ def resume_requests(place: Target, *, run: str, as_json: bool) -> None:
 @click.option("--id", "command_id", default="", help="Makes the call safe to repeat.")
 @done_to_run
 def signal(run: Run, *, name: str, data: object, command_id: str) -> str:
-    """Tell a run that something happened; a step that waits for it goes on."""
+    """Send a signal to a run; a step that waits for it continues."""
     run.signal(name, data, command_id=command_id)
     return f"{run.id} was told {name!r}"
 
@@ -173,7 +173,7 @@ def advance(  # noqa: PLR0913 - what can be said of it
     wait: timedelta,
     as_json: bool,
 ) -> None:
-    """Leave the current step of a process by an event, with what its form asks for."""
+    """Advance a process from its current step by an event, with the data of its form."""
     with place.calls() as calls:
         told = calls.processes.advance(
             run,

@@ -1,4 +1,4 @@
-"""`standfast dlq` and `standfast requeue`: what gave up, and what is to become of it."""
+"""`standfast dlq` and `standfast requeue`: inspect, requeue and discard dead letters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from standfast.kernel.row_kinds.steps import DeadLetterSource
 
 
 class Chosen(TypedDict):
-    """Which letters are put back, and how."""
+    """The selected dead letters, and the options of a requeue."""
 
     letter: int | None
     given: object
@@ -63,10 +63,10 @@ cause_option = click.option(
 
 @verbs("dlq")
 def dlq() -> None:
-    """Dead letters: what gave up and waits for an operator.
+    """Inspect, requeue and discard dead letters.
 
-    All of one cause are put back, or forgotten, with --cause; `standfast batch begin requeue` is for all of a definition, or those that --letter
-    names.
+    --cause selects all dead letters of one cause. `standfast batch begin requeue` selects all of a definition, or those
+    in --letter.
     """
 
 
@@ -92,7 +92,7 @@ def list_letters(
     limit: int,
     after: str,
 ) -> None:
-    """What gave up, oldest first."""
+    """List dead letters, oldest first."""
     with place.calls() as calls:
         found = calls.dead_letters.list(
             instance=instance,
@@ -103,7 +103,7 @@ def list_letters(
             limit=limit + 1,
         )
         if definition and not found:
-            calls.dead_letters.groups(definition=definition)  # Says so if there is no such workflow.
+            calls.dead_letters.groups(definition=definition)  # Reports an unknown workflow.
     shown, more = page_of(found, limit, lambda each: each.id)
     print_list(shown, LISTING, as_json=as_json, after=more)
 
@@ -113,7 +113,7 @@ def list_letters(
 @json_option
 @tenant_scope
 def group_letters(place: Target, *, definition: str, as_json: bool) -> None:
-    """What gave up, put together by what was said, but for numbers, ids and quoted values; the largest group first."""
+    """Group dead letters by error message, without numbers, ids and quoted values; the largest group first."""
     with place.calls() as calls:
         found = calls.dead_letters.groups(definition=definition)
     print_list(found.items, GROUPS, as_json=as_json)
@@ -126,7 +126,7 @@ def group_letters(place: Target, *, definition: str, as_json: bool) -> None:
 @json_option
 @tenant_scope
 def show_letter(place: Target, *, letter: int, as_json: bool) -> None:
-    """One dead letter, with what it worked on."""
+    """Show a dead letter, with its input."""
     with place.calls() as calls:
         found = calls.dead_letters.get(letter)
     if as_json:
@@ -151,7 +151,7 @@ def show_letter(place: Target, *, letter: int, as_json: bool) -> None:
 @json_option
 @tenant_scope
 def requeue_letter(place: Target, **given: Unpack[Chosen]) -> None:
-    """Put what gave up back to work; of a compensation, try again to undo the step."""
+    """Requeue a dead letter; for a compensation, try to undo the step again."""
     _requeue(place, given)
 
 
@@ -163,7 +163,7 @@ def requeue_letter(place: Target, **given: Unpack[Chosen]) -> None:
 @json_option
 @tenant_scope
 def requeue(place: Target, **given: Unpack[Chosen]) -> None:
-    """The same as `standfast dlq requeue`: put a dead letter back to work."""
+    """Requeue a dead letter; same as `standfast dlq requeue`."""
     _requeue(place, given)
 
 
@@ -193,7 +193,7 @@ def _requeue(place: Target, given: Chosen) -> None:
 @json_option
 @tenant_scope
 def discard(place: Target, *, letter: int | None, cause: str, reason: str, as_json: bool) -> None:
-    """Forget a dead letter. That of a step goes with its run: requeue it, or cancel or abort the run."""
+    """Discard a dead letter. A step's dead letter goes with its run: requeue it, or cancel or abort the run."""
     chosen = _chosen(letter, cause, reason=reason, as_json=as_json)
     with place.calls() as calls:
         if chosen is None:
@@ -204,7 +204,7 @@ def discard(place: Target, *, letter: int | None, cause: str, reason: str, as_js
 
 
 def _chosen(letter: int | None, cause: str, *, reason: str, as_json: bool) -> int | None:
-    """The letter that is meant; None if all of a cause are."""
+    """Return the selected dead letter; None if --cause is given."""
     if (letter is None) == (not cause):
         raise ConfigurationError(
             "say which: either the number of a LETTER, or --cause FINGERPRINT; `standfast dlq groups` tells both"

@@ -1,4 +1,4 @@
-"""`standfast publish`, `diff` and `definitions`: files of workflows beside what is published of them."""
+"""`standfast publish`, `diff` and `definitions`: publish files of workflows, and compare them with published versions."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ PAUSES: Columns[PausePoint] = {
 @json_option
 @acted
 def publish(place: Target, *, file: str, check: bool, as_json: bool) -> None:
-    """Publish the workflows of FILE: for all tenants, or for the one that --tenant names.
+    """Publish the workflows of FILE for all tenants, or for the one in --tenant.
 
-    A published version never changes: another content under its name and version is refused, and then nothing of the file is published. Where only
-    its title or description is another, it is unchanged, and that is not taken. Exit code 0: published, or can be. 1: refused.
+    A published version is immutable. Other content under its name and version is refused, and nothing of the file is
+    published. If only its title or description differs, it counts as unchanged, and the text is not updated. Exit code
+    0: published, or can be. 1: refused.
     """
     name, text = read_file(file)
     with place.calls() as calls:
@@ -107,9 +108,9 @@ def _tell(prospects: list[Prospect], *, is_done: bool) -> None:
 @json_option
 @tenant_scope
 def diff(place: Target, *, file: str, version: str, workflow: str, as_json: bool) -> None:
-    """Compare a workflow of FILE with a published VERSION of it, the newest one if none is named.
+    """Compare a workflow of FILE with its newest published version, or with VERSION.
 
-    Exit code 0: they say the same. 1: they differ.
+    Exit code 0: they are equal. 1: they differ.
     """
     name, text = read_file(file)
     definition = picked(definitions_of(text, name), workflow, name)
@@ -148,7 +149,7 @@ def _tell_lines(changes: list[DefinitionChange]) -> None:
 
 @verbs("definitions")
 def definitions() -> None:
-    """Workflows as they were published."""
+    """List, show and archive published workflows."""
 
 
 @definitions.command(
@@ -160,9 +161,9 @@ def definitions() -> None:
 @json_option
 @tenant_scope
 def diff_versions(place: Target, *, name: str, old: str, new: str, as_json: bool) -> None:
-    """Compare two published versions of a workflow, the second one the newest if it is not named.
+    """Compare two published versions of a workflow; the second one defaults to the newest.
 
-    Exit code 0: they say the same. 1: they differ.
+    Exit code 0: they are equal. 1: they differ.
     """
     with place.calls() as calls:
         found = calls.definitions.diff(name, old, new)
@@ -181,7 +182,7 @@ def diff_versions(place: Target, *, name: str, old: str, new: str, as_json: bool
 @listed
 @tenant_scope
 def list_definitions(place: Target, *, name: str, as_json: bool, limit: int, after: str) -> None:
-    """Every published version of every workflow."""
+    """List every published version of every workflow."""
     with place.calls() as calls:
         found = calls.definitions.list()
     known = {each.name for each in found}
@@ -203,7 +204,7 @@ def list_definitions(place: Target, *, name: str, as_json: bool, limit: int, aft
 )
 @tenant_scope
 def show_definition(place: Target, *, name: str, version: str, language: Format | None, as_json: bool) -> None:
-    """A published workflow, the newest VERSION if none is named: its steps, and where each of them leads."""
+    """Show a published workflow: its steps and their edges; VERSION defaults to the newest."""
     with place.calls() as calls:
         known = [each for each in calls.definitions.list() if each.name == name]
         _check_published(calls, name, version, known)
@@ -229,7 +230,7 @@ def show_definition(place: Target, *, name: str, version: str, language: Format 
 @json_option
 @tenant_scope
 def list_pause_points(place: Target, *, name: str, version: str, trigger: PauseTrigger | None, as_json: bool) -> None:
-    """The steps at which runs of a workflow rest: what for, how they go on, and where each outcome leads."""
+    """List the steps at which runs of a workflow wait: reason, continuation, and target of each outcome."""
     with place.calls() as calls:
         _check_published(calls, name, version, [each for each in calls.definitions.list() if each.name == name])
         found = calls.definitions.pause_points(name, version, trigger=trigger or "")
@@ -248,7 +249,10 @@ def list_pause_points(place: Target, *, name: str, version: str, trigger: PauseT
 @click.option("--reason", default="", metavar="TEXT", help="Why, for those who look at what is out of use.")
 @tenant_scope
 def archive(place: Target, *, name: str, version: str, reason: str) -> None:
-    """Start nothing new with VERSION; runs that there are go on. Of what all tenants share, or of the tenant that --tenant names."""
+    """Archive VERSION: no new run starts with it, existing runs continue.
+
+    It applies to the version of all tenants, or to that of --tenant.
+    """
     with place.calls() as calls:
         calls.definitions.archive(name, version, reason=reason)
     click.echo(f"{name} version {version} is archived")
@@ -259,7 +263,7 @@ def archive(place: Target, *, name: str, version: str, reason: str) -> None:
 @click.argument("version")
 @acted
 def restore(place: Target, *, name: str, version: str) -> None:
-    """Take a VERSION that was archived into use again."""
+    """Restore an archived VERSION."""
     with place.calls() as calls:
         calls.definitions.restore(name, version)
     click.echo(f"{name} version {version} is in use again")
@@ -269,7 +273,7 @@ def restore(place: Target, *, name: str, version: str) -> None:
 @listed
 @tenant_scope
 def list_archived(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """The versions that are out of use."""
+    """List archived versions."""
     with place.calls() as calls:
         found = calls.definitions.archived()
     shown, more = page_behind(found, limit, after, lambda each: f"{each.name}-v{each.version}")

@@ -1,4 +1,4 @@
-"""`standfast events`: what is published to whoever waits for it."""
+"""`standfast events`: publish events and list their receivers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LISTING: Columns[PublishedEvent] = {
 
 @verbs("events")
 def events() -> None:
-    """Events that are published to whoever waits for them."""
+    """Publish events to waiting subscribers."""
 
 
 @events.command(
@@ -55,7 +55,7 @@ def publish_event(
     match_one: bool,
     as_json: bool,
 ) -> None:
-    """Tell all that something happened, to KEY if it is about something in particular; its id is printed."""
+    """Publish an event, with KEY as its correlation key; print its id."""
     with place.calls() as calls:
         found = calls.events.publish(event, key, data, event_id=event_id, ttl=ttl, match_one=match_one)
     print_json({"id": found}) if as_json else click.echo(found)
@@ -66,7 +66,7 @@ def publish_event(
 @listed
 @tenant_scope
 def list_events(place: Target, *, event: str, as_json: bool, limit: int, after: str) -> None:
-    """The events that are kept, oldest first."""
+    """List stored events, oldest first."""
     with place.calls() as calls:
         found = calls.events.list(event=event, after=_last(calls, after), limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.id)
@@ -82,7 +82,7 @@ def _last(calls: Calls, after: str) -> PublishedEvent | None:
 @json_option
 @tenant_scope
 def show_event(place: Target, *, event_id: str, as_json: bool) -> None:
-    """One event, with who took it and what it started."""
+    """Show an event, with its receivers and the runs that it started."""
     with place.calls() as calls:
         found = calls.events.get(event_id)
     if as_json:

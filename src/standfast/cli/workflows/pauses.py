@@ -1,4 +1,4 @@
-"""`standfast pauses`: what is held back of a definition, a step, a tenant or all. One run is paused by `standfast pause`."""
+"""`standfast pauses`: pause a definition, a step, a tenant or all work. `standfast pause` is for one run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ scope_options = (
 
 @verbs("pauses")
 def pauses() -> None:
-    """What is held back, by whom and why."""
+    """Pause a workflow, a step or a tenant, and list pauses."""
 
 
 @pauses.command("list", examples=["standfast pauses list", "standfast pauses list --with-ended --json"])
@@ -47,7 +47,7 @@ def pauses() -> None:
 @listed
 @tenant_scope
 def list_pauses(place: Target, *, with_ended: bool, of: str, as_json: bool, limit: int, after: str) -> None:
-    """The pauses that concern the tenant, newest first."""
+    """List the pauses that concern the tenant, newest first."""
     with place.calls() as calls:
         before = number_after(after) or None
         found = calls.pauses.list(tenant=of, with_ended=with_ended, before=before, limit=limit + 1)
@@ -60,7 +60,7 @@ def list_pauses(place: Target, *, with_ended: bool, of: str, as_json: bool, limi
 @json_option
 @tenant_scope
 def show_pause(place: Target, *, pause: int, as_json: bool) -> None:
-    """One pause: how much it holds, and whether all of it is held, or let go."""
+    """Show a pause: how much it holds, and whether it is fully applied or released."""
     with place.calls() as calls:
         _print(calls.pauses.get(pause), as_json=as_json)
 
@@ -106,7 +106,7 @@ def begin(  # noqa: PLR0913 - the options of a command
     duration: timedelta | None,
     as_json: bool,
 ) -> None:
-    """Begin nothing more of a workflow, of one version or one step of it, or of a whole tenant."""
+    """Pause a workflow, one version or one step of it, or a whole tenant."""
     if {definition, version, step, of} == {None} and not whole_tenant:
         raise ConfigurationError(
             "this would hold back everything of the tenant; name a workflow by --definition, or say --whole-tenant"
@@ -140,7 +140,7 @@ def finish(
     reason: str,
     as_json: bool,
 ) -> None:
-    """End a pause: by its number, or of the very scope that is named."""
+    """End a pause, by its number or its scope."""
     with place.calls() as calls:
         if pause is not None:
             found = calls.pauses.resume(pause, reason=reason)

@@ -1,4 +1,4 @@
-"""`standfast processes`: processes as those see them who lead them on; `standfast advance` does so."""
+"""`standfast processes`: processes for their users; `standfast advance` advances one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EXPIRED: Columns[ExpiredProcess] = {
 
 @verbs("processes")
 def processes() -> None:
-    """Processes as those see them who lead them on."""
+    """List and show processes, with the actions open to the actor."""
 
 
 @processes.command(
@@ -72,7 +72,7 @@ def list_processes(  # noqa: PLR0913 - filters
     limit: int,
     after: str,
 ) -> None:
-    """Processes of the tenant and its partition, newest first."""
+    """List processes of the tenant and its partition, newest first."""
     with place.calls() as calls:
         page = calls.processes.list(
             status=status,
@@ -98,7 +98,7 @@ def list_processes(  # noqa: PLR0913 - filters
 def list_expired(
     place: Target, *, before: datetime | None, all_tenants: bool, as_json: bool, limit: int, after: str
 ) -> None:
-    """Active processes whose time is over, those first for which it has been for the longest."""
+    """List active processes whose deadline has passed, the longest overdue first."""
     with place.calls() as calls:
         whose = ALL_TENANTS if all_tenants else ""
         found = calls.processes.expired(before=before, tenant=whose, after=_last_expired(after), limit=limit + 1)
@@ -107,7 +107,7 @@ def list_expired(
 
 
 def _last_expired(after: str) -> ExpiredProcess | None:
-    """Where the page before ended: of a process in such a list only its id and its time count."""
+    """Return the position of the last item: only id and time of a process count."""
     if not after:
         return None
     expires_at, name = moment_after(after)
@@ -130,7 +130,7 @@ def _last_expired(after: str) -> ExpiredProcess | None:
 @json_option
 @tenant_scope
 def show_process(place: Target, *, run: str, as_json: bool) -> None:
-    """What the actor can do with a process: its step, the form, and the events that lead on."""
+    """Show a process with the actor's actions: its step, the form, and the events."""
     with place.calls() as calls:
         found = calls.processes.get(run)
     if as_json:
@@ -151,14 +151,14 @@ def show_process(place: Target, *, run: str, as_json: bool) -> None:
 def resume_process(
     place: Target, *, run: str, reason: str, expected_version: int | None, wait: timedelta, as_json: bool
 ) -> None:
-    """Let a suspended process go on: a step that failed is tried again, and a wait is left if you say which version you saw."""
+    """Resume a suspended process: a failed step is retried; a wait is left if you name the version that you saw."""
     with place.calls() as calls:
         told = calls.processes.resume(run, reason, expected_version=expected_version, patience=wait)
     print_standing(told, as_json=as_json)
 
 
 def print_standing(told: ProcessInstance, *, as_json: bool) -> None:
-    """How a process stands after it was led on."""
+    """Print the state of a process after it was advanced."""
     if as_json:
         print_json(told)
         return

@@ -1,4 +1,4 @@
-"""What operators do to a run that cannot go on as it is: call steps again or end them by hand, change its data, take it back, fork it."""
+"""Commands that repair a run: retry, skip or complete steps, change data, roll back, fail and fork."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from standfast.features.runs.fork import ForkPreview
 @click.option("--input", "given", type=Json(), help="Another input for a step that gave up: JSON, @file, or -.")
 @done_to_run
 def retry(run: Run, *, step: int, reason: str, given: object) -> str:
-    """Call the handler of a step now, which gave up or waits for its next call. STEP is its name or its number."""
+    """Retry a step now that failed or waits for its next attempt. STEP is its name or its number."""
     run.retry(step, reason=reason, input=given)
     return f"step {step} of {run.id} is called again"
 
@@ -35,7 +35,7 @@ def retry(run: Run, *, step: int, reason: str, given: object) -> str:
 @click.option("--outcome", default="", help="By which outcome it is left, if not as if it had ended well.")
 @done_to_run
 def skip(run: Run, *, step: int, reason: str, outcome: str) -> str:
-    """Go on behind a step that has not ended, without its work. STEP is its name or its number."""
+    """Skip a step that has not ended, without its work. STEP is its name or its number."""
     run.skip(step, reason=reason, outcome=outcome)
     return f"step {step} of {run.id} is skipped"
 
@@ -47,7 +47,7 @@ def skip(run: Run, *, step: int, reason: str, outcome: str) -> str:
 @needed_reason_option
 @done_to_run
 def complete(run: Run, *, step: int, given: object, reason: str) -> str:
-    """End a step whose work was done by other means. STEP is its name or its number."""
+    """Complete a step whose work was done by other means. STEP is its name or its number."""
     run.complete_step(step, given, reason=reason)
     return f"step {step} of {run.id} is completed"
 
@@ -58,7 +58,7 @@ def complete(run: Run, *, step: int, given: object, reason: str) -> str:
 @needed_reason_option
 @done_to_run
 def reenqueue(run: Run, *, step: int, reason: str) -> str:
-    """Take a step from a worker that is gone, and have another one call it. STEP is its name or its number."""
+    """Take a step from a lost worker, and queue it again. STEP is its name or its number."""
     run.reenqueue(step, reason=reason)
     return f"step {step} of {run.id} waits for another worker"
 
@@ -70,7 +70,7 @@ def reenqueue(run: Run, *, step: int, reason: str) -> str:
 @needed_reason_option
 @done_to_run
 def change_data(run: Run, *, patch: dict[str, object], token: str, reason: str) -> str:
-    """Lay PATCH over the data of a run: objects name by name, null takes a name away."""
+    """Apply a JSON merge patch to a run's data."""
     run.change_data(patch, reason=reason, token=token)
     return f"the data of {run.id} is changed"
 
@@ -81,7 +81,7 @@ def change_data(run: Run, *, patch: dict[str, object], token: str, reason: str) 
 @needed_reason_option
 @done_to_run
 def cancel_branch(run: Run, *, token: str, reason: str) -> str:
-    """End one of several branches, by its TOKEN, as `standfast show --json` names it; the others go on without it."""
+    """Cancel one of several branches, by its TOKEN in `standfast show --json`; the others continue."""
     run.cancel_branch(token, reason=reason)
     return f"branch {token} of {run.id} has ended"
 
@@ -92,7 +92,7 @@ def cancel_branch(run: Run, *, token: str, reason: str) -> str:
 @needed_reason_option
 @done_to_run
 def move_back(run: Run, *, save_point: str, reason: str) -> str:
-    """Undo what was done behind a save point, the last one if none is named, and go on from there."""
+    """Roll a run back to its last save point, or to the one given, and continue from there."""
     run.move_back(save_point, reason=reason)
     return f"{run.id} goes back to {save_point or 'its last save point'}"
 
@@ -103,7 +103,7 @@ def move_back(run: Run, *, save_point: str, reason: str) -> str:
 @wait_option
 @done_to_run
 def fail(run: Run, *, reason: str, wait: timedelta) -> str:
-    """Have a run fail as if a step had failed for good: what it did is undone. How it ended is printed."""
+    """Fail a run, with its compensations, as if a step had failed permanently. Its final status is printed."""
     return run.fail(reason, timeout=wait.total_seconds())
 
 
@@ -127,7 +127,9 @@ def fork(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Start a new run where this one was after event AT of its history; this one stays as it is. The id of the new one is printed.
+    """Start a new run from the state of this one after event AT of its history; this one is unchanged.
+
+    The new id is printed.
 
     With --preview nothing is started. Exit code 0: it is possible. 1: it is not.
     """

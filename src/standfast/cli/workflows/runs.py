@@ -1,4 +1,4 @@
-"""`standfast start`, `list`, `show`, `watch`, `history` and `why`: runs, one by one and all of them."""
+"""`standfast start`, `list`, `show`, `watch`, `history` and `why`: start and inspect runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ HISTORY: Columns[views.HistoryEntry] = {
 
 
 class Beginning(TypedDict):
-    """What a run is started with."""
+    """The parameters of a start."""
 
     input: object
     version: str
@@ -57,7 +57,7 @@ class Beginning(TypedDict):
 
 
 class Filters(TypedDict):
-    """Which runs a list shows."""
+    """The filters of a list of runs."""
 
     definition: str
     version: str
@@ -92,9 +92,9 @@ _WELL: Final = frozenset({"completed"})
 def start(
     place: Target, /, *, workflow: str, wait: timedelta | None, as_json: bool, **given: Unpack[Beginning]
 ) -> None:
-    """Start a run of WORKFLOW; its id is printed when it is stored. A worker does its steps.
+    """Start a run of WORKFLOW, and print its id once it is stored. A worker executes its steps.
 
-    With --wait: exit code 9 if it does not end well, 7 if it has not ended by then; it goes on.
+    With --wait: exit code 9 if it fails, 7 on a timeout; the run continues.
     """
     with place.calls() as calls:
         try:
@@ -102,7 +102,9 @@ def start(
         except NotFoundError as error:
             raise _unpublished(calls, workflow, error) from error
         if wait is not None:
-            click.echo(f"this is run {run.id}", err=True)  # Whoever is interrupted or waits in vain finds it by that.
+            click.echo(
+                f"this is run {run.id}", err=True
+            )  # Printed first, so that the user can find the run after an interruption or a timeout.
             print_json({"id": run.id, "result": run.result(timeout=wait.total_seconds())})
         elif as_json:
             print_json({"id": run.id})
@@ -111,7 +113,7 @@ def start(
 
 
 def _unpublished(calls: Calls, workflow: str, error: NotFoundError) -> NotFoundError:
-    """The same with the versions that there are, or a name that is alike: what an engine without a worker has met is no help."""
+    """Add the published versions, or a similar name, to the error: names met by an engine without a worker do not help."""
     if error.kind != "workflow":
         return error
     published = calls.definitions.list()
@@ -147,7 +149,7 @@ def _unpublished(calls: Calls, workflow: str, error: NotFoundError) -> NotFoundE
 def list_runs(
     place: Target, /, *, group: str | None, as_json: bool, limit: int, after: str, **filters: Unpack[Filters]
 ) -> None:
-    """Runs, newest first unless it is said otherwise; of paused ones, those that were paused last."""
+    """List runs, newest first by default; paused runs by the time of their pause."""
     with place.calls() as calls:
         if group in {"paused", "resumable"}:
             found, more = _paused(calls, filters, after=after, limit=limit, is_resumable=group == "resumable")
@@ -205,7 +207,7 @@ def _check_unused(filters: Mapping[str, object], names: Iterable[str]) -> None:
 
 
 def _last_paused(after: str) -> views.InstanceSummary | None:
-    """Where the page before ended: of a run in such a list only its id and its pause count."""
+    """Return the position of the last item: only id and pause of a run count."""
     if not after:
         return None
     paused_at, name = moment_after(after)
@@ -235,7 +237,7 @@ def _last_paused(after: str) -> views.InstanceSummary | None:
 @json_option
 @tenant_scope
 def show(place: Target, *, run: str, at: int | None, as_json: bool) -> None:
-    """A run: how it stands, and its graph with what became of each step."""
+    """Show a run: its status, and its graph with the status of each step."""
     with place.calls() as calls:
         handle = calls.run(run)
         if at is not None:
@@ -280,7 +282,7 @@ def _fields(told: views.WorkflowInstance) -> dict[str, object]:
 @listed
 @tenant_scope
 def history(place: Target, *, run: str, as_json: bool, limit: int, after: str) -> None:
-    """What happened to a run, in order."""
+    """List the events of a run, in order."""
     with place.calls() as calls:
         found = calls.run(run).history(after=number_after(after), limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.sequence)
@@ -292,9 +294,9 @@ def history(place: Target, *, run: str, as_json: bool, limit: int, after: str) -
 @json_option
 @tenant_scope
 def why(place: Target, *, run: str, as_json: bool) -> None:
-    """Why a run does not move, and what could be done about it.
+    """Explain why a run does not progress, and list the remedies.
 
-    Exit code 1 if nothing can ever wake it, which should never be.
+    Exit code 1 if nothing can wake it, which is a bug.
     """
     with place.calls() as calls:
         told = calls.run(run).why()
@@ -321,15 +323,15 @@ def why(place: Target, *, run: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, an event on each line.")
 @tenant_scope
 def watch(place: Target, *, run: str, interval: timedelta, timeout: timedelta | None, as_json: bool) -> None:
-    """Print what happens to a run, as it happens, until it has ended.
+    """Print the events of a run as they happen, until it has ended.
 
-    Exit code 0: it is completed. 9: it has ended otherwise. 7: it has not ended in time.
+    Exit code 0: it has completed. 9: it has ended otherwise. 7: it has not ended in time.
     """
     deadline = None if timeout is None else time.monotonic() + timeout.total_seconds()
     with place.calls() as calls:
         handle, last = calls.run(run), 0
         while True:
-            told = handle.describe()  # Before the history, so that the end is printed before it is acted on.
+            told = handle.describe()  # Before the history, so that the end is printed before the command acts on it.
             for entry in handle.history(after=last):
                 _print_entry(entry, as_json=as_json)
                 last = entry.sequence

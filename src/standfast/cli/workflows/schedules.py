@@ -1,4 +1,4 @@
-"""`standfast schedules`: what starts workflows at given times."""
+"""`standfast schedules`: start workflows at given times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from standfast.features.schedules.views import CatchUp, FireInfo, Overlap, Sched
 
 
 def _when(schedule: Schedule) -> str:
-    """The times of a schedule in a few words."""
+    """Format the times of a schedule."""
     if schedule.cron:
         return f"{schedule.cron} {schedule.time_zone}"
     if schedule.every_seconds is not None:
@@ -55,7 +55,7 @@ _OVERLAPS = click.Choice(["skip", "buffer_one", "allow_all", "cancel_running"])
 
 @verbs("schedules")
 def schedules() -> None:
-    """What starts workflows at given times."""
+    """Start workflows at given times."""
 
 
 @schedules.command("list", examples=["standfast schedules list --workflow report"])
@@ -63,7 +63,7 @@ def schedules() -> None:
 @listed
 @tenant_scope
 def list_schedules(place: Target, *, workflow: str, as_json: bool, limit: int, after: str) -> None:
-    """The schedules, the newest first."""
+    """List the schedules, newest first."""
     with place.calls() as calls:
         found = calls.schedules.list(
             workflow=workflow, after=calls.schedules.get(after) if after else None, limit=limit + 1
@@ -77,7 +77,7 @@ def list_schedules(place: Target, *, workflow: str, as_json: bool, limit: int, a
 @json_option
 @tenant_scope
 def show_schedule(place: Target, *, schedule: str, as_json: bool) -> None:
-    """One schedule: what it says, its next time, and what it runs."""
+    """Show a schedule: its definition, its next time, and its runs."""
     with place.calls() as calls:
         _print(calls.schedules.get(schedule), as_json=as_json)
 
@@ -144,9 +144,9 @@ def put_schedule(  # noqa: PLR0913 - the options of a command
     revision: int | None,
     as_json: bool,
 ) -> None:
-    """Have WORKFLOW started by a cron, every so long, or once; a new schedule, or another content for it.
+    """Create or update a schedule: start WORKFLOW by a cron expression, at an interval, or once.
 
-    If WORKFLOW is a type of documents, each time creates one.
+    If WORKFLOW is a document type, each fire creates a document.
     """
     with place.calls() as calls:
         found = calls.schedules.put(
@@ -178,7 +178,7 @@ def put_schedule(  # noqa: PLR0913 - the options of a command
 @json_option
 @tenant_scope
 def pause_schedule(place: Target, *, schedule: str, reason: str, as_json: bool) -> None:
-    """Start nothing more by itself; what passes meanwhile is not made up for."""
+    """Pause a schedule; fires during the pause are skipped."""
     with place.calls() as calls:
         _print(calls.schedules.pause(schedule, reason), as_json=as_json)
 
@@ -189,7 +189,7 @@ def pause_schedule(place: Target, *, schedule: str, reason: str, as_json: bool) 
 @json_option
 @tenant_scope
 def resume_schedule(place: Target, *, schedule: str, reason: str, as_json: bool) -> None:
-    """Go on with the times that are to come."""
+    """Resume a schedule with its next time."""
     with place.calls() as calls:
         _print(calls.schedules.resume(schedule, reason), as_json=as_json)
 
@@ -201,7 +201,7 @@ def resume_schedule(place: Target, *, schedule: str, reason: str, as_json: bool)
 @json_option
 @acted
 def trigger_schedule(place: Target, *, schedule: str, overlap: Overlap | None, command_id: str, as_json: bool) -> None:
-    """Start the workflow now, paused or not, and say what became of it."""
+    """Trigger a schedule now, even if it is paused, and print the outcome."""
     with place.calls() as calls:
         found = calls.schedules.trigger(schedule, overlap=overlap, command_id=command_id)
     if as_json:
@@ -233,7 +233,7 @@ def backfill_schedule(
     command_id: str,
     as_json: bool,
 ) -> None:
-    """Start the workflow for every time from START to END, each when the one before has ended."""
+    """Backfill a schedule for every time from START to END, sequentially."""
     if stop == (start is not None and end is not None):
         raise click.UsageError("give START and END, or --stop")
     with place.calls() as calls:
@@ -249,7 +249,7 @@ def backfill_schedule(
 @listed
 @tenant_scope
 def list_fires(place: Target, *, schedule: str, as_json: bool, limit: int, after: str) -> None:
-    """What became of each time, the last one first."""
+    """List the fires with their outcomes, the last one first."""
     with place.calls() as calls:
         found = calls.schedules.fires(schedule, after=number_after(after), limit=limit + 1)
     shown, more = page_of(found, limit, lambda each: each.number)
@@ -263,7 +263,7 @@ def list_fires(place: Target, *, schedule: str, as_json: bool, limit: int, after
 @json_option
 @tenant_scope
 def next_times(place: Target, *, schedule: str, begin: datetime | None, limit: int, as_json: bool) -> None:
-    """The times that are to come."""
+    """List the next times."""
     with place.calls() as calls:
         found = calls.schedules.next_times(schedule, after=begin, limit=limit)
     if as_json:
@@ -278,7 +278,7 @@ def next_times(place: Target, *, schedule: str, begin: datetime | None, limit: i
 @click.option("--revision", type=int, help="The revision that you have seen.")
 @acted
 def delete_schedule(place: Target, *, schedule: str, revision: int | None) -> None:
-    """Let there be no such schedule any more; its runs go on."""
+    """Delete a schedule; its runs continue."""
     with place.calls() as calls:
         calls.schedules.delete(schedule, expected_version=revision)
     click.echo(f"{schedule} is deleted")

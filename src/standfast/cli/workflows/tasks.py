@@ -1,7 +1,4 @@
-"""`standfast tasks` and `standfast decide`: questions to people, and their answers.
-
-`standfast tasks decide`, `ask-also` and `withdraw-decision`: many questions in one word, and who else decides them.
-"""
+"""`standfast tasks` and `standfast decide`: list and answer human tasks."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ LISTING: Columns[HumanTask] = {
 
 
 def _checked(_context: click.Context, _parameter: click.Parameter, task: str) -> str:
-    """The same; what cannot be the id of a question is refused before a database or a server is asked."""
+    """Check a task id before a database or a server is used."""
     checked_step(task)
     return task
 
@@ -47,7 +44,7 @@ behalf_option = click.option("--on-behalf-of", default="", help="For whom, if th
 
 @verbs("tasks")
 def tasks() -> None:
-    """Questions that wait for people. Who acts is said by --as."""
+    """List and answer human tasks. --as sets the actor."""
 
 
 @tasks.command("list", examples=["standfast tasks list", "standfast tasks list --mine --as ann --role finance --json"])
@@ -74,7 +71,7 @@ def list_tasks(  # noqa: PLR0913 - filters
     limit: int,
     after: str,
 ) -> None:
-    """The questions that wait for an answer, oldest first."""
+    """List open tasks, oldest first."""
     mine: dict[str | None, bool | Literal["roles", "delegated"]] = {
         "all": True,
         "roles": "roles",
@@ -96,7 +93,10 @@ def list_tasks(  # noqa: PLR0913 - filters
 
 
 def last_task(calls: Calls, after: str) -> HumanTask | None:
-    """Where the page before ended. When somebody was asked is another moment in each list, so it is part of the place."""
+    """Return the position of the last item.
+
+    The time of an assignment differs by list, so it is part of the position.
+    """
     if not after:
         return None
     asked_at, task = moment_after(after)
@@ -107,7 +107,7 @@ def last_task(calls: Calls, after: str) -> HumanTask | None:
 @listed
 @tenant_scope
 def list_decided(place: Target, *, as_json: bool, limit: int, after: str) -> None:
-    """What the actor has decided, newest first."""
+    """List the actor's decisions, newest first."""
     columns: Columns[DecidedTask] = {
         "TASK": lambda each: each.task.step_id,
         "WORKFLOW": lambda each: each.task.definition,
@@ -137,7 +137,7 @@ def _last_decided(calls: Calls, after: str) -> DecidedTask | None:
 @json_option
 @tenant_scope
 def counts(place: Target, *, as_json: bool) -> None:
-    """How many questions wait for the actor."""
+    """Count the actor's open tasks."""
     with place.calls() as calls:
         found = calls.tasks.counts()
     if as_json:
@@ -151,7 +151,7 @@ def counts(place: Target, *, as_json: bool) -> None:
 @json_option
 @tenant_scope
 def show_task(place: Target, *, task: str, as_json: bool) -> None:
-    """A question with those who are asked, their decisions and comments, and its form."""
+    """Show a task with its assignees, decisions, comments and form."""
     with place.calls() as calls:
         found = calls.tasks.get(task)
     if as_json:
@@ -191,7 +191,7 @@ def show_task(place: Target, *, task: str, as_json: bool) -> None:
 
 
 def _decided_by(found: TaskDetails) -> str:
-    """Who decided a question last, and for whom."""
+    """Return the last decider of a task, and the principal."""
     last = next((each for each in reversed(found.decisions) if each.decided_by == found.decided_by), None)
     return acted_by(found.decided_by, "" if last is None else last.on_behalf_of)
 
@@ -210,10 +210,11 @@ def _decided_by(found: TaskDetails) -> str:
 @behalf_option
 @tenant_scope
 def decide(place: Target, /, *, task: str, decision: str, **given: Any) -> None:
-    """Answer a question by one of its outcomes, as whoever --as names.
+    """Decide a task by one of its outcomes, as the actor in --as.
 
-    The words approve, reject and abstain are understood whatever the definition has for them. The approval of a document names the version that
-    was looked at: `standfast tasks show TASK` tells which one is asked about, `standfast docs show TYPE ID --version N` what it says.
+    The words approve, reject and abstain are always understood, whatever the definition's names. The approval of a
+    document names the version that you have read: `standfast tasks show TASK` prints its number, `standfast docs show
+    TYPE ID --version N` its content.
     """
     with place.calls() as calls:
         words = {"approve": calls.tasks.approve, "reject": calls.tasks.reject, "abstain": calls.tasks.abstain}
@@ -229,7 +230,7 @@ def decide(place: Target, /, *, task: str, decision: str, **given: Any) -> None:
 @behalf_option
 @acted
 def claim(place: Target, *, task: str, on_behalf_of: str) -> None:
-    """Take a question for oneself: nobody else can decide it then."""
+    """Claim a task: no other user can decide it then."""
     with place.calls() as calls:
         calls.tasks.claim(task, on_behalf_of=on_behalf_of)
     click.echo(f"{task} is claimed")
@@ -240,7 +241,7 @@ def claim(place: Target, *, task: str, on_behalf_of: str) -> None:
 @behalf_option
 @acted
 def release(place: Target, *, task: str, on_behalf_of: str) -> None:
-    """Give a question back that was claimed."""
+    """Release a claimed task."""
     with place.calls() as calls:
         calls.tasks.release(task, on_behalf_of=on_behalf_of)
     click.echo(f"{task} is released")
@@ -253,7 +254,7 @@ def release(place: Target, *, task: str, on_behalf_of: str) -> None:
 @behalf_option
 @tenant_scope
 def delegate(place: Target, *, task: str, to: str, reason: str, on_behalf_of: str) -> None:
-    """Have another user decide in one's place."""
+    """Delegate your task to another user."""
     with place.calls() as calls:
         calls.tasks.delegate(task, to, reason=reason, on_behalf_of=on_behalf_of)
     click.echo(f"{task} is delegated to {to}")
@@ -266,7 +267,7 @@ def delegate(place: Target, *, task: str, to: str, reason: str, on_behalf_of: st
 @reason_option
 @tenant_scope
 def reassign(place: Target, *, task: str, to: str, who: str, reason: str) -> None:
-    """Ask somebody else instead: a user, or role:NAME."""
+    """Reassign a task to another user, or to role:NAME."""
     with place.calls() as calls:
         calls.tasks.reassign(task, to, who=who, reason=reason)
     click.echo(f"{task} asks {to} now")
@@ -279,7 +280,7 @@ def reassign(place: Target, *, task: str, to: str, who: str, reason: str) -> Non
 @behalf_option
 @tenant_scope
 def comment_on(place: Target, *, task: str, text: str, ask: bool, on_behalf_of: str) -> None:
-    """Say something about a question, or ask back."""
+    """Comment on a task, or ask a question about it."""
     with place.calls() as calls:
         (calls.tasks.ask if ask else calls.tasks.comment)(task, text, on_behalf_of=on_behalf_of)
     click.echo(f"it is noted at {task}")
@@ -291,7 +292,7 @@ def comment_on(place: Target, *, task: str, text: str, ask: bool, on_behalf_of: 
 @behalf_option
 @tenant_scope
 def escalate(place: Target, *, task: str, reason: str, on_behalf_of: str) -> None:
-    """Have a question escalate now."""
+    """Escalate a task now."""
     with place.calls() as calls:
         calls.tasks.escalate(task, reason, on_behalf_of=on_behalf_of)
     click.echo(f"{task} is escalated")
@@ -302,7 +303,7 @@ def escalate(place: Target, *, task: str, reason: str, on_behalf_of: str) -> Non
 @reason_option
 @tenant_scope
 def withdraw(place: Target, *, task: str, reason: str) -> None:
-    """Take a question back: nobody decides any more."""
+    """Withdraw a task: it needs no decision any longer."""
     with place.calls() as calls:
         calls.tasks.withdraw(task, reason)
     click.echo(f"{task} is withdrawn")
@@ -333,7 +334,7 @@ OUTCOMES: Columns[TaskOutcome] = {
 def decide_many(
     place: Target, *, decision: str, named: tuple[str, ...], comment: str, stage: str, on_behalf_of: str, as_json: bool
 ) -> None:
-    """Answer many questions by one of their outcomes, and tell what became of each; one that is refused keeps no other from being decided.
+    """Decide many tasks by one outcome, and print the result of each; a refused one does not affect the others.
 
     Exit code 0: all are decided. 1: one was refused.
     """
@@ -357,7 +358,7 @@ def decide_many(
 @reason_option
 @tenant_scope
 def ask_also(place: Target, *, task: str, person: str, weight: int, reason: str) -> None:
-    """Ask somebody else as well: a user, or role:NAME."""
+    """Add an approver to a task: a user, or role:NAME."""
     with place.calls() as calls:
         calls.tasks.add_approver(task, person, weight=weight, reason=reason)
     click.echo(f"{task} asks {person} too")
@@ -372,7 +373,7 @@ def ask_also(place: Target, *, task: str, person: str, weight: int, reason: str)
 @behalf_option
 @tenant_scope
 def withdraw_decision(place: Target, *, task: str, reason: str, on_behalf_of: str) -> None:
-    """Take one's decision back, as long as the question is open."""
+    """Withdraw your decision, while the task is open."""
     with place.calls() as calls:
         calls.tasks.withdraw_decision(task, reason, on_behalf_of=on_behalf_of)
     click.echo(f"the decision about {task} is taken back")

@@ -1,6 +1,6 @@
-"""`standfast validate` and `standfast graph`: what is wrong with a file of workflows, and what it looks like. No database is needed.
+"""`standfast validate` and `standfast graph`: check files of workflows, and draw them, without a database.
 
-What workflows need besides themselves: handlers that an application has, and capabilities that somebody is granted.
+`--app` and `--capabilities` also check handlers and granted capabilities.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _IN_MEMORY = "sqlite://"
 
 
 def without_handlers(found: Sequence[Definition], file: str, app: str, settings: Settings) -> Iterator[Mistake]:
-    """Steps that an application has no handler for, as an engine tells that was given it."""
+    """Return the steps without a handler in an application, by registering it on an engine."""
     engine = Engine(_IN_MEMORY, settings=settings, threads=False)
     try:
         equip(engine, app)
@@ -50,7 +50,7 @@ def without_handlers(found: Sequence[Definition], file: str, app: str, settings:
 
 
 def without_grants(found: Sequence[Definition], file: str, roles: Capabilities) -> Iterator[Mistake]:
-    """Capabilities that workflows ask for and no role has, in any tenant."""
+    """Return the capabilities that workflows require and no role has, in any tenant."""
     for each in found:
         for wanted in sorted(_wanted(each.graph)):
             if not roles.grant(wanted):
@@ -59,7 +59,7 @@ def without_grants(found: Sequence[Definition], file: str, roles: Capabilities) 
 
 
 def _wanted(graph: Graph) -> set[str]:
-    """The capabilities that a workflow asks for: to start, to stop, for a step, and for a way."""
+    """Return the capabilities that a workflow requires: to start, to stop, for a step, and for an edge."""
     asked = [graph.rights.start, graph.rights.cancel, *(node.capability for node in graph.nodes.values())]
     named = {name for each in asked for name in needed_names(each)}
     return (named | {edge.capability for edge in graph.edges}) - {""}
@@ -90,10 +90,10 @@ Drawing = Literal["mermaid", "dot", "json", "svg"]
 )
 @json_option
 def validate(*, files: tuple[str, ...], strict: bool, app: str | None, capabilities: str | None, as_json: bool) -> None:
-    """Tell everything that is wrong with each FILE, with line, column and rule.
+    """Validate each FILE, and report every mistake with line, column and rule.
 
-    FILE holds processes (YAML or JSON), rules (JSON) or a graph (JSON); - is standard input. Exit code 0: all can be published. 1: there
-    are mistakes.
+    FILE holds processes (YAML or JSON), rules (JSON) or a graph (JSON); - is standard input. Exit code 0: all can be
+    published. 1: there are mistakes.
     """
     looks = []
     for file in files:
@@ -116,7 +116,7 @@ def validate(*, files: tuple[str, ...], strict: bool, app: str | None, capabilit
 
 
 class _Look(NamedTuple):
-    """What was found in one file."""
+    """The result of one file."""
 
     name: str
     workflows: list[Definition]
@@ -124,13 +124,13 @@ class _Look(NamedTuple):
     is_valid: bool
 
     def plain(self) -> dict[str, object]:
-        """For programs."""
+        """Return it as JSON."""
         workflows = [{"name": each.name, "version": each.version, "kind": each.graph.kind} for each in self.workflows]
         mistakes = [each._asdict() for each in self.mistakes]
         return {"file": self.name, "is_valid": self.is_valid, "workflows": workflows, "mistakes": mistakes}
 
     def tell(self) -> None:
-        """For people."""
+        """Print it as text."""
         for each in self.mistakes:
             click.echo(visible(str(each)))
         wrong = f"{self.name} has {_counted(len(self.mistakes), 'mistake')}"
@@ -167,7 +167,7 @@ def graph(*, file: str, language: Drawing, workflow: str, output: str | None) ->
 
 
 def picked(found: list[Definition], wanted: str, file: str) -> Definition:
-    """The workflow that is meant; the only one if none is named."""
+    """Return the selected workflow; the only one if none is named."""
     names = [each.name for each in found]
     if not wanted and len(found) == 1:
         return found[0]

@@ -47,7 +47,7 @@ class ListQuery(Paged, frozen=True, kw_only=True):
     created_after: datetime | None = None
     created_before: datetime | None = None
     sort: Literal["-created_at", "created_at"] = "-created_at"
-    """Newest or oldest first; use the same order for all pages of a list."""
+    """Newest first, or oldest first; use the same order for all pages of a list."""
 
 
 class PausedQueryRequest(Paged, frozen=True, kw_only=True):
