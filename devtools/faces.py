@@ -1,12 +1,13 @@
-"""Makes the blocking and the awaitable face of the engine from its calls, which are written once (classes `Future…` of `features`).
+"""Generates the sync and the async API of the engine from its calls, which are written once (classes `Future…` of `features`).
 
-    python3 dev.py docs      writes them, with the generated pages
-    python3 dev.py check     fails when one of them is stale
+python3 dev.py docs      writes them, with the generated pages
 
-A call is a public method of a class `Future…` that answers with a `Reply`. In the blocking face it returns the value, in
-the awaitable face it is a coroutine; the parameters and the docstring are the same. A call whose answer may be weeks away
-(`CompletionReply`) takes a `timeout` besides. What answers with another `Future…` object, without a reply, asks nothing of the
-database and is a plain method in both.
+python3 dev.py check     fails when one of them is stale
+
+A call is a public method of a class `Future…` that returns a `Reply`. In the sync API it returns the value, in the
+async API it is a coroutine; parameters and docstring are the same. A call that may take weeks (`CompletionReply`) also
+takes a `timeout`. A method that returns another `Future…` object does not query the database, and is a plain method in
+both.
 """
 
 from __future__ import annotations
@@ -164,7 +165,10 @@ class RuntimeNames(ast.NodeVisitor):
 
 
 def names_at_run_time(body: str) -> set[str]:
-    """The names that a face needs when it runs. What only checkers of types read is not imported, so that an engine starts fast."""
+    """Return the names that a module needs at run time.
+
+    Names for type checkers only are not imported, so that an engine starts fast.
+    """
     visitor = RuntimeNames()
     visitor.visit(ast.parse(body))
     return visitor.names
@@ -260,7 +264,7 @@ def constructor(
 
 
 def later(source: ast.ClassDef, subjects: list[tuple[str, str]], face: Face, *, has_base: bool) -> Iterator[str]:
-    """What makes the calls of a subject when they are asked for first."""
+    """Return the code that creates a namespace on first access."""
     held = f"self.{held_as(source, face)}"
     yield "    if not TYPE_CHECKING:"
     yield ""
@@ -302,7 +306,7 @@ def method(node: ast.FunctionDef, face: Face, held: str) -> str:
 
 
 def made_of(kind: str, face: Face) -> str:
-    """What makes an object of the face out of one of the futures face."""
+    """Return the code that wraps an object of the futures API."""
     return faced(kind, face).partition("[")[0]
 
 
@@ -339,7 +343,7 @@ def passed(arguments: ast.arguments) -> Iterator[str]:
 
 
 def imports_of(module: ast.Module, path: str, body: str) -> Iterator[str]:
-    """The imports of a module that the face needs, and what the module itself defines."""
+    """Return the imports that the module needs from another, and the names that the other defines."""
     words = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
     for node in module.body:
         match node:

@@ -29,7 +29,7 @@ def test_people_are_told_where_they_are(world: World) -> None:
     nobody = world.bearer()
     page = nobody.get("/", headers=BROWSER)
     assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert {"Version", "Ready", "Every address", "Coming in", "In a terminal"} <= set(
+    assert {"Version", "Ready", "API", "Authentication", "Command line"} <= set(
         re.findall("<dt>(.*?)</dt>", page.text)
     )
     assert "<dd>yes" in page.text
@@ -83,7 +83,7 @@ def test_the_page_says_what_a_server_has_and_nobody_writes_into_it(world: World,
     assert "<script" not in page.text
     world.engine.admin.refuse_commands()
     try:
-        assert "<dd>no: requests should go elsewhere" in other.bearer().get("/", headers=BROWSER).text
+        assert "<dd>no: send requests to another server" in other.bearer().get("/", headers=BROWSER).text
     finally:
         world.engine.admin.resume_processing()
     other.close()

@@ -255,8 +255,8 @@ def test_an_engine_warns_of_work_that_it_does_not_know(live: Live, caplog: pytes
     with caplog.at_level(logging.WARNING):
         live.engine().register(Doll(), done).start_worker()
         eventually(lambda: "handler_missing handler='order' effects=1" in caplog.text)
-    assert "1 timers wait for 'order', which is not registered here" in caplog.text
-    assert "1 messages wait for 'puppet', which is not registered here" in caplog.text
+    assert "orphaned_work count=1 kind=timers definition='order'" in caplog.text
+    assert "orphaned_work count=1 kind=messages definition='puppet'" in caplog.text
 
 
 @pytest.mark.row("D-089")
@@ -270,7 +270,7 @@ def test_an_engine_does_not_warn_of_its_own_timers(live: Live, caplog: pytest.Lo
     first.stop()
     with caplog.at_level(logging.WARNING):
         live.engine().start_worker()
-    assert "not registered here" not in caplog.text
+    assert "orphaned_work" not in caplog.text
 
 
 @pytest.mark.row("D-090")

@@ -357,10 +357,10 @@ def test_whoever_reads_a_pipe_may_stop_at_any_line() -> None:
 @pytest.mark.parametrize(
     ("options", "variable", "told"),
     [
-        (["--as", ""], {}, "--as names nobody"),
-        ([], {"STANDFAST_ACTOR": ""}, "STANDFAST_ACTOR names nobody"),
+        (["--as", ""], {}, "--as is empty"),
+        ([], {"STANDFAST_ACTOR": ""}, "STANDFAST_ACTOR is empty"),
         (["--role", "boss"], {}, "may do everything (a role of a key's bearer is told by --with-role)"),
-        (["--can", "execution:read"], {}, "--can is about whoever acts"),
+        (["--can", "execution:read"], {}, "--can is about the acting user"),
     ],
 )
 def test_nobody_becomes_the_engine_by_accident(

@@ -38,7 +38,7 @@ def pack():
 order = Saga("order").step("pack", pack).build()
 """
 START = b'{"definition": "order"}'
-NONE = "there is no API key that holds"
+NONE = "there is no valid API key"
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_server_without_security_says_so_and_is_for_this_machine(filed: Standf
     told = filed("server", "--insecure-dev", "--port", str(port)).stderr
     visitor.join(60)
     assert seen == ["dev"]
-    assert "INSECURE: everybody on this machine may do everything, without a key; nobody else can reach it" in told
+    assert "INSECURE: authentication is off (development mode); only this machine can connect" in told
 
 
 @pytest.mark.row("D-079", "G-43")
@@ -267,7 +267,7 @@ def test_samples_come_into_no_database_by_accident(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STANDFAST_DATABASE", "sqlite:///shop.db")
     told = standfast("dev", "--port", "0", code=Exit.WRONG).stderr
-    assert "STANDFAST_DATABASE names a database, and nobody says what is run on it" in told
+    assert "STANDFAST_DATABASE names a database, but no application is given" in told
     both = ("--folder", "mine", "--database", "sqlite:///other.db")
     assert "two places" in standfast("dev", "--port", "0", *both, code=Exit.WRONG).stderr
     Path("taken").write_text("")  # A folder that is said is meant, whatever a variable says.

@@ -157,7 +157,7 @@ def test_the_order_is_undone_and_the_first_run_stays_as_a_server(tmp_path: Path)
     finally:
         program.close()
     assert code == 0
-    assert "everybody on this machine may do everything" in rest
+    assert "authentication is off (development mode)" in rest
     assert f"the data are kept in {tmp_path / 'data'}" in rest
     engine = Engine(f"sqlite:///{tmp_path / 'data' / 'standfast.db'}", migrate=False)
     assert engine.run(order).describe().status == "completed"

@@ -521,9 +521,9 @@ class Engine(EngineCalls):
             known = {*self.registry.names(), *self.registry.library.published_names()}
             waiting = self._desk.keep(lambda keeper: keeper.backlog(), is_patient=False)
         except StoreUnavailableError as error:  # The worker recovers when the database is back.
-            _log.warning("nobody could look for work that waits for what is not registered here: %s", error)
+            _log.warning("orphaned_work_check_failed error=%r", error)
             return
         for each in waiting:
             if each.kind != "effect" and each.name not in known and not self.registry.is_decider(each.name):
                 kind = {"timer": "timers", "inbox": "messages"}[each.kind]
-                _log.warning("%d %s wait for %r, which is not registered here", each.count, kind, each.name)
+                _log.warning("orphaned_work count=%d kind=%s definition=%r", each.count, kind, each.name)

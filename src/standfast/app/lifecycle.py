@@ -104,7 +104,7 @@ class EngineLifecycle:
             try:
                 self._end(limit)
             except BaseException:  # noqa: BLE001 - no caller waits for it
-                _log.exception("not all parts of the engine could be stopped")
+                _log.exception("engine_stop_incomplete")
 
         try:
             threading.Thread(target=end, name="standfast-stop").start()

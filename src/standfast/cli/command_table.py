@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
 
 SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
-    "Beginning": (
+    "Getting started": (
         Entry(
             "init",
             "develop.init:init",
@@ -75,7 +75,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry("history", "workflows.runs:history", "List the events of a run, in order."),
         Entry("why", "workflows.runs:why", "Explain why a run does not progress, and list the remedies."),
     ),
-    "Stopping runs": (
+    "Controlling runs": (
         Entry(
             "cancel",
             "workflows.control:cancel",
@@ -109,7 +109,7 @@ SECTIONS: Final[Mapping[str, tuple[Entry, ...]]] = {
             "Send a signal to a run; a step that waits for it continues.",
         ),
     ),
-    "Mending runs": (
+    "Repairing runs": (
         Entry(
             "retry",
             "workflows.repair:retry",

@@ -107,7 +107,7 @@ _PUBLISHING: Final = (
     "`standfast publish FILE` publishes one, and so does a worker that has it (`standfast worker --app …`)"
 )
 _DATABASE: Final = "--database (or STANDFAST_DATABASE, or `database` in standfast.toml)"
-_KEYS: Final = "whoever has the database makes one: `standfast keys create NAME --actor ID --scope '*' --database URL`"
+_KEYS: Final = "an operator with access to the database creates one: `standfast keys create NAME --actor ID --scope '*' --database URL`"
 
 
 def in_commands(sentence: str) -> str:

@@ -117,8 +117,8 @@ def file_argument(function: F) -> F:
     return click.argument("file", metavar="FILE", type=FileName())(function)
 
 
-reason_option = click.option("--reason", default="", help="Why, for those who read the history.")
-needed_reason_option = click.option("--reason", required=True, help="Why, for those who read the history.")
+reason_option = click.option("--reason", default="", help="The reason, for the history.")
+needed_reason_option = click.option("--reason", required=True, help="The reason, for the history.")
 
 
 def page_of(found: Sequence[T], limit: int, place: Callable[[T], object]) -> tuple[Sequence[T], str | None]:

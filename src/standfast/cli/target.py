@@ -158,12 +158,12 @@ class Target:
         """Check the actor: an empty variable must not mean the engine itself, and roles need an actor."""
         if self.source.is_said("actor") and not self.configuration.actor:
             raise ConfigurationError(
-                f"{self.source.origins['actor',]} names nobody; leave it out to act as the engine itself, or say who acts"
+                f"{self.source.origins['actor',]} is empty; leave it out to act as the engine itself, or name the acting user"
             )
         for name in ("roles", "capabilities"):
             if self.source.is_said(name) and not self.source.is_said("actor"):
                 raise ConfigurationError(
-                    f"{self.source.origins[name,]} is about whoever acts; say who that is by --as, or leave it out: "
+                    f"{self.source.origins[name,]} is about the acting user; name the user with --as, or leave it out: "
                     "the engine itself may do everything (a role of a key's bearer is told by --with-role)"
                 )
 
@@ -212,9 +212,7 @@ def platform_scope(function: Callable[Concatenate[Target, P], None]) -> Callable
         click.option(
             "--server", metavar="URL", help="Ask this server, such as https://standfast.example.org, and no database."
         ),
-        click.option(
-            "--api-key", metavar="SECRET", help="What the server is asked with; better said by STANDFAST_API_KEY."
-        ),
+        click.option("--api-key", metavar="SECRET", help="The API key for the server; better set STANDFAST_API_KEY."),
     )
     return functools.reduce(lambda made, option: option(made), reversed(options), database_scope(function))
 
@@ -222,10 +220,10 @@ def platform_scope(function: Callable[Concatenate[Target, P], None]) -> Callable
 def tenant_scope(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
     """Decorator: the command takes a database and an actor, and receives them as a target."""
     options = (
-        click.option("--tenant", metavar="NAME", help="The tenant whose data it is about."),
+        click.option("--tenant", metavar="NAME", help="The tenant whose data to use."),
         click.option("--partition", metavar="NAME", help="The part of the tenant."),
-        click.option("--as", "actor", metavar="ID", help="Who acts; the engine itself if nobody is named."),
-        click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of whoever acts; repeatable."),
+        click.option("--as", "actor", metavar="ID", help="The acting user; the engine itself by default."),
+        click.option("--role", "roles", multiple=True, metavar="NAME", help="A role of the acting user; repeatable."),
         click.option("--can", "capabilities", multiple=True, metavar="NAME", help="What they may do; repeatable."),
     )
     return functools.reduce(lambda made, option: option(made), reversed(options), platform_scope(function))

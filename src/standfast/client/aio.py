@@ -3524,5 +3524,5 @@ class AsyncCalls:
         )
 
     async def get_metrics(self) -> str:
-        """Figures of this process and of the queues, as Prometheus reads them."""
+        """Figures of this process and of the queues, in the Prometheus text format."""
         return await self._line.ask(ClientRequest(method="GET", path="/metrics", answer=str))

@@ -3498,5 +3498,5 @@ class Calls:
         )
 
     def get_metrics(self) -> str:
-        """Figures of this process and of the queues, as Prometheus reads them."""
+        """Figures of this process and of the queues, in the Prometheus text format."""
         return self._line.ask(ClientRequest(method="GET", path="/metrics", answer=str))

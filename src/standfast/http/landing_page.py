@@ -67,25 +67,25 @@ class Front:
             self._server.options.public_address or f"{url.scheme}://{url.netloc}{request.scope.get('root_path', '')}"
         )
         yield f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Standfast</title><style>{_STYLE}</style></head><body>'
-        yield "<h1>Standfast</h1><p>This is a server of Standfast, an engine for workflows that last. People and programs ask it over HTTP.</p><dl>"
+        yield "<h1>Standfast</h1><p>This is a server of Standfast, an engine for durable workflows. Clients use its HTTP API.</p><dl>"
         yield _entry("Version", escape(_version()))
-        yield _entry("Ready", f"{'yes' if is_well else 'no: requests should go elsewhere for now'} ({_link('readyz')})")
+        yield _entry("Ready", f"{'yes' if is_well else 'no: send requests to another server'} ({_link('readyz')})")
         yield _entry(
-            "Every address",
-            f"{_link('openapi.json')}, an OpenAPI document: what each address takes, answers and asks for",
+            "API",
+            f"{_link('openapi.json')}, the OpenAPI document of every route",
         )
         if self._server.options.open_metrics:
-            yield _entry("Metrics", f"{_link(METRICS.strip('/'))}, as Prometheus reads them")
-        yield _entry("Coming in", "; ".join(self._ways()))
+            yield _entry("Metrics", f"{_link(METRICS.strip('/'))}, in the Prometheus text format")
+        yield _entry("Authentication", "; ".join(self._ways()))
         yield _entry(
-            "In a terminal",
+            "Command line",
             f"{_code(f'standfast list --server {address}')}, with the key in {_code('STANDFAST_API_KEY')}",
         )
         yield "</dl></body></html>"
 
     def _ways(self) -> Iterator[str]:
         if self._server.door.is_open:
-            yield "nobody on this machine needs a key, and nobody else is let in"
+            yield "off (development mode); only this machine can connect"
         for each in self._server.options.logins:
             yield _link(f"api/v1/session/login/{quote(each.name, safe='')}", f"with {each.label or each.name}")
         if not self._server.door.is_open:

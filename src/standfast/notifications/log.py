@@ -15,4 +15,11 @@ class Log:
     def send(self, notice: Notice) -> None:
         """Write the notice."""
         facts = {"instance": str(notice.instance), "step": notice.step, "key": notice.key}
-        _log.info("to %s %r: %r %r", notice.kind, notice.to, notice.subject, notice.body, extra=facts)
+        _log.info(
+            "notification kind=%s to=%r subject=%r body=%r",
+            notice.kind,
+            notice.to,
+            notice.subject,
+            notice.body,
+            extra=facts,
+        )

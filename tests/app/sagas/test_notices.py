@@ -392,7 +392,7 @@ def test_the_log_is_a_channel(place: Place, caplog: pytest.LogCaptureFixture) ->
     engine = place.engine().register(telling(channel="log", body="two\nlines {n}"))
     with caplog.at_level(logging.INFO, "standfast.notices"):
         run(engine, "telling", {"n": 1})
-    assert caplog.messages == ["to user 'ann': 'Order 1' 'two\\nlines 1'"]
+    assert caplog.messages == ["notification kind=user to='ann' subject='Order 1' body='two\\nlines 1'"]
 
 
 def test_everything_is_told_once_wherever_the_process_dies(new_store: NewStore) -> None:

@@ -157,7 +157,7 @@ def notifications() -> None:
 @notifications.command(
     "list", examples=["standfast notifications list --as ann", "standfast notifications list --unread"]
 )
-@click.option("--unread", is_flag=True, help="Only what was not read.")
+@click.option("--unread", is_flag=True, help="Only unread ones.")
 @listed
 @tenant_scope
 def list_notifications(place: Target, *, unread: bool, as_json: bool, limit: int, after: str) -> None:
@@ -199,8 +199,8 @@ LISTING: Columns[ApiKey] = {
 }
 
 key_argument = click.argument("key", metavar="KEY")
-expires_option = click.option("--expires", type=Instant(), help="When it ends by itself.")
-lasts_option = click.option("--for", "lasts", type=Duration(), help="After how long it ends by itself.")
+expires_option = click.option("--expires", type=Instant(), help="When it ends.")
+lasts_option = click.option("--for", "lasts", type=Duration(), help="After how long it ends.")
 
 
 @verbs("keys")
@@ -216,7 +216,7 @@ def keys() -> None:
     ],
 )
 @click.argument("name")
-@click.option("--actor", "bearer", metavar="ID", required=True, help="As whom its bearer acts.")
+@click.option("--actor", "bearer", metavar="ID", required=True, help="The actor of its bearer.")
 @click.option("--scope", "scopes", multiple=True, metavar="NAME", help="What its bearer may do; repeatable.")
 @click.option("--with-role", "standing", multiple=True, metavar="ROLE", help="A role of its bearer; repeatable.")
 @click.option("--person", is_flag=True, help="Its bearer is a person, and no program.")
@@ -308,7 +308,7 @@ def revoke(place: Target, *, key: str) -> None:
 
 @keys.command("rotate", examples=["standfast keys rotate 0193a2b4000070008000000000000003 --keep --for 90d"])
 @key_argument
-@click.option("--keep", is_flag=True, help="Leave the old one as it is, to be revoked once nobody uses it.")
+@click.option("--keep", is_flag=True, help="Keep the old key valid, to revoke it later.")
 @expires_option
 @lasts_option
 @json_option

@@ -37,7 +37,7 @@ LISTING: Columns[Value] = {
 
 @verb("config", "standfast config", "standfast config --said", "standfast config settings.lease --json")
 @click.argument("name", default="")
-@click.option("--said", is_flag=True, help="Only what somebody said; no defaults.")
+@click.option("--said", is_flag=True, help="Only values that are set; no defaults.")
 @json_option
 @tenant_scope
 def config(place: Target, *, name: str, said: bool, as_json: bool) -> None:

@@ -36,7 +36,7 @@ _WIDTH, _WIDEST = 24, 30
 @click.option(
     "--rehearse",
     is_flag=True,
-    help="Copy from under those who work: the source goes on, and the copy is in maintenance, so that nothing is done twice.",
+    help="Copy while workers run: the source stays open, and the copy is in maintenance, so that no work is done twice.",
 )
 @click.option("--unverified", is_flag=True, help="Compare all rows, but fold no history again.")
 @json_option
@@ -151,9 +151,7 @@ def drop(place: Target, *, url: str, yes: bool, with_unfinished: bool) -> None:
     type=click.Choice(["sqlite", "postgres"]),
     help="Change nothing, and print the SQL that would do it, for a tool of your own.",
 )
-@click.option(
-    "--after", type=click.IntRange(min=0), default=0, help="With --export: only what comes after this number."
-)
+@click.option("--after", type=click.IntRange(min=0), default=0, help="With --export: only entries after this number.")
 @database_scope
 def migrate(place: Target, *, url: str, codec: str, driver: str | None, after: int) -> None:
     """Migrate the database at URL to the schema of this version; does nothing if it is current.

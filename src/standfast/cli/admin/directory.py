@@ -46,7 +46,7 @@ def directory() -> None:
 
 
 @directory.command("list", examples=["standfast directory list", "standfast directory list --holders-of finance"])
-@click.option("--holders-of", "role", default="", help="Only those who have this role now.")
+@click.option("--holders-of", "role", default="", help="Only current holders of this role.")
 @listed
 @tenant_scope
 def list_people(place: Target, *, role: str, as_json: bool, limit: int, after: str) -> None:
@@ -113,8 +113,8 @@ def put(
 
 @directory.command("prefer", examples=["standfast directory prefer ann --as ann --language de --off email"])
 @person_argument
-@click.option("--language", default="", help="In which they are told things.")
-@click.option("--off", multiple=True, metavar="CHANNEL", help="By which they do not want to be told; repeatable.")
+@click.option("--language", default="", help="The language of notifications.")
+@click.option("--off", multiple=True, metavar="CHANNEL", help="A channel to turn off; repeatable.")
 @acted
 def prefer(place: Target, *, person: str, language: str, off: tuple[str, ...]) -> None:
     """Set a user's notification preferences; they replace the previous ones."""
@@ -174,7 +174,7 @@ def revoke(place: Target, *, person: str, role: str) -> None:
 @click.argument("to")
 @since_option
 @until_option
-@click.option("--for-role", "of_role", default="", help="Only for what the giver is asked as holder of this role.")
+@click.option("--for-role", "of_role", default="", help="Only for tasks that the giver has as holder of this role.")
 @click.option("--definition", default="", help="Only in this workflow.")
 @reason_option
 @tenant_scope

@@ -138,7 +138,7 @@ class HealthFinding(msgspec.Struct, frozen=True, kw_only=True):
     "standfast doctor --after-restore keys.txt",
 )
 @click.option("--invariants", "is_patrol", is_flag=True, help="Look at the rules that every document keeps instead.")
-@click.option("--repair", "repairs", is_flag=True, help="With --invariants: set right what the history tells.")
+@click.option("--repair", "repairs", is_flag=True, help="With --invariants: repair violations from the history.")
 @click.option(
     "--anew", is_flag=True, help="With --invariants: begin with the newest, wherever the last look was stopped."
 )
@@ -218,10 +218,10 @@ def _of_engine(engine: Engine) -> Iterator[HealthFinding]:
     yield _finding("database", "it answers, and has the schema of this code")
     mode = engine.health().maintenance
     held = {"pause": "no work is begun", "refuse": "no work is begun, and commands are refused"}
-    yield _finding("maintenance", held.get(mode, "none"), note="it was asked for; whoever did ends it" if mode else "")
+    yield _finding("maintenance", held.get(mode, "none"), note="an operator began it, and must end it" if mode else "")
     if isinstance(engine, Engine):
         yield from _of_copies(engine)
-    names = ", ".join(each.name for each in workers) or "nobody"
+    names = ", ".join(each.name for each in workers) or "none"
     idle = "start one: `standfast worker --app module:attribute`"
     yield _finding("workers", names, problem=idle if waiting and not workers else "", note="" if workers else idle)
     told = ", ".join(f"{each.count} of {each.kind} {each.name!r}" for each in backlog) or "nothing"

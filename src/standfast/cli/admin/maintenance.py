@@ -51,7 +51,7 @@ def show_maintenance(place: Target, *, as_json: bool) -> None:
         print_json({**told, "workers": workers, "backlog": backlog})
         return
     waiting = {f"{each.kind} {each.name}": str(each.count) for each in backlog}
-    names = ", ".join(each.name for each in workers) or "nobody"
+    names = ", ".join(each.name for each in workers) or "none"
     print_fields({**told, "maintenance": told["maintenance"] or "none", "workers": names, **waiting})
 
 

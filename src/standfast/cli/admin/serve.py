@@ -32,10 +32,10 @@ _HOW = "give module:attribute, such as shop.web:options"
 @click.option("--port", "serve_port", type=click.IntRange(0, 65535), help="The port; 0 takes one that is free.")
 @click.option("--certificate", "serve_certificate", metavar="FILE", type=FileName(), help="The certificate, for https.")
 @click.option("--certificate-key", "serve_certificate_key", metavar="FILE", type=FileName(), help="Its private key.")
-@click.option("--app", metavar="MODULE:ATTRIBUTE", help="What it knows beside what is published, as for a worker.")
+@click.option("--app", metavar="MODULE:ATTRIBUTE", help="The application, as for a worker.")
 @click.option("--with-worker", is_flag=True, help="Work in the same process; it takes --app.")
 @log_option
-@click.option("--insecure-dev", is_flag=True, help="Let everybody on this machine do everything, without a key.")
+@click.option("--insecure-dev", is_flag=True, help="Turn authentication off; only this machine can connect.")
 @database_scope
 def server(place: Target, *, with_worker: bool, insecure_dev: bool) -> None:
     """Serve the HTTP API until SIGTERM or Ctrl-C.
@@ -89,7 +89,7 @@ def serve_engine(engine: Engine, told: Configuration, options: HttpOptions, *, w
         click.echo(f"serving at {address}", err=True)
         if insecure_dev:
             click.echo(
-                "INSECURE: everybody on this machine may do everything, without a key; nobody else can reach it",
+                "INSECURE: authentication is off (development mode); only this machine can connect",
                 err=True,
             )
 
@@ -135,6 +135,6 @@ def options_of(told: Serving) -> HttpOptions:
 def _check_door(engine: Engine, options: HttpOptions) -> None:
     if not options.issuers and not engine.admin.has_keys():
         raise ConfigurationError(
-            "nobody could come in: there is no API key that holds, and no issuer whose tokens are believed; "
+            "no client could authenticate: there is no valid API key, and no trusted token issuer; "
             "`standfast keys create NAME --actor ID --scope '*'` makes a key, and --insecure-dev does without, on this machine alone"
         )

@@ -63,11 +63,11 @@ def init(folder: str) -> None:
 
 @verb("dev", "standfast dev", "standfast dev --port 0 --app shop.workflows:register")
 @click.option("--port", "serve_port", type=click.IntRange(0, 65535), help="The port; 0 takes one that is free.")
-@click.option("--app", metavar="MODULE:ATTRIBUTE", help="What it runs, as for a worker; samples if nobody says.")
+@click.option("--app", metavar="MODULE:ATTRIBUTE", help="The application, as for a worker; samples by default.")
 @log_option
 @click.option(
     "--folder",
-    help=f"Where the data is kept, whatever database is said elsewhere; {_FOLDER} if none is.",
+    help=f"The database, whatever is configured elsewhere; {_FOLDER} by default.",
 )
 @database_scope
 def dev(place: Target, *, folder: str | None) -> None:
@@ -122,7 +122,7 @@ def _serve(engine: Engine, options: HttpOptions, *, port: int, where: str, app: 
   or with           {called()} list --server {address}
   every address     {address}/openapi.json
   it runs           {app or "samples: order, expense, purchases.approval, discount, claim, trial"}
-  login             none: everybody on this machine may do everything, and nobody else can reach it
+  login             none: authentication is off (development mode), and only this machine can connect
   the data          {where}
 
 Ctrl-C ends it."""
@@ -163,7 +163,7 @@ def _home(place: Target, folder: str | None) -> tuple[str, str]:
         return _kept(folder), str(Path(folder).resolve())
     if rank != FLAG and not place.configuration.app:
         raise ConfigurationError(
-            f"{place.source.origins['database',]} names a database, and nobody says what is run on it; "
+            f"{place.source.origins['database',]} names a database, but no application is given; "
             "say --app, or have samples in a folder by --folder, or in a database by --database"
         )
     return place.url, place.shown_url

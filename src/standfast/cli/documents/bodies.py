@@ -47,11 +47,11 @@ TEMPLATES: Columns[BodyTemplate] = {
     "DESCRIPTION": lambda each: each.description,
 }
 draft_argument = click.argument("draft")
-draft_option = click.option("--draft", default="", help="A draft, by its id, instead of what is in force.")
+draft_option = click.option("--draft", default="", help="The id of a draft, instead of the active version.")
 version_option = click.option(
     "--version", type=click.IntRange(min=1), default=None, help="This version; the one in force if none is given."
 )
-comment_option = click.option("--comment", default="", help="Why, for those who read the versions.")
+comment_option = click.option("--comment", default="", help="The reason, for the list of versions.")
 
 
 @verbs("bodies")
@@ -161,7 +161,7 @@ def list_templates(place: Target, *, as_json: bool) -> None:
 
 @bodies.command("take", examples=["standfast bodies take fast_track --set threshold=100000 --set approver_role=cfo"])
 @click.argument("template")
-@click.option("--set", "params", multiple=True, metavar="NAME=VALUE", help="What is said to the template; repeatable.")
+@click.option("--set", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the template; repeatable.")
 @click.option("--type", "kind", default="", help="The type that it is for, if not the template's own.")
 @comment_option
 @json_option
@@ -218,7 +218,7 @@ def save_draft(place: Target, *, file: str, draft: str, revision: int | None, co
 
 @bodies.command("import", examples=["standfast bodies import invoice-body.yaml --publish --comment 'as reviewed'"])
 @file_argument
-@click.option("--publish", "is_published", is_flag=True, help="Publish it at once, in the place of what is in force.")
+@click.option("--publish", "is_published", is_flag=True, help="Publish it, replacing the active version.")
 @comment_option
 @json_option
 @acted
@@ -317,7 +317,7 @@ def roll_back(place: Target, *, kind: str, version: int, comment: str, as_json: 
 
 @bodies.command("recompile", examples=["standfast bodies recompile --dry-run"])
 @click.argument("kind", metavar="[TYPE]", default="")
-@click.option("--dry-run", is_flag=True, help="Only list what would be.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be done.")
 @json_option
 @acted
 def recompile(place: Target, *, kind: str, dry_run: bool, as_json: bool) -> None:
@@ -328,7 +328,7 @@ def recompile(place: Target, *, kind: str, dry_run: bool, as_json: bool) -> None
 
 
 @bodies.command("rules", examples=["standfast bodies rules", "standfast bodies rules --two-person --tenant acme"])
-@click.option("--two-person/--one-person", default=None, help="Whether nobody may publish what they drafted.")
+@click.option("--two-person/--one-person", default=None, help="Whether a second person must publish a draft.")
 @json_option
 @tenant_scope
 def rules(place: Target, *, two_person: bool | None, as_json: bool) -> None:

@@ -152,8 +152,8 @@ def recompile_contracts(place: Target, *, kind: str, dry_run: bool, as_json: boo
 )
 @contract_argument
 @ready_option
-@click.option("--force", is_flag=True, help="Also if published bodies would not compile with it any more.")
-@click.option("--comment", default="", help="Why, for those who read the versions.")
+@click.option("--force", is_flag=True, help="Also if published bodies no longer compile with it.")
+@click.option("--comment", default="", help="The reason, for the list of versions.")
 @json_option
 @acted
 def publish_contract(place: Target, *, file: str, ready: str, force: bool, comment: str, as_json: bool) -> None:

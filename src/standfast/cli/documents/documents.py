@@ -600,7 +600,7 @@ def adopt_document(
     print_document(made, as_json=as_json)
 
 
-@docs.command("cancel-branch", examples=["standfast docs cancel-branch invoice I-1 0/2.1 --reason 'nobody needs it'"])
+@docs.command("cancel-branch", examples=["standfast docs cancel-branch invoice I-1 0/2.1 --reason 'not needed'"])
 @type_argument
 @id_argument
 @click.argument("token")

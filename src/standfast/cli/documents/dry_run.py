@@ -48,7 +48,7 @@ def supposing(function: F) -> F:
         click.option(
             "--unanswered",
             metavar="NAME",
-            help="A step where nobody decides, or an event that does not come.",
+            help="A step without a decision, or an event that does not arrive.",
             multiple=True,
         ),
         click.option(
@@ -69,7 +69,7 @@ def supposing(function: F) -> F:
             "--decide",
             "decisions",
             metavar="STEP=OUTCOME",
-            help="How a step is decided, if not by agreeing; said again: the next time.",
+            help="The decision of a step, if not approval; repeat it for the next time.",
             multiple=True,
         ),
     ):
@@ -100,7 +100,7 @@ def supposition(typed: dict[str, Any]) -> Supposition:
 )
 @click.argument("workflow_or_file", metavar="WORKFLOW|FILE", type=FileName())
 @click.argument("given", metavar="[INPUT]", type=JsonObject(), default="{}")
-@click.option("--version", default="", help="Which version of a published workflow; the newest if it is not said.")
+@click.option("--version", default="", help="The version of a published workflow; the newest by default.")
 @click.option("--workflow", metavar="NAME", default="", help="Which one, if a file has several.")
 @supposing
 @json_option

@@ -65,7 +65,7 @@ def show_charter(place: Target, *, name: str, version: int | None, as_json: bool
 @name_argument
 @click.argument("given", metavar="JSON", type=Json())
 @click.option("--replaces", type=click.IntRange(0), help="Do nothing if the newest version is another one; 0 for none.")
-@click.option("--comment", default="", help="A word for those who read it.")
+@click.option("--comment", default="", help="A comment.")
 @json_option
 @acted
 def put_charter(place: Target, *, name: str, given: object, replaces: int | None, comment: str, as_json: bool) -> None:

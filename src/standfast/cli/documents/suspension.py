@@ -87,7 +87,7 @@ def suspensions(place: Target, *, kind: str, as_json: bool) -> None:
 @click.argument("to")
 @click.option("--node", "nodes", multiple=True, metavar="OLD=NEW", help="What a node is called there; by its whole id.")
 @click.option("--document", "documents", multiple=True, metavar="ID", help="Only this document; may be repeated.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be.")
+@click.option("--dry-run", is_flag=True, help="Only report what would be done.")
 @needed_reason_option
 @json_option
 @tenant_scope

@@ -57,10 +57,8 @@ def batch() -> None:
 @click.option(
     "--letter", "letters", type=int, multiple=True, help="A dead letter that is requeued or discarded; repeatable."
 )
-@click.option("--inputs", type=Json(), help="Of a start: a list, each of which is one run; JSON, @file, or -.")
-@click.option(
-    "--definition", default="", help="What is started; or whose runs or dead letters are meant, if none is named."
-)
+@click.option("--inputs", type=Json(), help="For start: a list with the input of each run; JSON, @file, or -.")
+@click.option("--definition", default="", help="The workflow to start, or whose runs or dead letters to select.")
 @click.option("--version", default="", help="Which version of it.")
 @click.option(
     "--status", multiple=True, help="Which runs of it; those that have not ended if none is named. Repeatable."
@@ -75,7 +73,7 @@ def batch() -> None:
     type=Duration(),
     default="1h",
     show_default=True,
-    help="How long it is looked what became of those that were taken.",
+    help="How long to track the outcome of submitted items.",
 )
 @click.option("--id", "batch_id", default="", help="Makes the call safe to repeat.")
 @json_option

@@ -66,8 +66,8 @@ def abort(run: Run, *, reason: str, wait: timedelta) -> str:
 @run_argument
 @reason_option
 @click.option("--clock", type=click.Choice(["run_on", "stand_still"]), help="What becomes of its timers meanwhile.")
-@click.option("--until", type=Instant(), help="When it goes on by itself.")
-@click.option("--for", "duration", type=Duration(), help="After how long it goes on by itself.")
+@click.option("--until", type=Instant(), help="When it resumes.")
+@click.option("--for", "duration", type=Duration(), help="After how long it resumes.")
 @done_to_run
 def pause(
     run: Run,
@@ -155,7 +155,7 @@ def signal(run: Run, *, name: str, data: object, command_id: str) -> str:
 @run_argument
 @click.argument("event")
 @click.option("--input", "given", type=JsonObject(), help="What the form of the step asks for: JSON, @file, or -.")
-@click.option("--comment", default="", help="A word for those who read the trail.")
+@click.option("--comment", default="", help="A comment for the trail.")
 @behalf_option
 @click.option("--expect-version", type=int, help="Do nothing if it was changed since this version.")
 @click.option("--wait", type=Duration(), default="0s", help="How long to wait for automatic steps that follow.")

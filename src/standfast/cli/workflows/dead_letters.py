@@ -76,7 +76,7 @@ def dlq() -> None:
 @click.option(
     "--source",
     type=click.Choice(["step", "compensation", "effect", "timer", "inbox"]),
-    help="Only those of what gave up was this.",
+    help="Only dead letters of this kind.",
 )
 @click.option("--key", default="", help="Only those of the run with this business key.")
 @listed

@@ -48,7 +48,7 @@ PAUSES: Columns[PausePoint] = {
     "standfast publish orders.yaml --tenant acme",
 )
 @file_argument
-@click.option("--check", is_flag=True, help="Only tell what would happen, also to the live runs of versions before.")
+@click.option("--check", is_flag=True, help="Only report what would happen, also to active runs of older versions.")
 @json_option
 @acted
 def publish(place: Target, *, file: str, check: bool, as_json: bool) -> None:
@@ -246,7 +246,7 @@ def list_pause_points(place: Target, *, name: str, version: str, trigger: PauseT
 )
 @click.argument("name")
 @click.argument("version")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for those who look at what is out of use.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason, for the list of archived versions.")
 @tenant_scope
 def archive(place: Target, *, name: str, version: str, reason: str) -> None:
     """Archive VERSION: no new run starts with it, existing runs continue.

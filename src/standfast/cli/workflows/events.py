@@ -40,8 +40,8 @@ def events() -> None:
 @click.argument("key", default="")
 @click.option("--data", type=Json(), help="What it brings along: JSON, @file, or -.")
 @click.option("--id", "event_id", default="", help="Makes the call safe to repeat.")
-@click.option("--ttl", type=Duration(), help="How long it is kept for those who begin to wait later.")
-@click.option("--match-one", is_flag=True, help="Only one of those who wait gets it.")
+@click.option("--ttl", type=Duration(), help="How long to keep it for later subscribers.")
+@click.option("--match-one", is_flag=True, help="Only one subscriber gets it.")
 @json_option
 @acted
 def publish_event(

@@ -88,8 +88,8 @@ def show_pause(place: Target, *, pause: int, as_json: bool) -> None:
     show_default=True,
     help="What becomes of timers meanwhile.",
 )
-@click.option("--until", type=Instant(), help="When it ends by itself.")
-@click.option("--for", "duration", type=Duration(), help="After how long it ends by itself.")
+@click.option("--until", type=Instant(), help="When it ends.")
+@click.option("--for", "duration", type=Duration(), help="After how long it ends.")
 @json_option
 @tenant_scope
 def begin(  # noqa: PLR0913 - the options of a command

@@ -91,7 +91,7 @@ def list_processes(  # noqa: PLR0913 - filters
     "expired",
     examples=["standfast processes expired", "standfast processes expired --before 2026-03-01T00:00:00Z --all-tenants"],
 )
-@click.option("--before", type=Instant(), help="Only those whose time is over before this; now if it is left out.")
+@click.option("--before", type=Instant(), help="Only deadlines before this instant; now by default.")
 @click.option("--all-tenants", is_flag=True, help="Those of all tenants.")
 @listed
 @tenant_scope

@@ -75,7 +75,7 @@ def change_data(run: Run, *, patch: dict[str, object], token: str, reason: str) 
     return f"the data of {run.id} is changed"
 
 
-@verb("cancel-branch", f"standfast cancel-branch {ID} 0/2.1 --reason 'nobody needs it'")
+@verb("cancel-branch", f"standfast cancel-branch {ID} 0/2.1 --reason 'not needed'")
 @run_argument
 @click.argument("token")
 @needed_reason_option
@@ -110,10 +110,10 @@ def fail(run: Run, *, reason: str, wait: timedelta) -> str:
 @verb("fork", f"standfast fork {ID} 4 --preview", f"standfast fork {ID} 4 --reason 'the handler is mended'")
 @run_argument
 @click.argument("at", type=click.IntRange(1))
-@click.option("--preview", is_flag=True, help="Only tell what it would take over, and have done again.")
+@click.option("--preview", is_flag=True, help="Only report what it would take over, and run again.")
 @click.option("--data", type=JsonObject(), help="Laid over its data like a patch: JSON, @file, or -.")
 @click.option("--key", default="", help="Its business key.")
-@click.option("--reason", default="", help="Why, for those who read the history; needed unless it is a preview.")
+@click.option("--reason", default="", help="The reason, for the history; required without --preview.")
 @json_option
 @tenant_scope
 def fork(

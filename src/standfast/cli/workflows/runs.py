@@ -85,7 +85,7 @@ _WELL: Final = frozenset({"completed"})
 @click.option("--key", default="", help="A business key: there can be one run with it, ever.")
 @click.option("--idempotency-key", default="", help="Makes the call safe to repeat: the same key gives the same run.")
 @click.option("--delay", type=Duration(), default="0s", help="Put the first step off.")
-@click.option("--comment", default="", help="A word for those who read the history.")
+@click.option("--comment", default="", help="A comment for the history.")
 @click.option("--wait", type=Duration(), help="Wait for its end for so long, and print its result.")
 @json_option
 @acted

@@ -39,7 +39,7 @@ def _checked(_context: click.Context, _parameter: click.Parameter, task: str) ->
 
 
 task_argument = click.argument("task", metavar="TASK", callback=_checked)
-behalf_option = click.option("--on-behalf-of", default="", help="For whom, if the actor stands in for several.")
+behalf_option = click.option("--on-behalf-of", default="", help="The principal, if the actor is the deputy of several.")
 
 
 @verbs("tasks")
@@ -199,7 +199,7 @@ def _decided_by(found: TaskDetails) -> str:
 @verb("decide", f"standfast decide {_ID} approved --as ann --comment fine")
 @task_argument
 @click.argument("decision")
-@click.option("--comment", default="", help="A word for those who read it.")
+@click.option("--comment", default="", help="A comment.")
 @click.option("--data", type=Json(), help="What the form asks for: JSON, @file, or -.")
 @click.option(
     "--document-version", default="", help="The version of the document that was seen; an approval counts for that one."
@@ -263,7 +263,7 @@ def delegate(place: Target, *, task: str, to: str, reason: str, on_behalf_of: st
 @tasks.command("reassign", examples=[f"standfast tasks reassign {_ID} role:finance --who ann"])
 @task_argument
 @click.argument("to")
-@click.option("--who", default="", help="Instead of whom, if several are asked.")
+@click.option("--who", default="", help="The assignee to replace, if there are several.")
 @reason_option
 @tenant_scope
 def reassign(place: Target, *, task: str, to: str, who: str, reason: str) -> None:
@@ -298,7 +298,7 @@ def escalate(place: Target, *, task: str, reason: str, on_behalf_of: str) -> Non
     click.echo(f"{task} is escalated")
 
 
-@tasks.command("withdraw", examples=[f"standfast tasks withdraw {_ID} --reason 'nobody needs it'"])
+@tasks.command("withdraw", examples=[f"standfast tasks withdraw {_ID} --reason 'not needed'"])
 @task_argument
 @reason_option
 @tenant_scope
@@ -326,7 +326,7 @@ OUTCOMES: Columns[TaskOutcome] = {
 )
 @click.argument("decision")
 @click.argument("named", nargs=-1, required=True, metavar="TASK[=DOCUMENT-VERSION]...")
-@click.option("--comment", default="", help="A word for those who read it.")
+@click.option("--comment", default="", help="A comment.")
 @click.option("--stage", default="", help="The stage of an approval chain that all of them were seen at.")
 @behalf_option
 @json_option

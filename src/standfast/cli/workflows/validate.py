@@ -54,7 +54,7 @@ def without_grants(found: Sequence[Definition], file: str, roles: Capabilities) 
     for each in found:
         for wanted in sorted(_wanted(each.graph)):
             if not roles.grant(wanted):
-                told = suggestion(wanted, roles.named) or "; grant it to a role, or nobody can go there"
+                told = suggestion(wanted, roles.named) or "; grant it to a role, or no user can take this edge"
                 yield _odd(file, each.name, "no_grant", f"no role has the capability {wanted!r}{told}")
 
 
@@ -81,12 +81,15 @@ Drawing = Literal["mermaid", "dot", "json", "svg"]
     "standfast validate orders.yaml --app shop.workflows:register --capabilities roles.yaml",
 )
 @click.argument("files", metavar="FILE...", type=FileName(), nargs=-1, required=True)
-@click.option("--strict", is_flag=True, help="Count what is only odd as a mistake too.")
+@click.option("--strict", is_flag=True, help="Count warnings as mistakes.")
 @click.option(
     "--app", metavar="MODULE:ATTRIBUTE", help="What a worker would have: warn of steps that it has no handler for."
 )
 @click.option(
-    "--capabilities", metavar="FILE", type=FileName(), help="Roles with what they may do: warn of what no role may do."
+    "--capabilities",
+    metavar="FILE",
+    type=FileName(),
+    help="Roles with their capabilities: warn of capabilities that no role has.",
 )
 @json_option
 def validate(*, files: tuple[str, ...], strict: bool, app: str | None, capabilities: str | None, as_json: bool) -> None:

@@ -146,7 +146,7 @@ def url_of(alias: str) -> str:
     if connection.vendor == "sqlite":
         if connection.is_in_memory_db():
             raise ConfigurationError(
-                f"the database {alias!r} is in memory, where nobody else can reach it; name a file, or `use` an engine of your own"
+                f"the database {alias!r} is in memory, where only Django can reach it; name a file, or `use` an engine of your own"
             )
         return f"sqlite:///{quote(name)}"
     # Options that are left out are left to libpq, as in Django.

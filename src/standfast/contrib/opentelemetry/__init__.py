@@ -27,6 +27,6 @@ def trace(engine: E, provider: TracerProvider | None = None) -> E:
     try:
         from standfast.contrib.opentelemetry.spans import Spans
     except ImportError as error:
-        _log.info("no traces: OpenTelemetry is not installed (%s)", error)
+        _log.info("tracing_disabled reason=opentelemetry_missing error=%r", error)
         return engine
     return engine.accompany(Spans(provider))

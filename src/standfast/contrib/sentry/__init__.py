@@ -24,7 +24,7 @@ def report(engine: E, *, ignore: tuple[type[BaseException], ...] = ()) -> E:
     try:
         from standfast.contrib.sentry.reports import Reports
     except ImportError as error:
-        _log.info("no reports: sentry-sdk is not installed (%s)", error)
+        _log.info("error_reports_disabled reason=sentry_sdk_missing error=%r", error)
         return engine
     reports = Reports(ignore)
     return engine.accompany(reports).listen(reports.heard)

@@ -42,7 +42,7 @@ class Audit:
             return
         path = shown(request.scope["path"])
         _log.warning(
-            "refused %s %s to %r of %r (%r): %s",
+            "request_denied method=%s path=%s actor=%r tenant=%r credential=%r code=%s",
             request.method, ascii(path), identity.actor.id, identity.tenant, identity.credential, code,
         )  # fmt: skip
         if self._rate.take(identity.account):
@@ -60,7 +60,7 @@ class Audit:
                 keep=self._keep,
             )
         except StandfastError:
-            _log.exception("a refusal could not be kept")
+            _log.exception("denial_not_stored")
 
     def _count(self, account: str) -> None:
         self._untold[account] = self._untold.get(account, 0) + 1

@@ -357,7 +357,7 @@ class Authenticator:
 
     def _developer(self) -> Identity:
         tenant = self._engine.futures.request.tenant
-        _log.warning("the API is served without security: everybody on this machine may do everything")
+        _log.warning("authentication_off mode=development access=local")
         actor = Actor(id="developer", capabilities=frozenset({"*"}))
         return Identity(tenant=tenant, partition="", actor=actor, credential="dev")
 
@@ -372,7 +372,7 @@ class Authenticator:
 
     def _refused(self, request: Request, why: str) -> EdgeError:
         told = (ascii(request.method), ascii(request.scope["path"]), _address(request), ascii(why))
-        _log.warning("refused %s %s from %s: %s", *told)
+        _log.warning("authentication_failed method=%s path=%s client=%s reason=%s", *told)
         return EdgeError(EdgeCode.UNAUTHENTICATED, "the request has no credential that holds")
 
 

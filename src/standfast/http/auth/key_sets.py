@@ -77,7 +77,7 @@ class KeySet:
             data = await asyncio.to_thread(self._fetched)
             keys = msgspec.json.decode(data, type=settled(_Keys)).keys
         except (OSError, ValueError, msgspec.MsgspecError) as error:
-            _log.warning("the keys at %s cannot be read: %s", self._place, error)
+            _log.warning("key_set_unreadable url=%s error=%r", self._place, error)
             return
         self._keys = [key for key in keys if key.get("use", "sig") == "sig" and key.get("kty") != "oct"]
         self._read_at = time.monotonic()

@@ -36,7 +36,7 @@ def error_answer(
     if (
         problem.status >= SERVER_FAULT and problem.retryable
     ):  # There may be many of them while a database is unavailable.
-        _log.warning("%s %r cannot be answered now, trace %s: %s", *where, error)
+        _log.warning("request_unavailable method=%s path=%r trace=%s error=%r", *where, error)
     elif problem.status >= SERVER_FAULT:
-        _log.error("%s %r failed, trace %s", *where, exc_info=error)
+        _log.error("request_failed method=%s path=%r trace=%s", *where, exc_info=error)
     return ErrorAnswer(status=problem.status, headers=headers_of(error), body=_encode(problem))

@@ -74,7 +74,7 @@ async def once(
     except (
         StandfastError
     ):  # The work is done, and the client has the response; only a repeated request will not get it.
-        _log.exception("the answer to a request with an Idempotency-Key could not be kept")
+        _log.exception("idempotent_response_not_stored")
     return response
 
 

@@ -81,7 +81,7 @@ async def _joined(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byt
         async for chunk in rest:
             yield chunk
     except StandfastError as error:  # The client reconnects, and continues after the last event.
-        _log.warning("a stream ends: %s", error)
+        _log.warning("stream_ended error=%r", error)
 
 
 class Term:

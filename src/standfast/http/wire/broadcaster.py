@@ -185,7 +185,7 @@ class EventBroadcaster:
             try:
                 page = await self._engine.aio.admin.written(after=self.position, limit=_PAGE)
             except Exception as error:  # noqa: BLE001 - subscribers wait for later events in any case
-                _log.warning("what was written cannot be read: %r", error)
+                _log.warning("event_feed_unreadable error=%r", error)
                 await asyncio.sleep(_PAUSE_SECONDS)
                 continue
             self._tell(page.items)

@@ -88,7 +88,7 @@ async def maintain(call: RouteCall[NoQuery, Maintain]) -> None:
 
 
 async def get_metrics(call: RouteCall[NoQuery, None]) -> TextResponse:
-    """Figures of this process and of the queues, as Prometheus reads them."""
+    """Figures of this process and of the queues, in the Prometheus text format."""
     server = call.server
     health = server.engine.health()
     figures: list[tuple[str, str, Labels, float]] = [

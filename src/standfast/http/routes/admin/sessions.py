@@ -136,7 +136,7 @@ async def begin_login(call: RouteCall[LoginQuery, None]) -> RouteResponse:
     try:
         where, pending = await call.server.logins.begin(provider, _back(call, provider), call.query.return_to)
     except (OSError, ValueError, msgspec.MsgspecError) as error:
-        _log.warning("the provider %r cannot be asked: %s", provider.name, error)
+        _log.warning("login_provider_unreachable provider=%r error=%r", provider.name, error)
         raise EdgeError(EdgeCode.PROVIDER_AWAY, f"the provider {provider.name!r} cannot be reached now") from None
     kept = cookies.kept(
         cookies.LOGIN, logins.written(pending), is_secure=call.is_secure, lasts=_LOGIN_LASTS, is_strict=False
@@ -212,7 +212,7 @@ def _base(call: AnyCall) -> str:
 
 
 def _refused(call: AnyCall, why: str) -> EdgeError:
-    _log.warning("refused a login from %s: %s", call.client, ascii(why))
+    _log.warning("login_failed client=%s reason=%s", call.client, ascii(why))
     return EdgeError(EdgeCode.UNAUTHENTICATED, "the login did not succeed")
 
 

@@ -24,7 +24,7 @@ def release(reservation: str) -> None:
 def charge(amount: int) -> dict[str, str]:
     """Take the money. Whatever raises here is tried again, and then everything before it is undone."""
     if amount <= 0:
-        raise ValueError(f"nobody can be charged {amount}")
+        raise ValueError(f"amount must be positive, not {amount}")
     return {"charge": f"ch-{amount}"}
 
 
