@@ -1,8 +1,7 @@
 """Generates the typed client from the table of routes, so that no route is forgotten.
 
-python3 dev.py docs      writes it, with the generated pages
-
-python3 dev.py check     fails when it is stale
+    python3 dev.py docs      write it, with the generated pages
+    python3 dev.py check     fail when it is stale
 
 A call has the name of the route in the OpenAPI document. Path parameters come first; query parameters and fields of the
 body are keyword arguments. Results are the structs of the engine, and copies of the structs of the HTTP layer, so that
@@ -307,7 +306,7 @@ def copied(kind: type[msgspec.Struct], names: Names) -> str:
 
 
 def default_of(field: msgspec.structs.FieldInfo) -> str:
-    """What an answer that leaves a field out means by it."""
+    """Return the default of a field that a response omits."""
     if field.required:
         return ""
     if field.default_factory is not msgspec.NODEFAULT:
@@ -316,7 +315,7 @@ def default_of(field: msgspec.structs.FieldInfo) -> str:
 
 
 def notes_of(kind: type) -> dict[str, str]:
-    """What is said about each field of a class."""
+    """Return the docstrings of a class's fields."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     assert isinstance(tree, ast.ClassDef)
     found: dict[str, str] = {}
@@ -327,7 +326,7 @@ def notes_of(kind: type) -> dict[str, str]:
 
 
 def formatted(text: str) -> str:
-    """The text as the repository's formatter and import sorter leave it, without imports that nobody needs."""
+    """Return the text as the repository's formatter and import sorter leave it, without unused imports."""
     ruff = Path(sysconfig.get_path("scripts")) / "ruff"
     for command in (("check", "--quiet", "--select", "I,F401", "--fix"), ("format", "--quiet")):
         done = subprocess.run(

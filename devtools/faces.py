@@ -1,8 +1,7 @@
 """Generates the sync and the async API of the engine from its calls, which are written once (classes `Future…` of `features`).
 
-python3 dev.py docs      writes them, with the generated pages
-
-python3 dev.py check     fails when one of them is stale
+    python3 dev.py docs      write them, with the generated pages
+    python3 dev.py check     fail when one of them is stale
 
 A call is a public method of a class `Future…` that returns a `Reply`. In the sync API it returns the value, in the
 async API it is a coroutine; parameters and docstring are the same. A call that may take weeks (`CompletionReply`) also
@@ -61,16 +60,16 @@ MODULES = (
 )
 """The modules with calls, each after those that it needs."""
 OWN = "Future"
-"""How the classes of the futures face begin."""
+"""Prefix of the classes of the futures API."""
 HANDLE = "Handle"
 
 
 class Face(NamedTuple):
-    """How one face differs from the other."""
+    """The differences between the sync and the async API."""
 
     name: str
     prefix: str
-    """How its classes begin."""
+    """Prefix of its classes."""
     is_awaitable: bool
     title: str
 
@@ -90,7 +89,7 @@ AIO = Face(
 
 
 def main(arguments: list[str]) -> int:
-    """Write or check both modules; the exit code says whether all is well."""
+    """Write or check both modules; return the exit code."""
     parser = argparse.ArgumentParser(description="Make the faces of the engine from its calls.")
     parser.add_argument("--check", action="store_true", help="only report stale modules")
     check = parser.parse_args(arguments).check
@@ -107,7 +106,7 @@ def main(arguments: list[str]) -> int:
 
 
 def made(face: Face) -> str:
-    """The module of one face."""
+    """Return the module of one API."""
     modules = {
         name: ast.parse((SOURCE / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")) for name in MODULES
     }
@@ -180,7 +179,7 @@ def own_classes(module: ast.Module) -> Iterator[ast.ClassDef]:
 
 
 def rendered(source: ast.ClassDef, face: Face) -> str:
-    """A class of the face."""
+    """Return a class of the API."""
     name = faced(source.name, face)
     bases = [faced(ast.unparse(base), face) for base in source.bases]
     members = [node for node in source.body if not isinstance(node, ast.Expr)]
