@@ -106,7 +106,7 @@ def test_another_file_can_be_named() -> None:
         ("roles = 'x'\n[settings.retry]\nbackoff = 'random'", "it is one of fixed"),
         ("database = 5", "database is no text; give a text"),
         ("roles = [1]", "give a list of texts"),
-        ("[settings]\nconcurrency = 0", r"\(standfast.toml\) says what cannot be: concurrency must be at least 1"),
+        ("[settings]\nconcurrency = 0", r"invalid configuration in standfast.toml: concurrency must be at least 1"),
         ("processes = 0", "processes must be at least 1"),
         ("[serve]\nport = 70000", "serve.port must be from 0 to 65535, not 70000"),
         ("[serve]\nport = -1", "serve.port must be"),

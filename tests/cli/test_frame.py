@@ -359,7 +359,7 @@ def test_whoever_reads_a_pipe_may_stop_at_any_line() -> None:
     [
         (["--as", ""], {}, "--as is empty"),
         ([], {"STANDFAST_ACTOR": ""}, "STANDFAST_ACTOR is empty"),
-        (["--role", "boss"], {}, "may do everything (a role of a key's bearer is told by --with-role)"),
+        (["--role", "boss"], {}, "may do everything (--with-role sets a role of a key's bearer)"),
         (["--can", "execution:read"], {}, "--can is about the acting user"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_look_tells_whether_all_is_well(stage: Stage) -> None:
     found = findings(stage, Exit.NO)
     assert found["dead letters"] == "problem"
     told = stage.standfast("doctor", code=Exit.NO).stdout
-    assert "✗ dead letters: 1\n    → `standfast dlq list` shows what gave up" in told
+    assert "✗ dead letters: 1\n    → `standfast dlq list` shows them" in told
     assert "✓ database: it answers" in told
 
 

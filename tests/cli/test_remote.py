@@ -141,7 +141,7 @@ def test_doing_is_the_same(asked: Remote) -> None:
     assert asked.stage.status(run) == "paused"
     assert run in asked.same("list", "--paused")
     asked.there("resume", run)
-    assert asked.there("signal", run, "payment").stdout == f"{run} was told 'payment'\n"
+    assert asked.there("signal", run, "payment").stdout == f"signal 'payment' sent to {run}\n"
     asked.stage.engine.drain()
     assert asked.stage.status(run) == "completed"
     letter = asked.stage.begun("import", row="y")
@@ -547,7 +547,7 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
         assert 1 <= len(told) <= 2, told
     near = asked.there("start", "ordre", code=Exit.NOT_FOUND).stderr
     assert "did you mean 'order'?" in near
-    assert "the key says for whom" in near
+    assert "the key determines tenant and user" in near
     away = Standfast()("list", "--server", "http://127.0.0.1:1", code=Exit.UNAVAILABLE).stderr
     assert "http://127.0.0.1:1 does not answer" in away
     assert "Bearer" not in away
@@ -558,7 +558,7 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
     [
         (("list", "--server", "http://h", "--database", "sqlite:///x.db"), "leave one of them out"),
         (("list", "--server", "http://h", "--as", "ann"), "is asked, not --as; leave"),
-        (("list", "--server", "http://h", "--tenant", "acme"), "the key says for whom"),
+        (("list", "--server", "http://h", "--tenant", "acme"), "the key determines tenant and user"),
         (("list", "--server", "standfast.example.org"), "is no address of a server"),
         (("list", "--server", "http://[::1"), "is no address of a server"),
         (("list", "--server", "https://"), "is no address of a server"),

@@ -236,5 +236,5 @@ def test_whoever_has_no_rights_sees_nothing(stage: Stage) -> None:
     run = stage.begun("order", amount=5)
     told = stage.standfast("show", run, "--as", "eve", code=Exit.FORBIDDEN).stderr
     assert "execution:read" in told
-    assert "→ --as says who acts" in told
+    assert "→ --as names the acting user" in told
     stage.standfast("show", run, "--as", "eve", "--can", "execution:read")

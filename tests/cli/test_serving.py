@@ -67,8 +67,8 @@ def test_a_server_that_nobody_could_come_to_does_not_begin(filed: Standfast) -> 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--insecure-dev", "--host", "0.0.0.0"), "lets everybody in who can reach '0.0.0.0'"),
-        (("--insecure-dev", "--host", "192.0.2.1"), "lets everybody in who can reach"),
+        (("--insecure-dev", "--host", "0.0.0.0"), "accepts every client that can reach '0.0.0.0'"),
+        (("--insecure-dev", "--host", "192.0.2.1"), "accepts every client that can reach"),
         (("--insecure-dev", "--certificate", "none.pem"), "the certificate cannot be used"),
         (("--with-worker",), "--with-worker needs --app"),
         (("--app", "nothing:here"), "there is no module 'nothing'"),
@@ -127,7 +127,7 @@ def test_a_server_answers_what_it_has_begun_and_then_ends(filed: Standfast) -> N
         line.sendall(START)
         assert line.recv(4096).startswith(b"HTTP/1.1 201")
         line.close()
-        program.hear("requests are not taken any more")
+        program.hear("shutting down: running handlers may finish")
         program.process.send_signal(signal.SIGTERM)  # It waits for the handler, and once more changes nothing.
         Path("gate").write_text("", encoding="utf-8")
         assert program.wait()[0] == 0

@@ -196,7 +196,7 @@ def test_a_copy_is_whole_and_both_sides_say_so(shop: Site, site: Site) -> None:
     """The command tells what it did, and where to go on; the next one finds the same way back."""
     told = Standfast()("copy", shop.url, site.url)
     assert "1 instances were held against their histories, and 0 differences found" in told.stdout
-    assert "takes no commands any more" in told.stdout
+    assert "is in maintenance and refuses commands" in told.stdout
     assert shop.facts()["maintenance"] == "refuse"
     facts = site.facts()
     assert "maintenance" not in facts

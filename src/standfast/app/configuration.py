@@ -184,7 +184,7 @@ def configured(
         made = Configuration(**nested(Configuration, values))
     except ConfigurationError as error:
         told = ", ".join(dict.fromkeys(origin for _, origin in said.values() if origin != DEFAULT))
-        raise ConfigurationError(f"the configuration ({told}) says what cannot be: {error}") from error
+        raise ConfigurationError(f"invalid configuration in {told}: {error}") from error
     return Source(made, {path: origin for path, (_, origin) in said.items()})
 
 

@@ -426,7 +426,7 @@ class Engine(EngineCalls):
     def _check_driven(self) -> None:
         if self._has_threads:
             raise ConfigurationError(
-                "this engine works by itself once it is started; open it with threads=False to drive it"
+                "this engine works in threads of its own once it is started; open it with threads=False to drive it"
             )
         self._check_open()
 

@@ -97,7 +97,7 @@ _REFUSALS: Final[Mapping[str, str]] = {
     ),
     "archived": "`standfast definitions restore` takes a version into use again, `standfast definitions archived` lists those",
     "dead_letters": (
-        "`standfast retry RUN STEP` calls a step again that gave up, `standfast processes resume RUN` that of a process"
+        "`standfast retry RUN STEP` retries a failed step, `standfast processes resume RUN` that of a process"
     ),
 }
 """Remedies by rejection reason."""
@@ -131,7 +131,7 @@ def next_step(error: errors.StandfastError, *, is_remote: bool) -> str:
         case errors.StoreUnavailableError():
             return f"see whether the database is up, whether its disk has room, and whether {_DATABASE} names the right one"
         case errors.ForbiddenError():
-            return "--as says who acts, --role and --can what they are and may do; without --as the engine itself acts"
+            return "--as names the acting user, --role and --can add roles and capabilities; without --as the engine itself acts"
         case errors.SchemaMismatchError() if _NEWER in str(error):
             return "`standfast --version` tells which one this is; nothing brings a database back to an older schema but a backup"
         case errors.RejectedError(reason=reason) if reason in _REFUSALS:

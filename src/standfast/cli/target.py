@@ -151,7 +151,7 @@ class Target:
                 flag, origin = _FLAGS[name], self.source.origins[name,]
                 said = flag if flag == origin else f"{flag} ({origin})"
                 raise ConfigurationError(
-                    f"the key says for whom a server is asked, not {said}; leave that out, or work on a database"
+                    f"the key determines tenant and user on a server, not {said}; leave that out, or use a database"
                 )
 
     def _check_actor(self) -> None:
@@ -164,7 +164,7 @@ class Target:
             if self.source.is_said(name) and not self.source.is_said("actor"):
                 raise ConfigurationError(
                     f"{self.source.origins[name,]} is about the acting user; name the user with --as, or leave it out: "
-                    "the engine itself may do everything (a role of a key's bearer is told by --with-role)"
+                    "the engine itself may do everything (--with-role sets a role of a key's bearer)"
                 )
 
 

@@ -231,7 +231,7 @@ def document_of(routes: Sequence[Route], place: str = "/") -> bytes:
             "info": {
                 "title": "Standfast",
                 "version": "1",
-                "description": "Durable workflows: runs, processes, people, and those who look after them.",
+                "description": "Durable workflows: runs, processes, documents, human tasks and operations.",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
             "servers": [{"url": place}],
@@ -327,7 +327,7 @@ def _parameters(route: Route, schemas: Mapping[str, Schema]) -> Iterator[dict[st
     if route.is_repeatable:
         yield _header("Idempotency-Key", "Makes the request safe to repeat.", {"type": "string", "maxLength": 255})
     if route.takes_condition:
-        yield _header("If-Match", "The ETag of what is to be changed, or `*`.", {"type": "string"})
+        yield _header("If-Match", "The ETag of the resource to change, or `*`.", {"type": "string"})
     if route.media_type == "text/event-stream":
         yield _header(
             "Last-Event-ID", "The last event that the client has.", {"type": "string", "pattern": "^[0-9]{1,18}$"}

@@ -111,7 +111,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
     except (OSError, OverflowError) as error:
         told = getattr(error, "strerror", None) or str(error)
         raise ConfigurationError(
-            f"the server cannot listen at {host}, port {port}: {told}; say another one, or end the program that has it"
+            f"the server cannot listen at {host}, port {port}: {told}; use another one, or stop the program that has it"
         ) from error
     with line:
         # Head and body of an answer are written one after the other: without this the second waits until the first is acknowledged.
@@ -138,7 +138,7 @@ def configuration(
     check_proxies(trusted_proxies)
     if insecure_dev and not is_loopback(host):
         raise ConfigurationError(
-            f"insecure_dev lets everybody in who can reach {host!r}: bind to 127.0.0.1, or leave it out and make a key"
+            f"insecure_dev accepts every client that can reach {host!r}: bind to 127.0.0.1, or leave it out and make a key"
         )
     return uvicorn.Config(
         create_app(engine, options, insecure_dev=insecure_dev),

@@ -136,8 +136,8 @@ class Deliveries:
             is_gone = self._has_left(found)
             if is_gone or getattr(channel, "needs_address", False):
                 self._send(self._channels[IN_APP], found)
-                told = f"{found.kind} {found.to!r}; told in the application only"
-                return f"nobody is active any more of {told}" if is_gone else f"nobody knows an address of {told}"
+                told = f"{found.kind} {found.to!r}; notified in the application only"
+                return f"no active recipient: {told}" if is_gone else f"no known address: {told}"
         self._send(channel, found)
         return ""
 

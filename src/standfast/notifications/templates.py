@@ -94,7 +94,7 @@ def manners_of(settings: Mapping[str, object]) -> tuple[NotificationTemplates | 
     try:
         found = msgspec.convert(given, settled(NotificationTemplates))
     except msgspec.ValidationError as error:
-        return None, [f"what is said of notices cannot be read: {error}"]
+        return None, [f"the notification settings cannot be read: {error}"]
     flaws = list(found.flaws())
     return (None if flaws else found), flaws
 

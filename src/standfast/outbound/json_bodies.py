@@ -37,7 +37,7 @@ def json_of(answer: HttpResponse) -> object:
     except RecursionError:
         raise _too_deep(answer) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Fail(f"{answer.place.name} has answered what is no JSON: {error}") from None
+        raise Fail(f"{answer.place.name} has answered with invalid JSON: {error}") from None
     if not is_flat_json(answer.body) and is_deep(found):
         raise _too_deep(answer)
     return found

@@ -66,5 +66,5 @@ def secret_of(reference: str, what: str) -> str:
 def _read(file: Path, what: str) -> str:
     # Reading something other than a regular file may block forever.
     if not stat.S_ISREG(file.stat().st_mode) or file.stat().st_size > _LONGEST:
-        raise ConfigurationError(f"{what} names what is no file, or one of more than {_LONGEST} bytes")
+        raise ConfigurationError(f"{what} names no regular file, or one of more than {_LONGEST} bytes")
     return file.read_text(encoding="utf-8").strip()

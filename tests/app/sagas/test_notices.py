@@ -289,7 +289,7 @@ def test_who_has_no_address_is_told_in_the_application(place: Place) -> None:
     assert [each.addresses for each in letters.notices] == [("bob@example.com",)]
     assert [each.subject for each in engine.acting("ann").notifications.mine()] == ["Order 1"]
     (failed,) = history(engine, instance, "notification_failed")
-    assert failed.error == "nobody knows an address of user 'ann'; told in the application only"
+    assert failed.error == "no known address: user 'ann'; notified in the application only"
 
 
 class Letters(Post):
@@ -299,7 +299,7 @@ class Letters(Post):
 
 
 def test_people_are_reached_under_the_addresses_of_the_directory(place: Place) -> None:
-    """A user means the address of theirs, a role those of its holders who are there; told in the application only if there is none."""
+    """A user means the address of theirs, a role those of its holders who are there; notified in the application only if there is none."""
     letters = Letters()
     engine = place.engine().channel("post", letters)
     engine.register(telling(to=["max", "role:boss", "role:clerk", "zed@example.com"]))
@@ -314,7 +314,7 @@ def test_people_are_reached_under_the_addresses_of_the_directory(place: Place) -
         "zed@example.com": ("zed@example.com",),
     }
     (failed,) = history(engine, instance, "notification_failed")
-    assert failed.error == "nobody knows an address of role 'clerk'; told in the application only"
+    assert failed.error == "no known address: role 'clerk'; notified in the application only"
 
 
 def test_questions_and_reminders_reach_those_whom_the_directory_knows(place: Place) -> None:

@@ -71,7 +71,7 @@ def _tell(done: Copied, *, is_verified: bool) -> None:
     if done.is_rehearsal:
         click.echo(f"{done.target} is in maintenance, for the source goes on: look at it, then drop it")
     else:
-        click.echo(f"{done.source} takes no commands any more: start workers and servers on {done.target}")
+        click.echo(f"{done.source} is in maintenance and refuses commands: start workers and servers on {done.target}")
 
 
 @contextmanager

@@ -232,7 +232,9 @@ def _of_engine(engine: Engine) -> Iterator[HealthFinding]:
     yield from _incidents(engine)
     failing = [each for each in engine.projections.list() if each.error]
     told = ", ".join(f"{each.name!r}: {each.error}" for each in failing) or "none is held up"
-    yield _finding("projections", told, problem="mend what they say; they go on by themselves" if failing else "")
+    yield _finding(
+        "projections", told, problem="fix the reported errors; the projections resume automatically" if failing else ""
+    )
 
 
 _INCIDENTS = {
@@ -258,7 +260,7 @@ def _of_copies(engine: Engine) -> Iterator[HealthFinding]:
     origin, place = copies_of(engine)
     if origin:
         told = f"that of {origin} into this database was not verified to its end"
-        yield _finding("copy", told, problem="`standfast drop` takes it away, then `standfast copy` again")
+        yield _finding("copy", told, problem="`standfast drop` removes it; then run `standfast copy` again")
     if place:
         yield _finding("copy", f"everything here was copied into {place}", note="go on there, or drop the copy")
 
@@ -269,7 +271,7 @@ def _of_tenant(calls: Calls) -> Iterator[HealthFinding]:
     told = ", ".join(str(each.id) for each in stuck) or "none"
     yield _finding("stuck runs", told, problem="`standfast why RUN` says what could be done" if stuck.items else "")
     letters = calls.dead_letters.count()
-    yield _finding("dead letters", str(letters), problem="`standfast dlq list` shows what gave up" if letters else "")
+    yield _finding("dead letters", str(letters), problem="`standfast dlq list` shows them" if letters else "")
     if calls.request.partition:
         return  # Pauses and users belong to the whole tenant.
     yield from _of_leavers(calls)

@@ -60,9 +60,7 @@ def server(place: Target, *, with_worker: bool, insecure_dev: bool) -> None:
                 _check_door(engine, options)
             serve_engine(engine, told, options, works=with_worker, insecure_dev=insecure_dev)
             if with_worker:
-                click.echo(
-                    "requests are not taken any more; handlers that run may finish (Ctrl-C ends it now)", err=True
-                )
+                click.echo("shutting down: running handlers may finish (Ctrl-C ends it now)", err=True)
         finally:
             departure.begin()
             engine.stop()

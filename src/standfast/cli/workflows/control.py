@@ -148,7 +148,7 @@ def resume_requests(place: Target, *, run: str, as_json: bool) -> None:
 def signal(run: Run, *, name: str, data: object, command_id: str) -> str:
     """Send a signal to a run; a step that waits for it continues."""
     run.signal(name, data, command_id=command_id)
-    return f"{run.id} was told {name!r}"
+    return f"signal {name!r} sent to {run.id}"
 
 
 @verb("advance", f'standfast advance {ID} approved --input \'{{"notes": "fine"}}\' --as bob --role approver')

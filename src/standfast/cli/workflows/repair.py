@@ -20,7 +20,7 @@ from standfast.features.runs.fork import ForkPreview
 @run_argument
 @step_argument
 @needed_reason_option
-@click.option("--input", "given", type=Json(), help="Another input for a step that gave up: JSON, @file, or -.")
+@click.option("--input", "given", type=Json(), help="Another input for a failed step: JSON, @file, or -.")
 @done_to_run
 def retry(run: Run, *, step: int, reason: str, given: object) -> str:
     """Retry a step now that failed or waits for its next attempt. STEP is its name or its number."""

@@ -139,9 +139,9 @@ async def _introduced(provider: LoginProvider) -> _Places:
     address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     known = msgspec.json.decode(await fetched(address), type=settled(_Places))
     if known.issuer != issuer:
-        raise ValueError(f"what is at {address} is of {known.issuer!r}")
+        raise ValueError(f"the metadata at {address} is of the issuer {known.issuer!r}")
     if not is_trusted(known.authorization_endpoint) or not is_trusted(known.token_endpoint):
-        raise ValueError(f"what is at {address} leads to an address that is not https")
+        raise ValueError(f"the metadata at {address} has an address that is not https")
     return known
 
 

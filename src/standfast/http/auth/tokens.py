@@ -61,7 +61,7 @@ class Tokens:
         issuer, keys = known
         algorithm = header.get("alg")
         if algorithm not in issuer.algorithms or "crit" in header:
-            raise InvalidTokenError(f"it is signed with {algorithm!r}, or asks for what is not understood")
+            raise InvalidTokenError(f"it is signed with {algorithm!r}, or requires an unknown extension")
         identity = header.get("kid")
         if identity is not None and not isinstance(identity, str):
             raise InvalidTokenError("the id of its key is no text")

@@ -52,10 +52,14 @@ async def once(
         if known.mark != mark:
             raise ReusedIdError(key)
         if known.status is None and known.age < _PATIENCE:
-            told = "the first request with this Idempotency-Key is still under way"
+            told = "the first request with this Idempotency-Key is still in progress"
             raise EdgeError(EdgeCode.KEY_UNDER_WAY, told, headers={"retry-after": "1"})
         if known.status is None or known.body is None:
-            told = "was done, and is told once" if known.status is not None else "has told nobody what came of it"
+            told = (
+                "was done, and its response is returned only once"
+                if known.status is not None
+                else "has no stored response: its outcome is unknown"
+            )
             raise EdgeError(EdgeCode.KEY_UNTOLD, f"the first request with this Idempotency-Key {told}")
         headers = msgspec.json.decode(known.headers, type=dict[str, str])
         return Response(known.body, status_code=known.status, headers={**headers, **_AGAIN})

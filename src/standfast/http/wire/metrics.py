@@ -116,7 +116,7 @@ class Gauges:
         )
         self._retried = Counting("standfast_retries_total", "Calls that failed and are made again.")
         self._waited = DurationMetric("standfast_queue_seconds", "How long work waited before a worker took it.")
-        self._buried = Counting("standfast_dead_letters_total", "Steps, effects, timers and messages that gave up.")
+        self._buried = Counting("standfast_dead_letters_total", "Dead-lettered steps, effects, timers and messages.")
         self._timeouts = Counting(
             "standfast_workflow_timeouts_total", "Steps and workflows whose time was over, so that something followed."
         )

@@ -268,7 +268,7 @@ def _check_issuer(issuer: Issuer) -> None:
     known = set(Algorithm.__args__)  # type: ignore[attr-defined]
     if not issuer.algorithms or not known.issuperset(issuer.algorithms):
         told = f"the algorithms of an issuer are of {', '.join(sorted(known))}, not {issuer.algorithms!r}"
-        raise ConfigurationError(f"{told}: a token that anybody can make is none")
+        raise ConfigurationError(f"{told}: such tokens could be forged")
     if not issuer.issuer or not issuer.audience:
         raise ConfigurationError("an issuer needs `issuer` and `audience`: without them any token of anybody would do")
     if "://" in issuer.jwks and not is_trusted(issuer.jwks):

@@ -107,7 +107,7 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.CHANGED_MEANWHILE: (412, "look at it again, and send its new ETag"),
     EdgeCode.CONDITION_UNSUPPORTED: (400, "leave out the condition that the message names"),
     EdgeCode.KEY_UNDER_WAY: (409, "send it again in a moment"),
-    EdgeCode.KEY_UNTOLD: (409, "look whether it was done, and give what is to be done anew a key of its own"),
+    EdgeCode.KEY_UNTOLD: (409, "check whether it was done, and use a new key for a new request"),
     EdgeCode.BAD_SIGNATURE: (401, "sign the delivery anew, with the secret of this address and the present time"),
     EdgeCode.PROVIDER_AWAY: (503, "try again after a while, or come in with a key"),
     EdgeCode.INTERNAL: (500, "try again; if it stays, tell whoever runs the server the trace id"),
@@ -171,7 +171,7 @@ REMEDIES: Mapping[str, str] = {
 }
 """Remedies by code."""
 
-_FORM: Final = "correct what the message names; `form` of the step or the question says what is asked for"
+_FORM: Final = "correct the field in the message; `form` of the step or the task describes the fields"
 _NAMED: Final = "give one of those that the message names"
 _CHOICES: Final = "look at `choices` under /ui/workflows/{id}: the events that are open, and why others are not"
 _REMEDIES_OF_REASONS: Mapping[str, str] = {
@@ -188,7 +188,7 @@ _REMEDIES_OF_REASONS: Mapping[str, str] = {
     "no_transition": _CHOICES,
     "IDEMPOTENCY_CONFLICT": REMEDIES["reused_id"],
     "WORKFLOW_RATE_LIMITED": "ask again after as long as the message says; edits of documents are not counted",
-    "dead_letters": "retry the step that gave up; that of a process is tried again by /ui/workflows/{id}/resume",
+    "dead_letters": "retry the failed step; for a process use /ui/workflows/{id}/resume",
 }
 """Remedies of rejections for which reading again is not enough."""
 

@@ -63,7 +63,7 @@ class Hook:
 
 def unsigned() -> EdgeError:
     """Return the error of an invalid signature; it does not say what is wrong."""
-    return EdgeError(EdgeCode.BAD_SIGNATURE, "the delivery is not signed by who may send it, or not now")
+    return EdgeError(EdgeCode.BAD_SIGNATURE, "the signature of the delivery is invalid or expired")
 
 
 def _secret(given: str) -> bytes:

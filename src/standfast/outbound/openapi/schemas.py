@@ -89,7 +89,7 @@ class _Judge(Protocol):
 def _error() -> ValidationError:
     from jsonschema import ValidationError
 
-    return ValidationError("the value itself is not told")
+    return ValidationError("the value itself is not shown")
 
 
 def _pattern(_judge: _Judge, sought: object, value: object, _schema: object) -> Errors:

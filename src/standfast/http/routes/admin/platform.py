@@ -115,14 +115,14 @@ async def get_metrics(call: RouteCall[NoQuery, None]) -> TextResponse:
         figures.append(_oldest(kind, backlog, server.now()))
     figures.append(("standfast_inbox_depth", "Accepted commands that wait.", (), float(depth)))
     buried = float(sum(each.count for each in given_up))
-    figures.append(("standfast_dead_letters", "Things that gave up and wait for an operator.", (), buried))
+    figures.append(("standfast_dead_letters", "Dead letters that wait for an operator.", (), buried))
     figures.append(("standfast_projection_lag", "Events that the slowest read model has not read.", (), float(lag)))
     return TextResponse(text=server.gauges.text(figures), media_type=MEDIA_TYPE)
 
 
 def _left(kind: str, backlog: Sequence[Backlog]) -> tuple[str, str, Labels, float]:
     left = float(sum(each.abandoned for each in backlog if each.kind == kind))
-    return ("standfast_backlog_abandoned", "Work of workers that are not alive any more.", (("kind", kind),), left)
+    return ("standfast_backlog_abandoned", "Work claimed by workers that are no longer alive.", (("kind", kind),), left)
 
 
 def _oldest(kind: str, backlog: Sequence[Backlog], now: datetime) -> tuple[str, str, Labels, float]:
