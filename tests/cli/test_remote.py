@@ -547,7 +547,7 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
         assert 1 <= len(told) <= 2, told
     near = asked.there("start", "ordre", code=Exit.NOT_FOUND).stderr
     assert "did you mean 'order'?" in near
-    assert "the key determines tenant and user" in near
+    assert "the key selects the tenant" in near
     away = Standfast()("list", "--server", "http://127.0.0.1:1", code=Exit.UNAVAILABLE).stderr
     assert "http://127.0.0.1:1 does not answer" in away
     assert "Bearer" not in away
@@ -557,7 +557,7 @@ def test_errors_are_one_sentence_with_the_same_exit_code(asked: Remote) -> None:
     ("words", "told"),
     [
         (("list", "--server", "http://h", "--database", "sqlite:///x.db"), "leave one of them out"),
-        (("list", "--server", "http://h", "--as", "ann"), "is asked, not --as; leave"),
+        (("list", "--server", "http://h", "--as", "ann"), "user on a server, not --as; leave"),
         (("list", "--server", "http://h", "--tenant", "acme"), "the key determines tenant and user"),
         (("list", "--server", "standfast.example.org"), "is no address of a server"),
         (("list", "--server", "http://[::1"), "is no address of a server"),

@@ -122,7 +122,7 @@ def next_step(error: errors.StandfastError, *, is_remote: bool) -> str:
     notes: list[str] = getattr(error, "__notes__", [])
     match error:
         case errors.NotFoundError(kind=kind) if kind in _LISTS:
-            told = f"`standfast {_LISTS[kind]}` shows what there is; {'the key' if is_remote else '--tenant'} says for whom"
+            told = f"`standfast {_LISTS[kind]}` shows what there is; {'the key' if is_remote else '--tenant'} selects the tenant"
             return f"{told}; {_PUBLISHING}" if kind == "workflow" else told
         case errors.ForbiddenError(reason="unauthenticated"):
             return f"say a key that holds by STANDFAST_API_KEY; {_KEYS}{_trace(notes)}"

@@ -190,7 +190,7 @@ class ScheduleTimesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A question, as it was looked at."""
+    """A task, and the document version that the approver has read."""
 
     task: str
     document_version: str = ""

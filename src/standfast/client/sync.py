@@ -117,11 +117,11 @@ class Calls:
         return self._line.ask(ClientRequest(method="GET", path="/healthz", answer=HealthAnswer))
 
     def tell_ready(self) -> HealthAnswer:
-        """Whether requests should be sent here: the database answers, and commands are taken."""
+        """Return whether the server is ready: the database responds, and commands are accepted; 503 otherwise."""
         return self._line.ask(ClientRequest(method="GET", path="/readyz", answer=HealthAnswer))
 
     def get_document(self) -> dict[str, object]:
-        """The OpenAPI document of this API."""
+        """Get the OpenAPI document of this API."""
         return self._line.ask(ClientRequest(method="GET", path="/openapi.json", answer=dict[str, object]))
 
     def list_executions(
@@ -246,19 +246,19 @@ class Calls:
         return self._line.listen(ClientRequest(method="GET", path="/api/v1/executions/events", answer=Changed), last)
 
     def get_execution(self, id: UUID | str) -> WorkflowInstance:
-        """Look at one run, with its input, its data and its result."""
+        """Get a run, with its input, data and result."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}", answer=WorkflowInstance)
         )
 
     def get_status(self, id: UUID | str) -> RunStatus:
-        """How a run stands: whether it is paused, why, and where it goes on."""
+        """Get the status of a run: whether it is paused, why, and where it continues."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/status", answer=RunStatus)
         )
 
     def list_steps(self, id: UUID | str) -> list[Step]:
-        """The steps of a run, in the order in which they began."""
+        """List the steps of a run, in the order in which they began."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/steps", answer=list[Step])
         )
@@ -281,7 +281,7 @@ class Calls:
         )
 
     def list_history(self, id: UUID | str, *, after: int = 0, limit: int = 100) -> list[HistoryEntry]:
-        """The history of a run, in order; the sequence of the last entry is `after` of the next page."""
+        """List the history of a run, in order; the sequence of the last entry is `after` of the next page."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -309,7 +309,7 @@ class Calls:
         )
 
     def list_run_tasks(self, id: UUID | str) -> list[HumanTask]:
-        """The questions of a run to people, answered ones included."""
+        """List the human tasks of a run, decided ones included."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/tasks", answer=list[HumanTask])
         )
@@ -340,7 +340,7 @@ class Calls:
         )
 
     def list_resume_requests(self, id: UUID | str) -> list[ResumeRequest]:
-        """All requests to let a run go on, refused ones included."""
+        """List all resume requests of a run, refused ones included."""
         return self._line.ask(
             ClientRequest(
                 method="GET", path=f"/api/v1/executions/{placed(id)}/resume-requests", answer=list[ResumeRequest]
@@ -359,7 +359,7 @@ class Calls:
         )
 
     def stream_execution(self, id: UUID | str, *, last: int = 0) -> Iterator[StreamEvent[HistoryEntry]]:
-        """The history of a run as it grows, as server-sent events: `entry`, `resync`, and `end` when it has ended."""
+        """Stream the history of a run as server-sent events: `entry`, `resync`, and `end` when it has ended."""
         return self._line.listen(
             ClientRequest(method="GET", path=f"/api/v1/executions/{placed(id)}/events", answer=HistoryEntry), last
         )
@@ -399,7 +399,7 @@ class Calls:
     def signal_execution(
         self, id: UUID | str, *, name: str, payload: object = None, command_id: str = "", idempotency_key: str = ""
     ) -> None:
-        """Tell a run that something happened; if no step waits for it yet, it is kept."""
+        """Send a signal to a run; if no step waits for it yet, it is stored."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -487,7 +487,7 @@ class Calls:
     def request_resume(
         self, id: UUID | str, *, reason: str = "", metadata: dict[str, object] | None = None, idempotency_key: str = ""
     ) -> ResumeRequest:
-        """Write down that a run is to go on, and leave it to the resume worker."""
+        """Request that the resume worker resumes a run."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -507,7 +507,7 @@ class Calls:
         input: dict[str, object] | None = None,
         idempotency_key: str = "",
     ) -> None:
-        """Call the handler of a step now that gave up or waits for its next call."""
+        """Retry a step now that failed or waits for its next attempt."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -519,7 +519,7 @@ class Calls:
         )
 
     def reenqueue_step(self, id: UUID | str, number: int, *, reason: str, idempotency_key: str = "") -> None:
-        """Take a step from a worker that is gone, and have another one call it."""
+        """Take a step from a lost worker, and queue it again."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -533,7 +533,7 @@ class Calls:
     def skip_step(
         self, id: UUID | str, number: int, *, reason: str, outcome: str = "", idempotency_key: str = ""
     ) -> None:
-        """Go on behind a step without its work."""
+        """Skip a step, without its work."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -547,7 +547,7 @@ class Calls:
     def complete_step(
         self, id: UUID | str, number: int, *, reason: str, output: object = None, idempotency_key: str = ""
     ) -> None:
-        """End a step with an answer that was found by other means."""
+        """Complete a step with a result that was obtained by other means."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -573,7 +573,7 @@ class Calls:
         )
 
     def cancel_branch(self, id: UUID | str, *, reason: str, token: str, idempotency_key: str = "") -> None:
-        """End one of several branches; the others go on, and are waited for without it."""
+        """Cancel one of several branches; the others continue, and the join does not wait for it."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -771,7 +771,7 @@ class Calls:
     def cancel_process(
         self, id: UUID | str, *, reason: str = "", idempotency_key: str = "", if_version: int | None = None
     ) -> ProcessInstance:
-        """End a process; nothing is undone."""
+        """Cancel a process, without compensations."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -792,7 +792,7 @@ class Calls:
         idempotency_key: str = "",
         if_version: int | None = None,
     ) -> ProcessInstance:
-        """Let a suspended process go on: a step that failed is tried again. To leave a wait, `If-Match` has to make sure of the version."""
+        """Resume a suspended process: a failed step is retried. To leave a wait, `If-Match` must name the version."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -825,7 +825,7 @@ class Calls:
         )
 
     def validate_definition(self, body: dict[str, object], *, idempotency_key: str = "") -> DefinitionCheck:
-        """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
+        """Validate a workflow given as data, and return every finding; nothing is stored."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -867,7 +867,7 @@ class Calls:
     def diff_file(
         self, body: object, *, version: str = "", workflow: str = "", idempotency_key: str = ""
     ) -> FileChanges:
-        """How a workflow of a file differs from a published version of it, the newest if none is named."""
+        """Compare a workflow of a file with a published version; the newest by default."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -894,7 +894,7 @@ class Calls:
         input: dict[str, object] | None = None,
         idempotency_key: str = "",
     ) -> DryRun:
-        """Which way a run of a workflow of a file would take, which need not be published; nothing is written."""
+        """Simulate a run of a workflow in a file, which need not be published; nothing is stored."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -941,7 +941,7 @@ class Calls:
         )
 
     def archive_definition(self, name: str, *, version: str, reason: str = "", idempotency_key: str = "") -> None:
-        """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
+        """Archive a version of the tenant: no new run starts with it, and existing runs continue."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -953,7 +953,7 @@ class Calls:
         )
 
     def restore_definition(self, name: str, *, version: str, idempotency_key: str = "") -> None:
-        """Take a version that was archived into use again."""
+        """Restore an archived version."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1022,7 +1022,7 @@ class Calls:
         )
 
     def diff_definition(self, name: str, *, old: str, new: str = "") -> FileChanges:
-        """How two published versions of a workflow differ; the newest if the second one is not named."""
+        """Compare two published versions of a workflow; the second one defaults to the newest."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1081,7 +1081,7 @@ class Calls:
         key: str = "",
         overdue: bool = False,
     ) -> Listing[HumanTask]:
-        """List questions that wait for an answer, oldest first: those in the caller's inbox, unless it says otherwise."""
+        """List open tasks, oldest first; by default those in the caller's inbox."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1113,7 +1113,7 @@ class Calls:
         )
 
     def count_tasks(self) -> TaskCounts:
-        """How many questions wait for the caller."""
+        """Count the caller's open tasks."""
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/tasks/counts", answer=TaskCounts))
 
     def list_decided(self, *, cursor: str = "", limit: int = 100) -> Listing[DecidedTask]:
@@ -1128,7 +1128,7 @@ class Calls:
         )
 
     def stream_inbox(self, *, last: int = 0) -> Iterator[StreamEvent[TaskCounts]]:
-        """How many questions wait for the caller, whenever that changes, as server-sent events: `counts`."""
+        """Stream the number of the caller's open tasks, on every change, as server-sent events: `counts`."""
         return self._line.listen(ClientRequest(method="GET", path="/api/v1/tasks/events", answer=TaskCounts), last)
 
     def decide_tasks(
@@ -1140,7 +1140,7 @@ class Calls:
         comment: str = "",
         idempotency_key: str = "",
     ) -> TaskOutcomes:
-        """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
+        """Decide many tasks by one outcome; a refused one does not affect the others."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1170,7 +1170,7 @@ class Calls:
         stage: str = "",
         idempotency_key: str = "",
     ) -> None:
-        """Answer a question by one of its outcomes."""
+        """Decide a task by one of its outcomes."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1202,7 +1202,7 @@ class Calls:
         stage: str = "",
         idempotency_key: str = "",
     ) -> None:
-        """Answer yes, in whatever word the definition has for it."""
+        """Approve a task, whatever the definition's name for that outcome."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1233,7 +1233,7 @@ class Calls:
         stage: str = "",
         idempotency_key: str = "",
     ) -> None:
-        """Answer no, in whatever word the definition has for it."""
+        """Reject a task, whatever the definition's name for that outcome."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1264,7 +1264,7 @@ class Calls:
         stage: str = "",
         idempotency_key: str = "",
     ) -> None:
-        """Answer neither yes nor no, where the step allows it."""
+        """Abstain from a decision, where the step allows it."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1311,7 +1311,7 @@ class Calls:
         )
 
     def release_task(self, id: UUID | str, *, on_behalf_of: str = "", idempotency_key: str = "") -> None:
-        """Give a question back that one has claimed."""
+        """Release a claimed task."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1369,7 +1369,7 @@ class Calls:
     def escalate_task(
         self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
     ) -> None:
-        """Have a question escalate now."""
+        """Escalate a task now."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1393,7 +1393,7 @@ class Calls:
         )
 
     def ask_back(self, id: UUID | str, *, text: str, on_behalf_of: str = "", idempotency_key: str = "") -> None:
-        """Ask back before one decides."""
+        """Ask a question about a task before deciding it."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1497,7 +1497,7 @@ class Calls:
         action: str = "update",
         idempotency_key: str = "",
     ) -> EditCheck:
-        """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
+        """Check whether the system that holds a document's data may make a change now, before it writes."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1518,7 +1518,7 @@ class Calls:
         reason: str = "",
         idempotency_key: str = "",
     ) -> DocumentView:
-        """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
+        """Report a change by the system that holds a document's data; one that would have been refused pauses the run."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1594,7 +1594,7 @@ class Calls:
         reason: str = "",
         idempotency_key: str = "",
     ) -> DocumentView:
-        """Have a document managed that was there before: it waits at the status that it has, with its version."""
+        """Adopt an existing document: it waits at its current status, with its version."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1611,7 +1611,7 @@ class Calls:
     def redact_document(
         self, type: str, document: str, *, reason: str, fields: list[str] | None = None, idempotency_key: str = ""
     ) -> Redaction:
-        """Take the values of fields out of a document and its history for good: hashes stand in their place."""
+        """Remove the values of fields from a document and its history, permanently: hashes replace them."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -1636,7 +1636,7 @@ class Calls:
         )
 
     def get_document_version(self, type: str, document: str, version: int) -> DocumentVersion:
-        """Look at one version of a document, exactly as it was."""
+        """Get a version of a document, unchanged."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -1765,7 +1765,7 @@ class Calls:
         )
 
     def check_body(self, body: object, *, idempotency_key: str = "") -> BodyCheck:
-        """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
+        """Validate a body and run its scenarios; nothing is stored."""
         return self._line.ask(
             ClientRequest(method="POST", path="/api/v1/body-checks", answer=BodyCheck, body=body, key=idempotency_key)
         )
@@ -1795,7 +1795,7 @@ class Calls:
         )
 
     def get_draft(self, draft: str) -> BodyDraft:
-        """Look at one draft, with everything that is wrong with it."""
+        """Get a draft, with its errors."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/body-drafts/{placed(draft)}", answer=BodyDraft)
         )
@@ -1817,7 +1817,7 @@ class Calls:
         )
 
     def discard_draft(self, draft: str, *, idempotency_key: str = "") -> None:
-        """Forget a draft."""
+        """Discard a draft."""
         self._line.ask(
             ClientRequest(
                 method="DELETE", path=f"/api/v1/body-drafts/{placed(draft)}", answer=type(None), key=idempotency_key
@@ -1882,7 +1882,7 @@ class Calls:
         )
 
     def get_body(self, type: str, *, version: int = 0) -> BodyVersion:
-        """Look at one version of a body, the one in force if none is named."""
+        """Get a version of a body; the active one by default."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2046,7 +2046,7 @@ class Calls:
         )
 
     def list_suspensions(self, *, cursor: str = "", limit: int = 100, type: str = "") -> Listing[WorkflowSuspension]:
-        """Which workflows were taken out of use and put back, oldest first."""
+        """List suspended and reinstated workflows, oldest first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2073,7 +2073,7 @@ class Calls:
     def lift_suspension(
         self, type: str, *, workflow: str, reason: str, idempotency_key: str = ""
     ) -> WorkflowSuspension:
-        """Put a workflow back; the documents go on that were paused with it."""
+        """Lift a suspension; the documents that it paused continue."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2098,7 +2098,7 @@ class Calls:
         limit: int = 100,
         idempotency_key: str = "",
     ) -> DocumentMoves:
-        """Have documents follow another version of their workflow from where they are, or tell which could."""
+        """Migrate documents to another version of their workflow, at their current step, or report which could migrate."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2148,7 +2148,7 @@ class Calls:
         )
 
     def get_contract(self, type: str, *, version: int = 0) -> ContractVersion:
-        """Look at one version of a contract, the newest if none is named."""
+        """Get a version of a contract; the newest by default."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2231,7 +2231,7 @@ class Calls:
         )
 
     def get_charter(self, charter: str, *, version: int = 0) -> Charter:
-        """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
+        """Get the rules of a document type, `rules:invoice`, or the `settings`; the newest version by default."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2281,7 +2281,7 @@ class Calls:
         )
 
     def check_documents(self, *, cursor: str = "", limit: int = 100, rules: Sequence[str] = ()) -> InvariantPage:
-        """Look at a stretch of the documents, newest first, whether the rules hold in them: `next` is the cursor of the stretch behind."""
+        """Check the invariants of a batch of documents, newest first; `next` is the cursor of the following batch."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2314,7 +2314,7 @@ class Calls:
     def patrol_documents(
         self, *, limit: int = 1000, rules: Sequence[str] = (), anew: bool = False, idempotency_key: str = ""
     ) -> InvariantPage:
-        """Look at the stretch of documents behind the last one; the database remembers how far that was."""
+        """Check the next batch of documents; the database stores the position."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2337,7 +2337,7 @@ class Calls:
         )
 
     def verify_seals(self, *, after: int = 0, limit: int = 1000) -> SealCheck:
-        """Look at a stretch of the seals: whether none is missing or was changed, and whether the histories are as they were sealed."""
+        """Verify a range of seals: none is missing or changed, and the histories match them."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2438,7 +2438,7 @@ class Calls:
         )
 
     def get_letter(self, number: int) -> DeadLetter:
-        """Look at one dead letter."""
+        """Get a dead letter."""
         return self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/dead-letters/{placed(number)}", answer=DeadLetter)
         )
@@ -2492,7 +2492,7 @@ class Calls:
         created_after: datetime | None = None,
         created_before: datetime | None = None,
     ) -> Listing[InstanceInfo]:
-        """List instances of any kind, those of deciders too, newest first."""
+        """List instances of any kind, deciders included, newest first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2542,7 +2542,7 @@ class Calls:
         )
 
     def delete_instance(self, id: UUID | str, *, force: bool = False, idempotency_key: str = "") -> None:
-        """Delete an instance that has ended, whole, with its history."""
+        """Delete an ended instance with its history."""
         self._line.ask(
             ClientRequest(
                 method="DELETE",
@@ -2556,7 +2556,7 @@ class Calls:
     def list_inbox(
         self, *, cursor: str = "", limit: int = 100, definition: str = "", type: str = ""
     ) -> Listing[InboxMessage]:
-        """List the commands that were accepted and wait for their turn, in order."""
+        """List accepted commands that wait, in order."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -2570,7 +2570,7 @@ class Calls:
         )
 
     def bury_message(self, number: int, *, idempotency_key: str = "") -> None:
-        """Move a command that waits to the dead letters: it can be discarded or requeued there."""
+        """Move a waiting command to the dead letters, where it can be discarded or requeued."""
         self._line.ask(
             ClientRequest(
                 method="POST", path=f"/api/v1/inbox/{placed(number)}/bury", answer=type(None), key=idempotency_key
@@ -2642,17 +2642,17 @@ class Calls:
         )
 
     def count_unread(self) -> Count:
-        """How much of it was not read."""
+        """Count the caller's unread notifications."""
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/notifications/unread-count", answer=Count))
 
     def mark_all_read(self, *, idempotency_key: str = "") -> Count:
-        """Have all of it read; how much had not been."""
+        """Mark all notifications as read; return how many were unread."""
         return self._line.ask(
             ClientRequest(method="POST", path="/api/v1/notifications/read-all", answer=Count, key=idempotency_key)
         )
 
     def mark_read(self, number: int, *, idempotency_key: str = "") -> None:
-        """Have one read."""
+        """Mark a notification as read."""
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -2719,7 +2719,7 @@ class Calls:
         )
 
     def get_pause(self, number: int) -> PauseInfo:
-        """Look at one pause: how much it holds."""
+        """Get a pause: how much it holds."""
         return self._line.ask(ClientRequest(method="GET", path=f"/api/v1/pauses/{placed(number)}", answer=PauseInfo))
 
     def end_pause(self, number: int, *, reason: str = "", idempotency_key: str = "") -> PauseInfo:
@@ -2906,7 +2906,7 @@ class Calls:
         )
 
     def end_delegation(self, number: int, *, idempotency_key: str = "") -> Done:
-        """Have a delegation end now."""
+        """End a delegation now."""
         return self._line.ask(
             ClientRequest(
                 method="DELETE",
@@ -2959,7 +2959,7 @@ class Calls:
         )
 
     def list_stranded(self, *, cursor: str = "", limit: int = 100) -> Listing[HumanTask]:
-        """List open questions that only deactivated people could decide."""
+        """List open tasks whose approvers are all deactivated."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3008,7 +3008,7 @@ class Calls:
         )
 
     def get_chain(self, name: str, *, version: int = 0) -> Chain:
-        """Look at one version of a chain."""
+        """Get a version of a chain."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3041,7 +3041,7 @@ class Calls:
         expires_at: datetime | None = None,
         idempotency_key: str = "",
     ) -> NewApiKey:
-        """Make an API key. Its secret is in this answer and nowhere else."""
+        """Create an API key. Its secret is returned only here."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3075,11 +3075,11 @@ class Calls:
         )
 
     def get_key(self, key: str) -> ApiKey:
-        """Look at one key, without its secret."""
+        """Get a key, without its secret."""
         return self._line.ask(ClientRequest(method="GET", path=f"/api/v1/keys/{placed(key)}", answer=ApiKey))
 
     def revoke_key(self, key: str, *, idempotency_key: str = "") -> ApiKey:
-        """End a key, for good."""
+        """Revoke a key, permanently."""
         return self._line.ask(
             ClientRequest(method="POST", path=f"/api/v1/keys/{placed(key)}/revoke", answer=ApiKey, key=idempotency_key)
         )
@@ -3127,7 +3127,7 @@ class Calls:
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/me", answer=Me))
 
     def list_schedules(self, *, cursor: str = "", limit: int = 100, workflow: str = "") -> Listing[Schedule]:
-        """List the schedules, the newest first."""
+        """List the schedules, newest first."""
         return self._line.ask(
             ClientRequest(
                 method="GET",
@@ -3242,7 +3242,7 @@ class Calls:
         )
 
     def resume_schedule(self, schedule: str, *, reason: str = "", idempotency_key: str = "") -> Schedule:
-        """Go on with the times that are to come."""
+        """Resume a schedule with its next time."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3289,7 +3289,7 @@ class Calls:
         )
 
     def stop_backfills(self, schedule: str, *, idempotency_key: str = "") -> Schedule:
-        """Start nothing more for periods; runs that there are go on."""
+        """Stop the backfills of a schedule; existing runs continue."""
         return self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3449,11 +3449,11 @@ class Calls:
         )
 
     def list_workers(self) -> list[WorkerInfo]:
-        """The workers that are alive, in all processes."""
+        """List the live workers of all processes."""
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/workers", answer=list[WorkerInfo]))
 
     def list_queues(self) -> Queues:
-        """How much work waits, by handler and by definition, and how much gave up, by tenant."""
+        """List the backlog by handler and by definition, and the dead letters by tenant."""
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/queues", answer=Queues))
 
     def list_missing_handlers(self) -> list[MissingHandler]:
@@ -3467,7 +3467,7 @@ class Calls:
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/incidents", answer=list[IncidentInfo]))
 
     def list_projections(self) -> list[ProjectionInfo]:
-        """How far each read model has read."""
+        """List projections with their read positions."""
         return self._line.ask(ClientRequest(method="GET", path="/api/v1/projections", answer=list[ProjectionInfo]))
 
     def drop_projection(self, projection: str, *, idempotency_key: str = "") -> None:

@@ -78,7 +78,7 @@ def serve_metrics(engine: Engine, *, host: str = "127.0.0.1", port: int | range 
         except (OSError, OverflowError) as error:
             failure = error
     where = f"{host}:{port}" if isinstance(port, int) else f"{host} from {port.start} to {port.stop - 1}"
-    raise ConfigurationError(f"nobody can listen at {where}: {failure}; give another host or port") from failure
+    raise ConfigurationError(f"cannot listen at {where}: {failure}; give another host or port") from failure
 
 
 def _answering(metrics: Metrics) -> type[BaseHTTPRequestHandler]:

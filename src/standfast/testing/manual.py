@@ -114,7 +114,7 @@ class ManualEngine(Engine):
         if missing:
             waiting = ", ".join(f"{each.handler!r} ({each.waiting} waiting)" for each in missing)
             raise ConfigurationError(
-                f"effects wait for handlers that nobody registered: {waiting}; give register(decider, handler) or handle(name, function), "
+                f"effects wait for handlers that are not registered: {waiting}; give register(decider, handler) or handle(name, function), "
                 "or open the engine with is_alone=False if others on its database have them"
             )
 

@@ -99,7 +99,7 @@ def _claims(issuer: Issuer, claims: Mapping[str, object]) -> Claims:
     tenant = issuer.tenant or claims.get(issuer.tenant_claim)
     partition = claims.get(issuer.partition_claim, "")
     if not isinstance(subject, str) or not subject:
-        raise InvalidTokenError("it names nobody")
+        raise InvalidTokenError("it has no subject")
     if subject == SYSTEM.id:
         raise InvalidTokenError(f"it names {subject!r}, which the engine itself is called")
     if not isinstance(tenant, str) or not tenant:

@@ -270,6 +270,8 @@ def _check_issuer(issuer: Issuer) -> None:
         told = f"the algorithms of an issuer are of {', '.join(sorted(known))}, not {issuer.algorithms!r}"
         raise ConfigurationError(f"{told}: such tokens could be forged")
     if not issuer.issuer or not issuer.audience:
-        raise ConfigurationError("an issuer needs `issuer` and `audience`: without them any token of anybody would do")
+        raise ConfigurationError(
+            "an issuer needs `issuer` and `audience`: without them the server would accept any token of any issuer"
+        )
     if "://" in issuer.jwks and not is_trusted(issuer.jwks):
         raise ConfigurationError(f"the keys of an issuer come from a file or by https, not from {issuer.jwks!r}")

@@ -110,7 +110,7 @@ _EDGE: Mapping[EdgeCode, tuple[int, str]] = {
     EdgeCode.KEY_UNTOLD: (409, "check whether it was done, and use a new key for a new request"),
     EdgeCode.BAD_SIGNATURE: (401, "sign the delivery anew, with the secret of this address and the present time"),
     EdgeCode.PROVIDER_AWAY: (503, "try again after a while, or come in with a key"),
-    EdgeCode.INTERNAL: (500, "try again; if it stays, tell whoever runs the server the trace id"),
+    EdgeCode.INTERNAL: (500, "try again; if it stays, report the trace id to the operator of the server"),
 }
 
 STATUSES: Mapping[type[e.StandfastError], int] = {
@@ -147,12 +147,12 @@ _UNPROCESSABLE = frozenset({
 """Rejections that are about the request, and not about the current state."""
 
 REMEDIES: Mapping[str, str] = {
-    "standfast_error": "tell whoever runs the server the trace id",
+    "standfast_error": "report the trace id to the operator of the server",
     "invalid_definition": "correct every finding in `errors`; each names its place and its remedy",
     "invalid_expression": "correct the expression",
     "rejected": "look at it again: it cannot be done as things stand",
     "not_allowed": "ask with a credential that has the capability or the role that the message names",
-    "decider_failed": "tell whoever wrote the decider the trace id",
+    "decider_failed": "report the trace id to the author of the decider",
     "workflow_failed": "look at its steps and its history",
     "not_found": "check the id and the credential: what another tenant has looks as if it did not exist",
     "conflict": "look at it again, and repeat the request if it still makes sense",
@@ -161,12 +161,12 @@ REMEDIES: Mapping[str, str] = {
     "bad_payload": "correct or shorten the value that the message names",
     "replay_failed": "run the code that wrote the history",
     "unknown_event": "run the code that wrote the history",
-    "store_failed": "tell whoever runs the server the trace id",
+    "store_failed": "report the trace id to the operator of the server",
     "store_unavailable": "try again after a while",
     "schema_mismatch": "have the migrations run, or the server updated",
-    "corrupt_history": "tell whoever runs the server the trace id",
+    "corrupt_history": "report the trace id to the operator of the server",
     "stopped": "try again when the engine runs again",
-    "deadlock": "tell whoever runs the server the trace id",
+    "deadlock": "report the trace id to the operator of the server",
     "bad_configuration": "have the server configured as the message says",
 }
 """Remedies by code."""

@@ -51,7 +51,7 @@ async def publish_chain(call: RouteCall[NoQuery, PublishChain]) -> RouteResponse
 
 
 async def get_chain(call: RouteCall[ChainQuery, None]) -> Chain:
-    """Look at one version of a chain."""
+    """Get a version of a chain."""
     return await call.calls.chains.get(call.path["name"], call.query.version)
 
 

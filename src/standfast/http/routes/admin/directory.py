@@ -171,7 +171,7 @@ async def add_delegation(call: RouteCall[NoQuery, DeputyRequest]) -> RouteRespon
 
 
 async def end_delegation(call: RouteCall[NoQuery, None]) -> Done:
-    """Have a delegation end now."""
+    """End a delegation now."""
     return Done(was=await call.calls.directory.end_delegation(numbered(call.path["number"], "delegation")))
 
 
@@ -195,7 +195,7 @@ async def end_absence(call: RouteCall[NoQuery, None]) -> Done:
 
 
 async def list_stranded(call: RouteCall[Paged, None]) -> Listing[HumanTask]:
-    """List open questions that only deactivated people could decide."""
+    """List open tasks whose approvers are all deactivated."""
     size, place = call.page(call.query.limit), cursors.read(call.query.cursor, AskedPlace)
     behind = (
         None

@@ -26,18 +26,18 @@ async def tell_alive(call: RouteCall[NoQuery, None]) -> RouteResponse:
 
 
 async def tell_ready(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """Whether requests should be sent here: the database answers, and commands are taken."""
+    """Return whether the server is ready: the database responds, and commands are accepted; 503 otherwise."""
     return _told(is_well=await is_ready(call.server))
 
 
 async def is_ready(server: Server) -> bool:
-    """Whether requests should be sent to a server."""
+    """Return whether a server is ready for requests."""
     health = server.engine.health()
     return health.is_healthy and health.maintenance != "refuse" and await server.pulse.beats()
 
 
 async def get_document(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """The OpenAPI document of this API."""
+    """Get the OpenAPI document of this API."""
     place = str(call.scope.get("root_path") or "/")
     return RouteResponse(value=msgspec.Raw(await asyncio.to_thread(call.server.document, place)))
 

@@ -57,7 +57,7 @@ class Received(RequestModel, frozen=True, kw_only=True):
 
 
 async def list_instances(call: RouteCall[InstanceQueryRequest, None]) -> Listing[InstanceInfo]:
-    """List instances of any kind, those of deciders too, newest first."""
+    """List instances of any kind, deciders included, newest first."""
     asked, size = call.query, call.page(call.query.limit)
     found = await call.calls.instances.list(
         definition=asked.definition,
@@ -76,7 +76,7 @@ async def list_instances(call: RouteCall[InstanceQueryRequest, None]) -> Listing
 
 
 async def delete_instance(call: RouteCall[DeleteQuery, None]) -> None:
-    """Delete an instance that has ended, whole, with its history."""
+    """Delete an ended instance with its history."""
     await call.calls.instances.delete(call.run_id, force=call.query.force)
 
 
@@ -86,7 +86,7 @@ async def compare_sent(call: RouteCall[NoQuery, Received]) -> list[SentEffect]:
 
 
 async def list_inbox(call: RouteCall[InboxQuery, None]) -> Listing[InboxMessage]:
-    """List the commands that were accepted and wait for their turn, in order."""
+    """List accepted commands that wait, in order."""
     asked, size = call.query, call.page(call.query.limit)
     found = await call.calls.inbox.list(
         definition=asked.definition, type=asked.type, after=cursors.counted(asked.cursor), limit=size + 1
@@ -95,7 +95,7 @@ async def list_inbox(call: RouteCall[InboxQuery, None]) -> Listing[InboxMessage]
 
 
 async def bury_message(call: RouteCall[NoQuery, None]) -> None:
-    """Move a command that waits to the dead letters: it can be discarded or requeued there."""
+    """Move a waiting command to the dead letters, where it can be discarded or requeued."""
     await call.calls.inbox.bury(numbered(call.path["number"], "message"))
 
 

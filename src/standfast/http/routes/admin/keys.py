@@ -63,7 +63,7 @@ class AuditQuery(Paged, frozen=True, kw_only=True):
 
 
 async def create_key(call: RouteCall[NoQuery, NewKey]) -> RouteResponse:
-    """Make an API key. Its secret is in this answer and nowhere else."""
+    """Create an API key. Its secret is returned only here."""
     asked = call.body
     made = await call.calls.keys.create(
         asked.name,
@@ -85,12 +85,12 @@ async def list_keys(call: RouteCall[Paged, None]) -> Listing[ApiKey]:
 
 
 async def get_key(call: RouteCall[NoQuery, None]) -> ApiKey:
-    """Look at one key, without its secret."""
+    """Get a key, without its secret."""
     return await call.calls.keys.get(call.path["key"])
 
 
 async def revoke_key(call: RouteCall[NoQuery, None]) -> ApiKey:
-    """End a key, for good."""
+    """Revoke a key, permanently."""
     found = await call.calls.keys.revoke(call.path["key"])
     call.server.door.forget()
     return found

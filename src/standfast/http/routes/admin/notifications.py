@@ -31,17 +31,17 @@ async def list_notifications(call: RouteCall[NotificationQuery, None]) -> Listin
 
 
 async def count_unread(call: RouteCall[NoQuery, None]) -> Count:
-    """How much of it was not read."""
+    """Count the caller's unread notifications."""
     return Count(count=await call.calls.notifications.count_unread())
 
 
 async def mark_read(call: RouteCall[NoQuery, None]) -> None:
-    """Have one read."""
+    """Mark a notification as read."""
     await call.calls.notifications.mark_read(numbered(call.path["number"], "notification"))
 
 
 async def mark_all_read(call: RouteCall[NoQuery, None]) -> Count:
-    """Have all of it read; how much had not been."""
+    """Mark all notifications as read; return how many were unread."""
     return Count(count=await call.calls.notifications.mark_all_read())
 
 

@@ -40,12 +40,12 @@ class Maintain(RequestModel, frozen=True, kw_only=True):
 
 
 async def list_workers(call: RouteCall[NoQuery, None]) -> list[WorkerInfo]:
-    """The workers that are alive, in all processes."""
+    """List the live workers of all processes."""
     return await call.engine.admin.workers()
 
 
 async def list_queues(call: RouteCall[NoQuery, None]) -> Queues:
-    """How much work waits, by handler and by definition, and how much gave up, by tenant."""
+    """List the backlog by handler and by definition, and the dead letters by tenant."""
     admin = call.engine.admin
     return Queues(items=await admin.backlog(), inbox_depth=await admin.inbox_depth(), given_up=await admin.given_up())
 
@@ -61,7 +61,7 @@ async def list_incidents(call: RouteCall[NoQuery, None]) -> list[IncidentInfo]:
 
 
 async def list_projections(call: RouteCall[NoQuery, None]) -> list[ProjectionInfo]:
-    """How far each read model has read."""
+    """List projections with their read positions."""
     return await call.engine.projections.list()
 
 
@@ -94,7 +94,7 @@ async def get_metrics(call: RouteCall[NoQuery, None]) -> TextResponse:
     figures: list[tuple[str, str, Labels, float]] = [
         ("standfast_healthy", "Whether this process does its work.", (), float(health.is_healthy)),
         *(
-            ("standfast_incidents", "What somebody should look at, by its sort.", (("kind", kind),), float(count))
+            ("standfast_incidents", "Incidents that need an operator, by kind.", (("kind", kind),), float(count))
             for kind, count in server.engine.incident_counts().items()
         ),
         ("standfast_http_streams", "Streams of events that are open.", (), float(server.room.open)),

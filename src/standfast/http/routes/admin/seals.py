@@ -35,7 +35,7 @@ async def seal_histories(call: RouteCall[NoQuery, SealHistories]) -> SealedPage:
 
 
 async def verify_seals(call: RouteCall[SealsQuery, None]) -> SealCheck:
-    """Look at a stretch of the seals: whether none is missing or was changed, and whether the histories are as they were sealed."""
+    """Verify a range of seals: none is missing or changed, and the histories match them."""
     return await call.calls.seals.verify(after=call.query.after, limit=call.page(call.query.limit))
 
 

@@ -92,7 +92,7 @@ class SessionsQuery(Paged, frozen=True, kw_only=True):
 
 
 async def tell_ways(call: RouteCall[NoQuery, None]) -> LoginWays:
-    """How one can come in with a browser: with a key always, and by these providers."""
+    """List the ways to log in with a browser: with a key, and by these identity providers."""
     root = urlsplit(_base(call)).path  # Where it is mounted.
     ways = [
         LoginWay(name=each.name, label=each.label or each.name, path=f"{root}/api/v1/session/login/{each.name}")
@@ -145,7 +145,7 @@ async def begin_login(call: RouteCall[LoginQuery, None]) -> RouteResponse:
 
 
 async def finish_login(call: RouteCall[ReturnQuery, None]) -> RouteResponse:
-    """Take a browser in that a provider sent back, and send it where it wanted to go."""
+    """Finish a login: verify the provider's callback, open a session, and redirect the browser to its target."""
     provider, asked = _provider(call), call.query
     pending = logins.read(cookies.shown(call.headers, cookies.LOGIN, is_secure=call.is_secure))
     if pending is None:

@@ -159,7 +159,7 @@ async def instantiate_template(call: RouteCall[NoQuery, Instantiate]) -> RouteRe
 
 
 async def check_body(call: RouteCall[NoQuery, object]) -> BodyCheck:
-    """Everything that is wrong with a body, and the scenarios that fail; nothing is stored."""
+    """Validate a body and run its scenarios; nothing is stored."""
     return await call.calls.bodies.check(call.raw)
 
 
@@ -175,7 +175,7 @@ async def begin_draft(call: RouteCall[CommentQuery, object]) -> RouteResponse:
 
 
 async def get_draft(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """Look at one draft, with everything that is wrong with it."""
+    """Get a draft, with its errors."""
     return _shown(await call.calls.bodies.draft(call.path["draft"]))
 
 
@@ -191,7 +191,7 @@ async def save_draft(call: RouteCall[CommentQuery, object]) -> RouteResponse:
 
 
 async def discard_draft(call: RouteCall[NoQuery, None]) -> None:
-    """Forget a draft."""
+    """Discard a draft."""
     await call.calls.bodies.discard(call.path["draft"])
 
 
@@ -229,7 +229,7 @@ async def list_bodies(call: RouteCall[Paged, None]) -> Listing[BodyVersion]:
 
 
 async def get_body(call: RouteCall[NumberQuery, None]) -> BodyVersion:
-    """Look at one version of a body, the one in force if none is named."""
+    """Get a version of a body; the active one by default."""
     return await call.calls.bodies.get(call.path["type"], call.query.version)
 
 

@@ -63,7 +63,7 @@ async def check_contract(call: RouteCall[NoQuery, object]) -> ContractCheck:
 
 
 async def get_contract(call: RouteCall[NumberQuery, None]) -> ContractVersion:
-    """Look at one version of a contract, the newest if none is named."""
+    """Get a version of a contract; the newest by default."""
     return await call.calls.contracts.get(call.path["type"], call.query.version)
 
 

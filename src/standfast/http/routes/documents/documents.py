@@ -144,7 +144,7 @@ async def create_document(call: RouteCall[NoQuery, CreateDocumentRequest]) -> Ro
 
 
 async def adopt_document(call: RouteCall[NoQuery, AdoptDocument]) -> RouteResponse:
-    """Have a document managed that was there before: it waits at the status that it has, with its version."""
+    """Adopt an existing document: it waits at its current status, with its version."""
     asked = call.body
     found = await call.calls.documents.adopt(
         call.path["type"],
@@ -181,7 +181,7 @@ async def change_document(call: RouteCall[NoQuery, ChangeDocument]) -> RouteResp
 
 
 async def check_edit(call: RouteCall[NoQuery, CheckEdit]) -> EditCheck:
-    """Whether the system that keeps the data of a document may change it so now; it asks before it writes."""
+    """Check whether the system that holds a document's data may make a change now, before it writes."""
     asked = call.body
     return await call.calls.documents.check_edit(
         call.path["type"], call.path["document"], asked.changes, action=asked.action
@@ -189,7 +189,7 @@ async def check_edit(call: RouteCall[NoQuery, CheckEdit]) -> EditCheck:
 
 
 async def notify_mutation(call: RouteCall[NoQuery, ChangeDocument]) -> RouteResponse:
-    """Tell of a change that the system has made which keeps the data of a document; one that would have been refused pauses its run."""
+    """Report a change by the system that holds a document's data; one that would have been refused pauses the run."""
     asked = call.body
     found = await call.calls.documents.notify_mutation(
         call.path["type"],
@@ -241,7 +241,7 @@ async def amend_document(call: RouteCall[NoQuery, AmendDocument]) -> RouteRespon
 
 
 async def redact_document(call: RouteCall[NoQuery, RedactDocument]) -> Redaction:
-    """Take the values of fields out of a document and its history for good: hashes stand in their place."""
+    """Remove the values of fields from a document and its history, permanently: hashes replace them."""
     asked = call.body
     return await call.calls.documents.redact(
         call.path["type"], call.path["document"], asked.fields, reason=asked.reason
@@ -256,7 +256,7 @@ async def list_document_versions(call: RouteCall[Paged, None]) -> Listing[Docume
 
 
 async def get_document_version(call: RouteCall[NoQuery, None]) -> DocumentVersion:
-    """Look at one version of a document, exactly as it was."""
+    """Get a version of a document, unchanged."""
     number = _number(call.path["version"])
     return await call.calls.documents.version(call.path["type"], call.path["document"], number)
 
@@ -319,7 +319,7 @@ def _shown(found: DocumentView, *, is_new: bool = False) -> RouteResponse:
 
 
 def _number(text: str) -> int:
-    """The version that the address names."""
+    """Return the version in the path."""
     if not (text.isascii() and text.isdecimal() and len(text) < _DIGITS and int(text)):
         raise NotFoundError("version", text, hint="versions are counted from 1")
     return int(text)

@@ -68,7 +68,7 @@ async def list_charters(call: RouteCall[Paged, None]) -> Listing[Charter]:
 
 
 async def get_charter(call: RouteCall[NumberQuery, None]) -> RouteResponse:
-    """Look at the rules for a type of documents, `rules:invoice`, or at the `settings`; the newest version if none is named."""
+    """Get the rules of a document type, `rules:invoice`, or the `settings`; the newest version by default."""
     name, version = call.path["charter"], call.query.version
     if name == _SETTINGS:
         return _tagged(await call.calls.charters.settings(version))
@@ -115,7 +115,7 @@ async def list_invariants(call: RouteCall[Paged, None]) -> Listing[Invariant]:
 
 
 async def check_documents(call: RouteCall[PatrolQuery, None]) -> InvariantPage:
-    """Look at a stretch of the documents, newest first, whether the rules hold in them: `next` is the cursor of the stretch behind."""
+    """Check the invariants of a batch of documents, newest first; `next` is the cursor of the following batch."""
     asked = call.query
     place = cursors.read(asked.cursor, UUID)
     found = await call.calls.invariants.check(
@@ -125,7 +125,7 @@ async def check_documents(call: RouteCall[PatrolQuery, None]) -> InvariantPage:
 
 
 async def patrol_documents(call: RouteCall[NoQuery, Patrol]) -> InvariantPage:
-    """Look at the stretch of documents behind the last one; the database remembers how far that was."""
+    """Check the next batch of documents; the database stores the position."""
     asked = call.body
     return await call.calls.invariants.patrol(limit=call.page(asked.limit), rules=asked.rules, anew=asked.anew)
 

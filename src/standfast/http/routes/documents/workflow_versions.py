@@ -54,18 +54,18 @@ async def suspend_workflow(call: RouteCall[NoQuery, Suspend]) -> WorkflowSuspens
 
 
 async def lift_suspension(call: RouteCall[NoQuery, Suspend]) -> WorkflowSuspension:
-    """Put a workflow back; the documents go on that were paused with it."""
+    """Lift a suspension; the documents that it paused continue."""
     return await call.calls.workflows.lift(call.path["type"], call.body.workflow, call.body.reason)
 
 
 async def list_suspensions(call: RouteCall[SuspensionQuery, None]) -> Listing[WorkflowSuspension]:
-    """Which workflows were taken out of use and put back, oldest first."""
+    """List suspended and reinstated workflows, oldest first."""
     found = await call.calls.workflows.suspensions(call.query.type)
     return cursors.sliced(found, call.query.cursor, call.page(call.query.limit))
 
 
 async def move_documents(call: RouteCall[NoQuery, Move]) -> DocumentMoves:
-    """Have documents follow another version of their workflow from where they are, or tell which could."""
+    """Migrate documents to another version of their workflow, at their current step, or report which could migrate."""
     asked = call.body
     return await call.calls.workflows.move(
         call.path["type"],

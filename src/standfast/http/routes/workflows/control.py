@@ -108,7 +108,7 @@ async def start_execution(call: RouteCall[NoQuery, StartRequest]) -> RouteRespon
 
 
 async def signal_execution(call: RouteCall[NoQuery, Signal]) -> None:
-    """Tell a run that something happened; if no step waits for it yet, it is kept."""
+    """Send a signal to a run; if no step waits for it yet, it is stored."""
     asked = call.body
     await call.run.signal(asked.name, asked.payload, command_id=asked.command_id or call.idempotency_key)
 
@@ -142,7 +142,7 @@ async def resume_execution(call: RouteCall[NoQuery, Resume]) -> None:
 
 
 async def request_resume(call: RouteCall[NoQuery, ResumeLater]) -> ResumeRequest:
-    """Write down that a run is to go on, and leave it to the resume worker."""
+    """Request that the resume worker resumes a run."""
     asked = call.body
     run = await call.resumable()
     return await run.request_resume(asked.reason, data=asked.metadata, triggered_by_id=call.idempotency_key)

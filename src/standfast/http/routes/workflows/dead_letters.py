@@ -57,7 +57,7 @@ async def group_letters(call: RouteCall[GroupQuery, None]) -> LetterGroups:
 
 
 async def get_letter(call: RouteCall[NoQuery, None]) -> DeadLetter:
-    """Look at one dead letter."""
+    """Get a dead letter."""
     return await call.calls.dead_letters.get(numbered(call.path["number"], "dead letter"))
 
 

@@ -135,7 +135,7 @@ async def publish_definition(call: RouteCall[NoQuery, dict[str, object]]) -> Rou
 
 
 async def validate_definition(call: RouteCall[NoQuery, dict[str, object]]) -> DefinitionCheck:
-    """Whether a workflow that is given as data could be published, with every finding; nothing is stored."""
+    """Validate a workflow given as data, and return every finding; nothing is stored."""
     return await call.calls.definitions.validate(call.body)
 
 
@@ -153,12 +153,12 @@ async def validate_file(call: RouteCall[FileQuery, object]) -> FileCheck:
 
 
 async def diff_file(call: RouteCall[DiffQuery, object]) -> FileChanges:
-    """How a workflow of a file differs from a published version of it, the newest if none is named."""
+    """Compare a workflow of a file with a published version; the newest by default."""
     return await call.calls.definitions.diff_file(call.raw, call.query.version, workflow=call.query.workflow)
 
 
 async def diff_definition(call: RouteCall[DefinitionVersionsRequest, None]) -> FileChanges:
-    """How two published versions of a workflow differ; the newest if the second one is not named."""
+    """Compare two published versions of a workflow; the second one defaults to the newest."""
     return await call.calls.definitions.diff(call.path["name"], call.query.old, call.query.new)
 
 
@@ -169,7 +169,7 @@ async def dry_run_definition(call: RouteCall[NoQuery, DryRunOfWorkflow]) -> DryR
 
 
 async def dry_run_file(call: RouteCall[NoQuery, DryRunOfFile]) -> DryRun:
-    """Which way a run of a workflow of a file would take, which need not be published; nothing is written."""
+    """Simulate a run of a workflow in a file, which need not be published; nothing is stored."""
     asked = call.body
     return await call.calls.definitions.dry_run_file(
         asked.text, asked.input, workflow=asked.workflow, name=asked.name, **asked.told()
@@ -177,12 +177,12 @@ async def dry_run_file(call: RouteCall[NoQuery, DryRunOfFile]) -> DryRun:
 
 
 async def archive_definition(call: RouteCall[NoQuery, Archive]) -> None:
-    """Take a version of the tenant's own out of use: nothing new is started with it, and runs that there are go on."""
+    """Archive a version of the tenant: no new run starts with it, and existing runs continue."""
     await call.calls.definitions.archive(call.path["name"], call.body.version, reason=call.body.reason)
 
 
 async def restore_definition(call: RouteCall[NoQuery, Version]) -> None:
-    """Take a version that was archived into use again."""
+    """Restore an archived version."""
     await call.calls.definitions.restore(call.path["name"], call.body.version)
 
 

@@ -90,7 +90,7 @@ async def get_event(call: RouteCall[NoQuery, None]) -> PublishedEvent:
 
 
 async def receive_delivery(call: RouteCall[NoQuery, object]) -> RouteResponse:
-    """Take a delivery of another system, signed by the rules of Standard Webhooks; the same delivery twice is one event."""
+    """Receive a webhook delivery, signed by the rules of Standard Webhooks; repeated deliveries are one event."""
     hook = call.server.hooks.get(call.path["hook"])
     try:
         if hook is None:

@@ -57,7 +57,7 @@ async def begin_pause(call: RouteCall[NoQuery, BeginPause]) -> RouteResponse:
 
 
 async def get_pause(call: RouteCall[NoQuery, None]) -> PauseInfo:
-    """Look at one pause: how much it holds."""
+    """Get a pause: how much it holds."""
     return await call.calls.pauses.get(numbered(call.path["number"], "pause"))
 
 

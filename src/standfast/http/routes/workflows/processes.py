@@ -181,7 +181,7 @@ async def advance_process(call: RouteCall[PatienceQuery, Advance]) -> RouteRespo
 
 
 async def cancel_process(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
-    """End a process; nothing is undone."""
+    """Cancel a process, without compensations."""
     expected = call.expected_version
     with _Condition(expected):
         found = await call.calls.processes.cancel(call.run_id, call.body.reason, expected_version=expected)
@@ -189,7 +189,7 @@ async def cancel_process(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
 
 
 async def resume_process(call: RouteCall[PatienceQuery, Reasoned]) -> RouteResponse:
-    """Let a suspended process go on: a step that failed is tried again. To leave a wait, `If-Match` has to make sure of the version."""
+    """Resume a suspended process: a failed step is retried. To leave a wait, `If-Match` must name the version."""
     expected = call.expected_version
     with _Condition(expected):
         found = await call.calls.processes.resume(
@@ -217,7 +217,7 @@ class _Condition:
 
 
 async def _began_it(call: RouteCall[StartQuery, dict[str, object]], identity: UUID) -> bool:
-    """Whether it was this request that started an instance, and not one before it with the same key."""
+    """Return whether this request started the instance, and not an earlier one with the same key."""
     first = await call.server.engine.aio.as_tenant(call.identity.tenant).run(identity).history(limit=1)
     return first[0].trace == call.trace
 

@@ -82,22 +82,22 @@ class ForkQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 async def retry_step(call: RouteCall[NoQuery, RetryRequest]) -> None:
-    """Call the handler of a step now that gave up or waits for its next call."""
+    """Retry a step now that failed or waits for its next attempt."""
     await call.run.retry(_step(call.path["number"]), reason=call.body.reason, input=call.body.input)
 
 
 async def reenqueue_step(call: RouteCall[NoQuery, RunRepairRequest]) -> None:
-    """Take a step from a worker that is gone, and have another one call it."""
+    """Take a step from a lost worker, and queue it again."""
     await call.run.reenqueue(_step(call.path["number"]), reason=call.body.reason)
 
 
 async def skip_step(call: RouteCall[NoQuery, Skip]) -> None:
-    """Go on behind a step without its work."""
+    """Skip a step, without its work."""
     await call.run.skip(_step(call.path["number"]), reason=call.body.reason, outcome=call.body.outcome)
 
 
 async def complete_step(call: RouteCall[NoQuery, Complete]) -> None:
-    """End a step with an answer that was found by other means."""
+    """Complete a step with a result that was obtained by other means."""
     await call.run.complete_step(_step(call.path["number"]), call.body.output, reason=call.body.reason)
 
 
@@ -107,7 +107,7 @@ async def change_data(call: RouteCall[NoQuery, ChangeDataRequest]) -> None:
 
 
 async def cancel_branch(call: RouteCall[NoQuery, CancelBranchRequest]) -> None:
-    """End one of several branches; the others go on, and are waited for without it."""
+    """Cancel one of several branches; the others continue, and the join does not wait for it."""
     await call.run.cancel_branch(call.body.token, reason=call.body.reason)
 
 
@@ -140,7 +140,7 @@ async def fork_execution(call: RouteCall[NoQuery, Fork]) -> RouteResponse:
 
 
 def _step(text: str) -> int:
-    """The number of the step that the address names."""
+    """Return the step number in the path."""
     if not (text.isascii() and text.isdecimal() and len(text) < _DIGITS):
         raise NotFoundError("step", text, hint="take its number from the steps of the run")
     return int(text)

@@ -186,13 +186,13 @@ async def list_stuck(call: RouteCall[Paged, None]) -> Listing[InstanceSummary]:
 
 
 async def get_execution(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """Look at one run, with its input, its data and its result."""
+    """Get a run, with its input, data and result."""
     found = await call.run.describe()
     return RouteResponse(value=found, headers={"etag": tag_of(found, found.version)})
 
 
 async def get_status(call: RouteCall[NoQuery, None]) -> RunStatus:
-    """How a run stands: whether it is paused, why, and where it goes on."""
+    """Get the status of a run: whether it is paused, why, and where it continues."""
     found = await call.run.describe()
     return RunStatus(
         id=found.id,
@@ -211,7 +211,7 @@ async def get_status(call: RouteCall[NoQuery, None]) -> RunStatus:
 
 
 async def list_steps(call: RouteCall[NoQuery, None]) -> list[Step]:
-    """The steps of a run, in the order in which they began."""
+    """List the steps of a run, in the order in which they began."""
     return await call.run.steps()
 
 
@@ -226,7 +226,7 @@ async def get_trace(call: RouteCall[NoQuery, None]) -> list[Step]:
 
 
 async def list_history(call: RouteCall[HistoryQuery, None]) -> list[HistoryEntry]:
-    """The history of a run, in order; the sequence of the last entry is `after` of the next page."""
+    """List the history of a run, in order; the sequence of the last entry is `after` of the next page."""
     return await call.run.history(after=call.query.after, limit=call.page(call.query.limit))
 
 
@@ -242,7 +242,7 @@ async def list_run_audit(call: RouteCall[Paged, None]) -> Listing[AuditEntry]:
 
 
 async def list_run_tasks(call: RouteCall[NoQuery, None]) -> list[HumanTask]:
-    """The questions of a run to people, answered ones included."""
+    """List the human tasks of a run, decided ones included."""
     return await call.run.tasks()
 
 
@@ -262,7 +262,7 @@ async def list_resume_options(call: RouteCall[NoQuery, None]) -> list[ResumeOpti
 
 
 async def list_resume_requests(call: RouteCall[NoQuery, None]) -> list[ResumeRequest]:
-    """All requests to let a run go on, refused ones included."""
+    """List all resume requests of a run, refused ones included."""
     return await (await call.resumable()).resume_requests()
 
 
@@ -287,7 +287,7 @@ async def await_result(call: RouteCall[WaitQuery, None]) -> RouteResponse:
 
 
 async def stream_execution(call: RouteCall[StreamQuery, None]) -> Stream:
-    """The history of a run as it grows, as server-sent events: `entry`, `resync`, and `end` when it has ended."""
+    """Stream the history of a run as server-sent events: `entry`, `resync`, and `end` when it has ended."""
     return await streams.streamed(streams.run_events(call))
 
 

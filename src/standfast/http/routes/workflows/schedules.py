@@ -96,7 +96,7 @@ class ScheduleTimesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_schedules(call: RouteCall[ScheduleQuery, None]) -> Listing[Schedule]:
-    """List the schedules, the newest first."""
+    """List the schedules, newest first."""
     size = call.page(call.query.limit)
     place = cursors.read(call.query.cursor, UUID)
     last = None if place is None else cursors.resting(Schedule, instance=place)
@@ -161,7 +161,7 @@ async def pause_schedule(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
 
 
 async def resume_schedule(call: RouteCall[NoQuery, Reasoned]) -> RouteResponse:
-    """Go on with the times that are to come."""
+    """Resume a schedule with its next time."""
     return _shown(await call.calls.schedules.resume(call.path["schedule"], call.body.reason))
 
 
@@ -190,7 +190,7 @@ async def backfill_schedule(call: RouteCall[NoQuery, BackfillRequest]) -> RouteR
 
 
 async def stop_backfills(call: RouteCall[NoQuery, None]) -> RouteResponse:
-    """Start nothing more for periods; runs that there are go on."""
+    """Stop the backfills of a schedule; existing runs continue."""
     return _shown(await call.calls.schedules.stop_backfills(call.path["schedule"]))
 
 

@@ -29,7 +29,7 @@ _DIGITS = len(str(2**31))
 
 
 class TaskQueryRequest(Paged, frozen=True, kw_only=True):
-    """Which questions are wanted."""
+    """The filters of a task list."""
 
     mine: Literal["true", "false", "roles", "delegated"] = "true"
     """Those in the caller's inbox, or a part of it; `false` for all, which takes `execution:read`."""
@@ -47,24 +47,24 @@ class OnBehalf(RequestModel, frozen=True, kw_only=True):
 
 
 class Vote(OnBehalf, frozen=True, kw_only=True):
-    """A yes, a no, or neither."""
+    """A decision: approve, reject or abstain."""
 
     comment: str = ""
     data: object = None
     document_version: str = ""
-    """The version of the document that was looked at."""
+    """The version of the document that the approver has read."""
     stage: str = ""
-    """The stage of the approval chain that was looked at; a decision for a stage that is over decides no other."""
+    """The stage of the approval chain that the approver has seen; a decision for a past stage has no effect on another."""
 
 
 class Decide(Vote, frozen=True, kw_only=True):
-    """One of the outcomes that a question has."""
+    """One of the task's outcomes."""
 
     decision: str
 
 
 class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A question, as it was looked at."""
+    """A task, and the document version that the approver has read."""
 
     task: str
     document_version: str = ""
@@ -72,7 +72,7 @@ class SeenTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecideMany(OnBehalf, frozen=True, kw_only=True):
-    """One of the outcomes, for many questions."""
+    """One outcome, for many tasks."""
 
     tasks: Annotated[list[SeenTask], msgspec.Meta(max_length=1000)]
     decision: str
@@ -114,7 +114,7 @@ class AddApproverRequest(RequestModel, frozen=True, kw_only=True):
 
 
 class Escalate(OnBehalf, frozen=True, kw_only=True):
-    """Why a question escalates now."""
+    """The reason of an escalation."""
 
     reason: str = ""
 
@@ -126,7 +126,7 @@ class Say(OnBehalf, frozen=True, kw_only=True):
 
 
 class AskedPlace(msgspec.Struct, frozen=True, array_like=True):
-    """Where a question stands in a list of open ones."""
+    """The position of a task in a list of open ones."""
 
     asked_at: datetime
     instance: UUID
@@ -141,7 +141,7 @@ class _DecidedPlace(msgspec.Struct, frozen=True, array_like=True):
 
 
 async def list_tasks(call: RouteCall[TaskQueryRequest, None]) -> Listing[HumanTask]:
-    """List questions that wait for an answer, oldest first: those in the caller's inbox, unless it says otherwise."""
+    """List open tasks, oldest first; by default those in the caller's inbox."""
     asked, size = call.query, call.page(call.query.limit)
     place = cursors.read(asked.cursor, AskedPlace)
     behind = (
@@ -164,7 +164,7 @@ async def list_tasks(call: RouteCall[TaskQueryRequest, None]) -> Listing[HumanTa
 
 
 async def count_tasks(call: RouteCall[NoQuery, None]) -> TaskCounts:
-    """How many questions wait for the caller."""
+    """Count the caller's open tasks."""
     return await call.calls.tasks.counts()
 
 
@@ -193,7 +193,7 @@ async def get_task(call: RouteCall[NoQuery, None]) -> TaskDetails:
 
 
 async def decide_task(call: RouteCall[NoQuery, Decide]) -> None:
-    """Answer a question by one of its outcomes."""
+    """Decide a task by one of its outcomes."""
     asked = call.body
     await call.calls.tasks.decide(
         _task(call.path["id"]),
@@ -207,7 +207,7 @@ async def decide_task(call: RouteCall[NoQuery, Decide]) -> None:
 
 
 async def decide_tasks(call: RouteCall[NoQuery, DecideMany]) -> TaskOutcomes:
-    """Answer many questions by one outcome; one that is refused keeps no other from being decided."""
+    """Decide many tasks by one outcome; a refused one does not affect the others."""
     asked = call.body
     found = await call.calls.tasks.decide_many(
         [(each.task, each.document_version, each.stage) for each in asked.tasks],
@@ -219,7 +219,7 @@ async def decide_tasks(call: RouteCall[NoQuery, DecideMany]) -> TaskOutcomes:
 
 
 async def approve_task(call: RouteCall[NoQuery, Vote]) -> None:
-    """Answer yes, in whatever word the definition has for it."""
+    """Approve a task, whatever the definition's name for that outcome."""
     asked = call.body
     await call.calls.tasks.approve(
         _task(call.path["id"]),
@@ -232,7 +232,7 @@ async def approve_task(call: RouteCall[NoQuery, Vote]) -> None:
 
 
 async def reject_task(call: RouteCall[NoQuery, Vote]) -> None:
-    """Answer no, in whatever word the definition has for it."""
+    """Reject a task, whatever the definition's name for that outcome."""
     asked = call.body
     await call.calls.tasks.reject(
         _task(call.path["id"]),
@@ -245,7 +245,7 @@ async def reject_task(call: RouteCall[NoQuery, Vote]) -> None:
 
 
 async def abstain(call: RouteCall[NoQuery, Vote]) -> None:
-    """Answer neither yes nor no, where the step allows it."""
+    """Abstain from a decision, where the step allows it."""
     asked = call.body
     await call.calls.tasks.abstain(
         _task(call.path["id"]),
@@ -269,7 +269,7 @@ async def claim_task(call: RouteCall[NoQuery, OnBehalf]) -> None:
 
 
 async def release_task(call: RouteCall[NoQuery, OnBehalf]) -> None:
-    """Give a question back that one has claimed."""
+    """Release a claimed task."""
     await call.calls.tasks.release(_task(call.path["id"]), on_behalf_of=call.body.on_behalf_of)
 
 
@@ -294,7 +294,7 @@ async def add_approver(call: RouteCall[NoQuery, AddApproverRequest]) -> None:
 
 
 async def escalate_task(call: RouteCall[NoQuery, Escalate]) -> None:
-    """Have a question escalate now."""
+    """Escalate a task now."""
     asked = call.body
     await call.calls.tasks.escalate(_task(call.path["id"]), asked.reason, on_behalf_of=asked.on_behalf_of)
 
@@ -306,7 +306,7 @@ async def comment_on_task(call: RouteCall[NoQuery, Say]) -> None:
 
 
 async def ask_back(call: RouteCall[NoQuery, Say]) -> None:
-    """Ask back before one decides."""
+    """Ask a question about a task before deciding it."""
     asked = call.body
     await call.calls.tasks.ask(_task(call.path["id"]), asked.text, on_behalf_of=asked.on_behalf_of)
 
@@ -321,7 +321,7 @@ async def withdraw_task(call: RouteCall[NoQuery, TakeBack]) -> None:
 
 
 async def stream_inbox(call: RouteCall[NoQuery, None]) -> Stream:
-    """How many questions wait for the caller, whenever that changes, as server-sent events: `counts`."""
+    """Stream the number of the caller's open tasks, on every change, as server-sent events: `counts`."""
     return await streams.streamed(streams.inbox_events(call))
 
 

@@ -22,7 +22,7 @@ def test_an_order_is_shipped_once_it_is_packed() -> None:
 
 
 def test_what_was_reserved_is_released_if_the_charge_fails() -> None:
-    """It is tried three times first; then what was done is undone, and the charge too, of which nobody knows how far it got."""
+    """The step is tried three times; then completed steps are undone, and the charge too, because its outcome is unknown."""
     engine = opened()
     run = engine.start("order", {"sku": "lamp", "amount": 0})
     engine.advance(minutes=1)
@@ -36,7 +36,7 @@ def test_a_trial_begins() -> None:
 
 
 def test_finance_approves_an_expense() -> None:
-    """A question waits for whoever has the role."""
+    """A task waits for a holder of the role."""
     engine = opened()
     run = engine.start("expense", {"who": "ann", "amount": 80})
     engine.drain()

@@ -22,7 +22,7 @@ def release(reservation: str) -> None:
 
 
 def charge(amount: int) -> dict[str, str]:
-    """Take the money. Whatever raises here is tried again, and then everything before it is undone."""
+    """Charge the customer. An exception is retried; then all earlier steps are undone."""
     if amount <= 0:
         raise ValueError(f"amount must be positive, not {amount}")
     return {"charge": f"ch-{amount}"}
@@ -118,7 +118,7 @@ def publish(engine: Engine) -> None:
 
 @dataclass(frozen=True)
 class Subscribe:
-    """Somebody wants to try it."""
+    """A customer requests a trial."""
 
     workflow_id: str
 
