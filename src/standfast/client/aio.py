@@ -2308,7 +2308,7 @@ class AsyncCalls:
         )
 
     async def check_document(self, id: UUID | str) -> list[Violation]:
-        """Where one document breaks a rule; it is named by the id of its run."""
+        """List the invariants that one document breaks; it is named by the id of its run."""
         return await self._line.ask(
             ClientRequest(method="GET", path=f"/api/v1/invariants/documents/{placed(id)}", answer=list[Violation])
         )

@@ -37,13 +37,13 @@ class ContractChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """How many there are."""
+    """A count."""
 
     count: int
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether something was so before."""
+    """The result: whether anything was changed."""
 
     was: bool
 
@@ -56,7 +56,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """Something as a file."""
+    """An exported file."""
 
     format: Literal["yaml"]
     source: str
@@ -113,7 +113,7 @@ class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[ProcessSummary]
     total: int
-    """How many there are on all pages, as far as they were counted."""
+    """Number of items on all pages, as far as they were counted."""
     is_total_exact: bool
     """Whether that is all of them: no more than a thousand are counted, unless `exact_total` asks for it."""
     next: str | None
@@ -131,9 +131,9 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[Backlog]
     inbox_depth: int
-    """How many accepted commands wait."""
+    """Number of accepted commands that wait."""
     given_up: list[GivenUp]
-    """How many dead letters there are, by tenant."""
+    """Number of dead letters, by tenant."""
 
 
 class Recompiled(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,7 +161,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands, in short."""
+    """The status of a run, in short."""
 
     id: UUID
     status: str

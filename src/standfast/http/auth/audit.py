@@ -23,14 +23,14 @@ _MOST_REMEMBERED: Final = 10_000
 
 
 class Audit:
-    """Keeps refusals for auditors: so many of one credential, and of the others how many there were."""
+    """Stores denied requests for auditors, up to a rate per credential, and counts the others."""
 
     def __init__(self, engine: Engine, options: HttpOptions) -> None:
         self._engine = engine
         self._keep = options.keep_refusals
         self._rate = Rate(options.refusals_per_second, options.refusals_burst)
         self._untold: OrderedDict[str, int] = OrderedDict()
-        """How many refusals of a credential are in the log alone, since the last one that was kept."""
+        """Denials by credential that are only in the log, since the last stored one."""
 
     async def note(self, identity: Identity, request: Request, trace: Trace, error: Exception) -> None:
         """Store a denial. A failure to store it does not change the response."""

@@ -110,7 +110,7 @@ class Logins:
         return claims
 
     async def _found(self, provider: LoginProvider) -> _Places:
-        """Where a provider sends browsers to and gives tokens: as the options say, or as it says itself."""
+        """Return the provider's endpoints, from the options or from its metadata."""
         issuer = provider.issuer.issuer
         if provider.authorization and provider.token:
             return _Places(issuer, provider.authorization, provider.token)

@@ -29,7 +29,7 @@ def network_of(address: str) -> str:
 
 
 def check_rate(seconds: float, what: str) -> None:
-    """Refuse a request that is too early."""
+    """Refuse a request above the rate limit."""
     if seconds > 0:
         headers = {"retry-after": str(math.ceil(seconds))}
         raise EdgeError(EdgeCode.TOO_MANY_REQUESTS, f"{what} has made too many requests", headers=headers)
@@ -46,12 +46,12 @@ class StreamSlots:
 
     @property
     def open(self) -> int:
-        """How many there are."""
+        """Return the number of open slots."""
         return self._open.total()
 
     @contextmanager
     def place(self, credential: str) -> Iterator[None]:
-        """Room for one more, as long as the block lasts."""
+        """Hold a slot for the duration of the block."""
         if self._open[credential] >= self._each or self.open >= self._all:
             told = f"at most {self._each} {self._what} of one credential are open at once"
             raise EdgeError(EdgeCode.TOO_MANY_STREAMS, told, headers={"retry-after": str(_AGAIN_SECONDS)})

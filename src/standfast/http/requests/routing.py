@@ -36,9 +36,9 @@ class Precondition(NamedTuple):
     """The parsed `If-Match` header."""
 
     version: int | None = None
-    """That this is the version; None for any."""
+    """The required version; None for any."""
     is_any: bool = False
-    """That there is one (`*`)."""
+    """Whether any version matches (`*`)."""
 
 
 def condition_of(given: Sequence[str]) -> Precondition:
@@ -156,7 +156,10 @@ class RouteCall(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
         return condition_of(self.headers.getlist("if-match")).version
 
     async def replaced_version(self, look: Callable[[], Awaitable[int]]) -> int | None:
-        """The same where something may be put that is not there yet: for `*` the version that is found there; EdgeError if none is."""
+        """Return the version that `If-Match` names, where the resource may not exist yet.
+
+        For `*` it is the current version; EdgeError if there is none.
+        """
         condition = condition_of(self.headers.getlist("if-match"))
         if not condition.is_any:
             return condition.version
@@ -167,7 +170,7 @@ class RouteCall(msgspec.Struct, Generic[Q, B], frozen=True, kw_only=True):
             raise EdgeError(EdgeCode.CHANGED_MEANWHILE, told) from None
 
     def page(self, limit: int) -> int:
-        """How many items a page may have."""
+        """Return the number of items of a page."""
         return min(limit, self.server.options.max_page)
 
 
@@ -317,7 +320,7 @@ class Paged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     cursor: str = ""
     """`next` of the page before; empty for the first one."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
-    """How many items the page may have; the server gives fewer if this is more than it allows."""
+    """The number of items of a page; reduced to the server's limit."""
 
 
 class RequestModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

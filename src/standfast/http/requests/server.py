@@ -28,7 +28,7 @@ _PATIENCE_SECONDS: Final = 2.0
 
 
 class Pulse:
-    """Asks the database something that costs little."""
+    """Checks the database with a cheap query."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

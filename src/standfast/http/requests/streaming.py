@@ -136,7 +136,7 @@ async def run_events(call: AnyCall) -> AsyncIterator[bytes]:
 
 
 async def list_events(call: AnyCall) -> AsyncIterator[bytes]:
-    """That runs of the tenant have changed, or of the part of it that the caller is bound to, each with its position as id."""
+    """Stream the changed runs of the tenant, or of the caller's partition, each with its position as id."""
     server, last, part = call.server, _last(call), StreamPart(call)
     term = Term(call)
     watcher = StreamSubscriber(call.identity.tenant, None, server.options.stream_backlog)
@@ -163,7 +163,7 @@ async def list_events(call: AnyCall) -> AsyncIterator[bytes]:
 
 
 async def inbox_events(call: AnyCall) -> AsyncIterator[bytes]:
-    """How many questions wait for the caller, whenever that has changed."""
+    """Stream the number of the caller's open tasks, on every change."""
     server = call.server
     term = Term(call)
     watcher = StreamSubscriber(call.identity.tenant, None, server.options.stream_backlog)
@@ -219,7 +219,7 @@ def _still_here(position: int) -> bytes:
 
 
 class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a stream begins."""
+    """The start of a stream."""
 
     last_event_id: Annotated[int, msgspec.Meta(ge=0, lt=10**18)] | None = None
     """As the header `Last-Event-ID`, which counts if both are there: browsers cannot send that with their first request."""

@@ -71,7 +71,7 @@ def _fields_told(fault: str, kind: object) -> str:
 
 
 def check_depth(body: bytes, most: int) -> None:
-    """Refuse JSON that is nested too deep, before anything recurses into it."""
+    """Refuse JSON that is nested too deep, before any recursive code reads it."""
     if body.count(b"[") + body.count(b"{") <= most:
         return
     depth = 0

@@ -40,7 +40,7 @@ class Counting:
         self.values: dict[Labels, float] = {}
 
     def add(self, amount: float = 1.0, **labels: str) -> None:
-        """So much more."""
+        """Add an amount."""
         key = tuple(labels.items())
         self.values[key] = self.values.get(key, 0.0) + amount
 
@@ -60,7 +60,7 @@ class DurationMetric:
         self._sums: dict[Labels, float] = {}
 
     def add(self, seconds: float, **labels: str) -> None:
-        """One more."""
+        """Add an observation."""
         key = tuple(labels.items())
         buckets = self._buckets.setdefault(key, [0] * (len(_SECONDS) + 1))
         place = next((at for at, most in enumerate(_SECONDS) if seconds <= most), len(_SECONDS))
@@ -137,7 +137,7 @@ class Gauges:
             self._seconds.add(seconds, route=route)
 
     def heard(self, happening: Happening) -> None:
-        """Something happened in the engine."""
+        """Count a telemetry event of the engine."""
         with self._lock:
             self._count(happening)
 

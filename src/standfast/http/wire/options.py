@@ -88,11 +88,11 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True):
     audience: str
     """The required value of the claim `aud`: this API."""
     jwks: str
-    """Where its public keys are: the path of a file, or an address that begins with https://."""
+    """The public keys of the issuer: the path of a file, or a URL that begins with https://."""
     algorithms: tuple[Algorithm, ...] = ("RS256",)
     """The accepted signature algorithms; a token can select only among these."""
     leeway: timedelta = timedelta(seconds=30)
-    """How far its clock may be from that of this machine."""
+    """Tolerated difference between its clock and that of this machine."""
     tenant: str = ""
     """The tenant of all its tokens; empty if a claim names it."""
     tenant_claim: str = "tenant"
@@ -112,11 +112,11 @@ class LoginProvider(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     """The text of the login button."""
     client_secret: str = ""
-    """Where the secret of this server as a client is found: `env:NAME` or `file:/path`; empty if it has none."""
+    """Reference to the client secret of this server: `env:NAME` or `file:/path`; empty if it has none."""
     authorization: str = ""
     """The authorization endpoint; empty means the one in the provider's metadata."""
     token: str = ""
-    """Where codes are exchanged for tokens; empty means the same."""
+    """The token endpoint; empty means the one in the provider's metadata."""
     scopes: tuple[str, ...] = ("openid",)
 
 
@@ -144,7 +144,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     logins: tuple[LoginProvider, ...] = ()
     """Identity providers for browser logins; a login with a key is always possible."""
     public_address: str = ""
-    """Where browsers find this server, such as https://flows.example.org; empty means the address that each request came to."""
+    """Public URL of this server, such as https://flows.example.org; empty means the URL of each request."""
     session_lifetime: timedelta = timedelta(hours=12)
     """How long a browser stays in at most."""
     session_idle: timedelta = timedelta(hours=1)
@@ -174,7 +174,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     longest_wait: timedelta = timedelta(seconds=30)
     """How long a request may wait for a result."""
     requests_per_second: float = 500.0
-    """How many requests a credential may make in the long run."""
+    """Requests per second of a credential in the long run."""
     burst: int = 1000
     """Size of a burst above that rate."""
     failures_per_second: float = 1.0
@@ -182,9 +182,9 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     failures_burst: int = 20
     """Size of a burst above that rate."""
     streams_per_credential: int = 20
-    """How many streams of events a credential may have open."""
+    """Open event streams per credential."""
     max_streams: int = 1000
-    """How many of them all credentials together may have open."""
+    """Open event streams of all credentials together."""
     waits_per_credential: int = 500
     """Requests of a credential that may wait for results at the same time."""
     stream_lifetime: timedelta = timedelta(minutes=15)
@@ -200,7 +200,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_refusals: timedelta = timedelta(days=90)
     """How long refused requests are kept for auditors."""
     refusals_per_second: float = 1.0
-    """How many refused requests of a credential are kept in the long run; the others are counted, and stand in the log."""
+    """Denied requests of a credential that are stored per second in the long run; the others are counted and logged."""
     refusals_burst: int = 1000
     """Size of a burst above that rate."""
     open_metrics: bool = False

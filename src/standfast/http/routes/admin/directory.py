@@ -66,7 +66,7 @@ class OfPerson(NoQuery, frozen=True, kw_only=True):
 
 
 class ChangesQuery(Paged, frozen=True, kw_only=True):
-    """Which changes are wanted."""
+    """The filters of a list of changes."""
 
     person: str = ""
 
@@ -80,7 +80,7 @@ class Preferences(RequestModel, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether something was so before."""
+    """The result: whether anything was changed."""
 
     was: bool
 

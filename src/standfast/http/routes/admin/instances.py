@@ -18,7 +18,7 @@ from standfast.http.wire.paging import Listing
 
 
 class InstanceQueryRequest(Paged, frozen=True, kw_only=True):
-    """Which instances are wanted."""
+    """The filters of a list of instances."""
 
     definition: str = ""
     version: str = ""
@@ -38,11 +38,11 @@ class DeleteQuery(NoQuery, frozen=True, kw_only=True):
     """How an instance is deleted."""
 
     force: bool = False
-    """Also if something of it is still needed."""
+    """Delete it even if some of its data is still needed."""
 
 
 class InboxQuery(Paged, frozen=True, kw_only=True):
-    """Which commands are wanted."""
+    """The filters of a list of commands."""
 
     definition: str = ""
     type: str = ""

@@ -52,7 +52,7 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditQuery(Paged, frozen=True, kw_only=True):
-    """Which changes are wanted."""
+    """The filters of a list of changes."""
 
     subject: str = ""
     """One kind of thing: `person`, `definition`, `key`, `pause`, `charter`."""

@@ -12,13 +12,13 @@ from standfast.http.wire.paging import Listing
 
 
 class NotificationQuery(Paged, frozen=True, kw_only=True):
-    """Which notifications are wanted."""
+    """The filters of a list of notifications."""
 
     unread: bool = False
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """How many there are."""
+    """A count."""
 
     count: int
 

@@ -27,16 +27,16 @@ class Queues(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[Backlog]
     inbox_depth: int
-    """How many accepted commands wait."""
+    """Number of accepted commands that wait."""
     given_up: list[GivenUp]
-    """How many dead letters there are, by tenant."""
+    """Number of dead letters, by tenant."""
 
 
 class Maintain(RequestModel, frozen=True, kw_only=True):
     """Begin maintenance: hold all work in all processes."""
 
     mode: Literal["none", "pause", "refuse"]
-    """Nothing, work, or commands too."""
+    """What is held: nothing, work, or work and commands."""
 
 
 async def list_workers(call: RouteCall[NoQuery, None]) -> list[WorkerInfo]:

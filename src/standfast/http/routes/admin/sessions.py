@@ -49,7 +49,7 @@ class LoginWay(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     label: str
     path: str
-    """Where the browser is sent to begin."""
+    """The path at which the browser begins the login."""
 
 
 class LoginWays(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class OwnSession(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoginQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a login leads."""
+    """The target of a login."""
 
     return_to: str = "/"
     """The path, on this server, that the browser is sent to afterwards."""
@@ -202,12 +202,12 @@ def _provider(call: AnyCall) -> LoginProvider:
 
 
 def _back(call: AnyCall, provider: LoginProvider) -> str:
-    """Where the provider sends browsers back to; it knows the address beforehand, and takes no other."""
+    """Return the redirect URI, which is registered at the provider."""
     return f"{_base(call)}/api/v1/session/callback/{provider.name}"
 
 
 def _base(call: AnyCall) -> str:
-    """Where browsers find this server."""
+    """Return the base URL of the server for browsers."""
     return call.server.options.public_address.rstrip("/") or call.base
 
 

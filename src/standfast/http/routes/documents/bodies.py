@@ -96,7 +96,7 @@ class CommentQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class DraftQuery(Paged, frozen=True, kw_only=True):
-    """Which drafts are wanted."""
+    """The filters of a list of drafts."""
 
     type: str = ""
 
@@ -129,7 +129,7 @@ class Scenarios(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """Something as a file."""
+    """An exported file."""
 
     format: Literal["yaml"]
     source: str

@@ -15,7 +15,7 @@ from standfast.http.wire.paging import Listing
 
 
 class PublishContractQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a contract is published."""
+    """The options of publishing a contract."""
 
     force: bool = False
     """Whether it is published although published bodies would not compile with it; they go on as they were compiled."""

@@ -46,7 +46,7 @@ class CreateDocumentRequest(RequestModel, frozen=True, kw_only=True):
 
     data: dict[str, object] = msgspec.field(default_factory=dict)
     id: str = ""
-    """It gets one of its own if this is empty."""
+    """The document's id; generated if empty."""
     reason: str = ""
 
 
@@ -55,7 +55,7 @@ class AdoptDocument(RequestModel, frozen=True, kw_only=True):
 
     data: dict[str, object] = msgspec.field(default_factory=dict)
     status: str
-    """Where it waits from now on."""
+    """The status at which it waits."""
     version: VersionNumber = 1
     reason: str = ""
 
@@ -89,7 +89,7 @@ class AmendDocument(RequestModel, frozen=True, kw_only=True):
 
     changes: dict[str, object] = msgspec.field(default_factory=dict)
     new_id: str = ""
-    """It gets one of its own if this is empty."""
+    """The new document's id; generated if empty."""
     reason: str = ""
 
 
@@ -102,7 +102,7 @@ class RedactDocument(RequestModel, frozen=True, kw_only=True):
 
 
 class DocumentQueryRequest(Paged, frozen=True, kw_only=True):
-    """Which documents are wanted."""
+    """The filters of a list of documents."""
 
     status: str = ""
     requester: str = ""

@@ -38,10 +38,10 @@ class PutCharter(RequestModel, frozen=True, kw_only=True):
 
 
 class Patrol(RequestModel, frozen=True, kw_only=True):
-    """How a patrol goes on."""
+    """The options of a check of documents."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
-    """How many documents the stretch has; the server looks at fewer if this is more than it allows."""
+    """The number of documents of a batch; reduced to the server's limit."""
     rules: list[str] = msgspec.field(default_factory=list)
     """Codes such as `WF-03`; all rules if none is named."""
     anew: bool = False
@@ -131,7 +131,7 @@ async def patrol_documents(call: RouteCall[NoQuery, Patrol]) -> InvariantPage:
 
 
 async def check_document(call: RouteCall[NoQuery, None]) -> list[Violation]:
-    """Where one document breaks a rule; it is named by the id of its run."""
+    """List the invariants that one document breaks; it is named by the id of its run."""
     return await call.calls.invariants.of(call.run_id)
 
 

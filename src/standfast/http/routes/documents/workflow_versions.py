@@ -19,7 +19,7 @@ class SuspensionQuery(Paged, frozen=True, kw_only=True):
     """Which suspensions are listed."""
 
     type: str = ""
-    """Those of one type of documents."""
+    """Only those of one document type."""
 
 
 class Suspend(RequestModel, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from standfast.http.requests.routing import RequestModel
 
 
 class AssumptionArguments(TypedDict):
-    """The same, by the names that the engine's calls have for it."""
+    """The assumptions, by parameter name of the engine's calls."""
 
     decisions: dict[str, str | list[str]]
     forms: dict[str, object]

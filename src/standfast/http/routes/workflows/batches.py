@@ -41,15 +41,15 @@ class BeginBatchRequest(RequestModel, frozen=True, kw_only=True):
     """Of a requeue or a discard: all dead letters with this fingerprint, which `/api/v1/dead-letters/groups` tells."""
     reason: str = ""
     per_second: Annotated[float, msgspec.Meta(ge=0, le=10_000)] = 0.0
-    """How many are tried in a second; 0 means no bound."""
+    """Items per second; 0 means no limit."""
     follow_seconds: Annotated[float, msgspec.Meta(ge=0, le=3_155_760_000)] = 3600.0
     """How long to track the outcome of submitted items."""
     batch_id: str = ""
-    """The same id is the same batch; `Idempotency-Key` does the same."""
+    """A deduplication id of the batch; `Idempotency-Key` does the same."""
 
 
 class ItemQuery(Paged, frozen=True, kw_only=True):
-    """Which items are wanted."""
+    """The filters of a list of items."""
 
     status: ItemStatus | None = None
 

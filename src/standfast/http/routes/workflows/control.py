@@ -45,7 +45,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Signal(RequestModel, frozen=True, kw_only=True):
-    """Something that happened."""
+    """A signal."""
 
     name: str
     payload: object = None
@@ -61,7 +61,7 @@ class PauseRequest(TimedReason, frozen=True, kw_only=True):
 
 
 class Resume(Reasoned, frozen=True, kw_only=True):
-    """How a run is to go on."""
+    """The options of a resume."""
 
     metadata: dict[str, object] | None = None
     """Conditions find it under `resume` from then on."""
@@ -72,7 +72,7 @@ class Resume(Reasoned, frozen=True, kw_only=True):
 
 
 class ResumeLater(Reasoned, frozen=True, kw_only=True):
-    """That a run is to go on when the resume worker looks next."""
+    """A request to resume a run at the next check of the resume worker."""
 
     metadata: dict[str, object] | None = None
 

@@ -16,7 +16,7 @@ _DIGITS = len(str(2**63))
 
 
 class LetterQuery(Paged, frozen=True, kw_only=True):
-    """Which dead letters are wanted."""
+    """The filters of a list of dead letters."""
 
     execution: UUID | None = None
     definition: str = ""

@@ -31,7 +31,7 @@ from standfast.http.wire.paging import Listing
 
 
 class DefinitionQuery(Paged, frozen=True, kw_only=True):
-    """Which definitions are wanted."""
+    """The filters of a list of definitions."""
 
     name: str = ""
     """All versions of one; of all if this is empty."""
@@ -59,7 +59,7 @@ class DrawingQuery(VersionQuery, frozen=True, kw_only=True):
 
 
 class PausePointQuery(VersionQuery, frozen=True, kw_only=True):
-    """Which pause points are wanted."""
+    """The filters of a list of pause points."""
 
     trigger: Literal["", "approval", "wait", "manual"] = ""
     """Only those at which a run rests for this; all of them if it is empty."""
@@ -105,7 +105,7 @@ class FileQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class PublishQuery(FileQuery, frozen=True, kw_only=True):
-    """How a file is published."""
+    """The options of publishing a file."""
 
     check: bool = False
     """Only report what would happen."""

@@ -27,14 +27,14 @@ from standfast.kernel.actor import Actor, RequestContext
 
 
 class Publish(RequestModel, frozen=True, kw_only=True):
-    """Something that happened."""
+    """An event to publish."""
 
     event: str
     key: str = ""
     """The correlation key; subscribers with another key do not get the event."""
     payload: object = None
     event_id: str = ""
-    """The same id is the same event; `Idempotency-Key` does the same."""
+    """A deduplication id of the event; `Idempotency-Key` does the same."""
     ttl_seconds: Annotated[float, msgspec.Meta(ge=0, le=3_155_760_000)] | None = None
     """How long to keep the event for later subscribers."""
     match_one: bool = False
@@ -48,7 +48,7 @@ class PublishedEventAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventQuery(Paged, frozen=True, kw_only=True):
-    """Which events are wanted."""
+    """The filters of a list of events."""
 
     event: str = ""
 

@@ -20,13 +20,13 @@ from standfast.kernel.row_kinds.steps import PauseClock
 
 
 class PauseQuery(Paged, frozen=True, kw_only=True):
-    """Which pauses are wanted."""
+    """The filters of a list of pauses."""
 
     with_ended: bool = False
 
 
 class BeginPause(TimedReason, frozen=True, kw_only=True):
-    """What to pause."""
+    """A pause to begin."""
 
     definition: str | None = None
     """All of the tenant if it is left out."""

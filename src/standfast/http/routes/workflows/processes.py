@@ -57,7 +57,7 @@ class StartQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ProcessQuery(Paged, frozen=True, kw_only=True):
-    """Which processes are wanted."""
+    """The filters of a list of processes."""
 
     status: list[str] = msgspec.field(default_factory=list)
     """One or several of `active`, `suspended`, `completed`, `failed` and `cancelled`."""
@@ -87,7 +87,7 @@ class PatienceQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class TrailQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which part of a trail is wanted."""
+    """The page of a trail."""
 
     lifecycle: Annotated[bool, msgspec.Meta(description="With what happened to the instance itself.")] = False
 
@@ -97,7 +97,7 @@ class ProcessListing(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[ProcessSummary]
     total: int
-    """How many there are on all pages, as far as they were counted."""
+    """Number of items on all pages, as far as they were counted."""
     is_total_exact: bool
     """Whether that is all of them: no more than a thousand are counted, unless `exact_total` asks for it."""
     next: str | None

@@ -58,14 +58,14 @@ class CancelBranchRequest(RunRepairRequest, frozen=True, kw_only=True):
 
 
 class MoveBackRequest(RunRepairRequest, frozen=True, kw_only=True):
-    """Where a run is to go on from."""
+    """The save point to roll back to."""
 
     save_point: str = ""
     """The last one if this is empty."""
 
 
 class Fork(RunRepairRequest, frozen=True, kw_only=True):
-    """Where a new run begins."""
+    """The start of a fork."""
 
     at: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
     """The sequence of the last event that it takes over."""
@@ -76,7 +76,7 @@ class Fork(RunRepairRequest, frozen=True, kw_only=True):
 
 
 class ForkQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a new run would begin."""
+    """The start of a fork to preview."""
 
     at: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 

@@ -34,7 +34,7 @@ from standfast.http.wire.paging import Listing
 
 
 class ListQuery(Paged, frozen=True, kw_only=True):
-    """Which runs are wanted."""
+    """The filters of a list of runs."""
 
     definition: str = ""
     version: str = ""
@@ -51,7 +51,7 @@ class ListQuery(Paged, frozen=True, kw_only=True):
 
 
 class PausedQueryRequest(Paged, frozen=True, kw_only=True):
-    """Which paused runs are wanted."""
+    """The filters of a list of paused runs."""
 
     definition: str = ""
     reason: str = ""
@@ -62,18 +62,18 @@ class PausedQueryRequest(Paged, frozen=True, kw_only=True):
 
 
 class ResumableQuery(Paged, frozen=True, kw_only=True):
-    """Which of the runs that are about to go on are wanted."""
+    """The filters of a list of runs that resume soon."""
 
     definition: str = ""
 
 
 class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which part of a history is wanted."""
+    """The page of a history."""
 
     after: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
     """The last sequence of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
-    """How many entries the page may have; the server gives fewer if this is more than it allows, so that only an empty page is the end."""
+    """The number of entries of a page; reduced to the server's limit, so that only an empty page is the end."""
 
 
 class PointQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -84,7 +84,7 @@ class PointQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class DiagramQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a drawing is written."""
+    """The format of a diagram."""
 
     format: Literal["mermaid", "dot", "json"] = "mermaid"
 
@@ -97,7 +97,7 @@ class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands, in short."""
+    """The status of a run, in short."""
 
     id: UUID
     status: str

@@ -60,7 +60,7 @@ class PutScheduleRequest(RequestModel, frozen=True, kw_only=True):
 
 
 class TriggerRequest(RequestModel, frozen=True, kw_only=True):
-    """How a schedule is to be started now."""
+    """The options of a trigger."""
 
     overlap: Overlap | None = None
     """Another policy than that of the schedule."""
@@ -76,16 +76,16 @@ class BackfillRequest(RequestModel, frozen=True, kw_only=True):
 
 
 class ScheduleQuery(Paged, frozen=True, kw_only=True):
-    """Which schedules are wanted."""
+    """The filters of a list of schedules."""
 
     workflow: str = ""
 
 
 class TimesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which times are wanted."""
+    """The range of times."""
 
     after: datetime | None = None
-    """Those after this instant; those to come if it is left out."""
+    """Only times after this instant; now by default."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
 
 

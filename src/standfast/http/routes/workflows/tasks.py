@@ -32,7 +32,7 @@ class TaskQueryRequest(Paged, frozen=True, kw_only=True):
     """The filters of a task list."""
 
     mine: Literal["true", "false", "roles", "delegated"] = "true"
-    """Those in the caller's inbox, or a part of it; `false` for all, which takes `execution:read`."""
+    """The caller's inbox, or a part of it; `false` for all tasks, which takes `execution:read`."""
     role: str | None = None
     requested_by_me: bool = False
     definition: str = ""
