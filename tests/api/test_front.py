@@ -29,9 +29,7 @@ def test_people_are_told_where_they_are(world: World) -> None:
     nobody = world.bearer()
     page = nobody.get("/", headers=BROWSER)
     assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert {"Version", "Ready", "API", "Authentication", "Command line"} <= set(
-        re.findall("<dt>(.*?)</dt>", page.text)
-    )
+    assert {"Version", "Ready", "API", "Authentication", "Command line"} <= set(re.findall("<dt>(.*?)</dt>", page.text))
     assert "<dd>yes" in page.text
     for each in hrefs(page):
         assert "//" not in each
