@@ -1407,7 +1407,10 @@ class Calls:
     def withdraw_task(
         self, id: UUID | str, *, on_behalf_of: str = "", reason: str = "", idempotency_key: str = ""
     ) -> None:
-        """Take the question itself back: nobody decides any more. If no way leads on from that, the run ends, and it takes `execution:cancel` besides."""
+        """Withdraw a task: it needs no decision any longer.
+
+        If no edge leads on from that, the run ends, and it also takes `execution:cancel`.
+        """
         self._line.ask(
             ClientRequest(
                 method="POST",
@@ -3169,7 +3172,10 @@ class Calls:
         idempotency_key: str = "",
         if_version: int | None = None,
     ) -> Schedule:
-        """Say what a schedule starts and when, be it new or not; `If-Match` makes sure of the revision that was seen, `"v0"` that there is none. It takes `execution:start` besides, or `documents:write` if it creates documents, and `execution:cancel` for `cancel_running`."""
+        """Create or update a schedule; `If-Match` checks the revision, `"v0"` that there is none.
+
+        It also takes `execution:start`, or `documents:write` if it creates documents; and `execution:cancel` for `cancel_running`.
+        """
         return self._line.ask(
             ClientRequest(
                 method="PUT",
@@ -3260,7 +3266,11 @@ class Calls:
         overlap: Literal["skip", "buffer_one", "allow_all", "cancel_running"] | None = None,
         idempotency_key: str = "",
     ) -> FireInfo:
-        """Start the workflow now, paused or not; it may be skipped or put off, by the policy. It takes `execution:start` besides, or `documents:write` if it creates documents, and `execution:cancel` if the policy is `cancel_running`."""
+        """Trigger a schedule now, even if it is paused; its policy may skip or delay the fire.
+
+        It also takes `execution:start`, or `documents:write` if it creates documents; and `execution:cancel` if the policy
+        is `cancel_running`.
+        """
         return self._line.ask(
             ClientRequest(
                 method="POST",

@@ -248,7 +248,7 @@ async def _policy(call: AnyCall) -> Overlap | None:
     own = RequestContext(tenant=known.tenant, partition=known.partition, actor=SYSTEM, trace=known.trace)
     try:
         found = await call.engine.acting(own).schedules.get(call.path["schedule"])
-    except StandfastError:  # What is not there, whoever may trigger is told.
+    except StandfastError:  # A caller who may trigger schedules gets the 404.
         return None
     return None if found.is_document else found.overlap
 
