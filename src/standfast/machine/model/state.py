@@ -170,11 +170,6 @@ class RollbackState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     stuck: int | None = None
     """The executed step that could not be undone."""
 
-    @property
-    def whence(self) -> str:
-        """Where the step was that could not be undone, in words."""
-        return "of a slot that a rejection has left" if self.stuck in self.steps else "of a branch that was not needed"
-
     to: int = 0
     """Number of the step by which the save point was passed that the run returns to; 0 if it does not go on."""
     data: Data = {}
@@ -192,6 +187,11 @@ class Dropped(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Numbers of their executed steps that may have to be undone, the next one last."""
     stuck: int | None = None
     """The executed step that could not be undone."""
+
+    @property
+    def whence(self) -> str:
+        """Describe where the step was that could not be undone."""
+        return "of a slot that a rejection has left" if self.stuck in self.steps else "of a branch that was not needed"
 
 
 class PauseState(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
