@@ -147,6 +147,8 @@ class Poll:
     stages: Sequence[Stage] = ()
     stage: int = 0
     claimed_by: str = ""
+    claimed_for_them_by: str = ""
+    """Who has done so in the place of that one."""
     is_looking: bool = False
     is_in_trouble: bool = False
     """Whether nobody can decide it."""
@@ -314,9 +316,13 @@ class Poll:
         if seat is not None:
             seat.vote, seat.decided, self.claimed_by = vote, vote.outcome, ""
 
+    def seat_decided_by(self, actor: Actor) -> Seat | None:
+        """The place from which somebody has decided among those who are asked now."""
+        return next((seat for seat in self.asked if seat.decider == person(actor)), None)
+
     def withdraw(self, actor: Actor) -> bool:
         """Somebody takes a decision back."""
-        seat = next((seat for seat in self.asked if seat.decider == person(actor)), None)
+        seat = self.seat_decided_by(actor)
         if seat is None or seat.vote is None:
             return False
         seat.vote.is_withdrawn = True

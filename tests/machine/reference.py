@@ -1045,12 +1045,20 @@ class Reference:
                 return self._reassign(step, to, who)
             case c.AddApprover(person=name, weight=weight):
                 return self._add(step, name, weight)
+            case c.WithdrawDecision() if self._has_lost_place(step):
+                return self._bar("not_allowed")
             case c.WithdrawDecision():
                 return _poll(step).withdraw(self.actor) or self._bar(self._outsider(step) or "nothing_decided")
             case c.WithdrawTask(reason=reason):
                 return self._withdraw_task(step, reason)
             case c.CommentTask() | c.PutHigher():
                 raise AssertionError("nobody talks here, or wants it to escalate")
+
+    def _has_lost_place(self, step: Step) -> bool:
+        """Whether the actor has decided from the place of a role that they do not have."""
+        seat = _poll(step).seat_decided_by(self.actor)
+        is_role = seat is not None and seat.who.startswith("role:")
+        return seat is not None and is_role and not (seat.is_for(self.actor) or may_all(self.actor))
 
     def _outsider(self, step: Step) -> str:
         """Why the actor has no part in a question; empty if they have."""
@@ -1106,14 +1114,17 @@ class Reference:
     def _claim(self, step: Step) -> bool:
         """Whoever can decide can claim."""
         poll, who = _poll(step), self.actor
-        if poll.claimed_by == person(who) or self._is_kept_out(step):
+        deputy = who.id if who.on_behalf_of else ""
+        if poll.claimed_by == person(who) and poll.claimed_for_them_by in {"", deputy}:
+            return False
+        if self._is_kept_out(step):
             return False
         if poll.standing_vote(who) is not None:
             return self._bar("already_decided")
         kept_out = self._actor_kept_out(step)
         if kept_out:
             return self._bar(kept_out)
-        poll.claimed_by = person(who)
+        poll.claimed_by, poll.claimed_for_them_by = person(who), deputy
         return True
 
     def _release(self, step: Step) -> bool:

@@ -36,6 +36,8 @@ class TaskVote(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, gc
     document_version: str = ""
     guards: list[str] | None = None
     """The guards that the decider had of those on the ways of this outcome; None if nobody asked for them."""
+    stage: int = 0
+    """The stage of an approval chain that it was given in; 0 if there is no chain."""
 
 
 class Seat(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -51,8 +53,6 @@ class Seat(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """Those who have handed it on, the first one first."""
     lent: dict[str, str] = {}
     """Who has handed it on in the place of another, by the name of that one: they have to stand in for them as long as it is to be decided from."""
-    stage: int = 0
-    """The stage of an approval chain that it is a place of; 0 if there is no chain."""
 
     @property
     def is_free(self) -> bool:

@@ -128,9 +128,7 @@ def _people_asked(routes: GraphIndex, state: RunState, event: e.PeopleAsked) -> 
     for place in event.out:
         question.seats[place - 1].is_out = True
     left_out = set(event.left_out)
-    question.seats += [
-        Seat(person=each, is_out=place in left_out, stage=question.stage) for place, each in enumerate(event.people)
-    ]
+    question.seats += [Seat(person=each, is_out=place in left_out) for place, each in enumerate(event.people)]
     question.is_looking, question.trouble, question.lost = False, event.trouble, list(event.lost)
     if not event.stays:
         question.missing = event.missing
@@ -154,6 +152,7 @@ def _decided(routes: GraphIndex, state: RunState, event: e.TaskDecided) -> None:
         before=event.given,
         document_version=event.document_version,
         guards=event.guards,
+        stage=question.stage,
     )
 
 
@@ -173,7 +172,7 @@ def _released(routes: GraphIndex, state: RunState, event: e.TaskReleased) -> Non
 
 def _handed(routes: GraphIndex, state: RunState, event: e.Handed) -> None:
     question = _question(routes, state, event.step)
-    heir = Seat(person=event.person, stage=question.stage)
+    heir = Seat(person=event.person)
     if event.seat:
         before = question.seats[event.seat - 1]
         before.is_out, heir.is_extra = True, before.is_extra
@@ -205,9 +204,7 @@ def _escalated(routes: GraphIndex, state: RunState, event: e.TaskEscalated) -> N
         note_names(state, step.node, (event.by, event.on_behalf_of))
     if event.people:
         question = _question(routes, state, event.step)
-        question.seats += [
-            Seat(person=each, is_extra=True, stage=question.stage) for each in newcomers(question, event.people)
-        ]
+        question.seats += [Seat(person=each, is_extra=True) for each in newcomers(question, event.people)]
         question.trouble = question.claimed_by = ""
         question.lost = []
 

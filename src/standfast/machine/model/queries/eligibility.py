@@ -73,9 +73,8 @@ def decision_by(question: Question, actor: Actor) -> TaskVote | None:
 
 def last_decision(question: Question, actor: Actor, stages: Collection[int] | None = None) -> TaskVote | None:
     """Return what an actor has decided last, be it in a stage that is over; in one of `stages`, if they are given."""
-    wanted = question.given if stages is None else [s.given for s in question.seats if s.given and s.stage in stages]
-    own = [each for each in wanted if each.actor == actor.id and actor.on_behalf_of in {"", each.on_behalf_of}]
-    return max(own, key=lambda each: each.sequence, default=None)
+    own = [each for each in question.given if each.actor == actor.id and actor.on_behalf_of in {"", each.on_behalf_of}]
+    return next((each for each in reversed(own) if stages is None or each.stage in stages), None)
 
 
 def is_open_to_all(op: HumanOp, question: Question) -> bool:
