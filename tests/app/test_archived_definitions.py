@@ -39,18 +39,20 @@ def test_nothing_new_is_started_with_what_is_archived(place: Place) -> None:
 
 
 @pytest.mark.parametrize("named", [2, ""])
-def test_a_start_that_was_carried_out_is_answered_although_its_version_is_archived(place: Place, named: object) -> None:
+def test_a_start_that_was_carried_out_is_answered_although_its_version_is_archived(
+    place: Place, named: str | int
+) -> None:
     """The same key is the same run, so that nobody who lost the answer takes it for not started; another key is refused."""
     engine = place.engine().register(saga(2).build())
-    run = engine.start("order", {"n": 1}, version=named, idempotency_key="k-1")  # type: ignore[arg-type]
+    run = engine.start("order", {"n": 1}, version=named, idempotency_key="k-1")
     engine.definitions.archive("order", 2)
     place.clock.move(timedelta(seconds=3))
-    assert engine.start("order", {"n": 1}, version=named, idempotency_key="k-1").id == run.id  # type: ignore[arg-type]
+    assert engine.start("order", {"n": 1}, version=named, idempotency_key="k-1").id == run.id
     with pytest.raises(ReusedIdError):
-        engine.start("order", {"n": 2}, version=named, idempotency_key="k-1")  # type: ignore[arg-type]
+        engine.start("order", {"n": 2}, version=named, idempotency_key="k-1")
     for key in ("k-2", ""):
         with pytest.raises(RejectedError, match="archived"):
-            engine.start("order", {"n": 1}, version=named, idempotency_key=key)  # type: ignore[arg-type]
+            engine.start("order", {"n": 1}, version=named, idempotency_key=key)
     assert len(engine.runs.list().items) == 1
 
 

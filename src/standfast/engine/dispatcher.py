@@ -291,7 +291,7 @@ class Dispatcher:
             try:
                 listener.committed(batch)
             except BaseException:  # noqa: BLE001 - its trouble is not that of those who wait for their answers
-                _log.exception("commit_listener_failed listener=%s", type(listener).__name__)
+                _log.exception("commit_listener_failed")
         for draft in batch.written:
             for claim in draft.change.consumed:
                 if type(claim) is TimerClaim:

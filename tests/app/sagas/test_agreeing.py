@@ -555,12 +555,15 @@ def test_a_decision_is_changed_until_it_is_used(place: Place) -> None:
 def test_who_may_not_cancel_ends_no_run_by_pulling_a_question_back(place: Place, rejection: Any) -> None:
     """Where no way leads on from that, it takes the right to cancel, of the requester too; where one does, it does not."""
     engine = place.engine()
-    rights = {"capability": "go", "cancel_capability": "stop"}
     engine.register(
-        Saga("s", **rights).human("h", role="boss", on_rejected=None if rejection == "abort" else "fail").build()
+        Saga("s", capability="go", cancel_capability="stop")
+        .human("h", role="boss", on_rejected=None if rejection == "abort" else "fail")
+        .build()
     )
     engine.register(
-        Saga("free", **rights).human("h", role="boss", on_withdrawn=lambda way: way.save_point("rest")).build()
+        Saga("free", capability="go", cancel_capability="stop")
+        .human("h", role="boss", on_withdrawn=lambda way: way.save_point("rest"))
+        .build()
     )
     ann = engine.acting(Actor(id="ann", capabilities=frozenset({"go"})))
     boss = engine.acting(Actor(id="berta", capabilities=frozenset({"task:withdraw", "stop"})))

@@ -356,7 +356,7 @@ def test_a_second_click_waives_nothing_else(place: Place) -> None:
     stage.does("undo b", BROKEN)
     engine = place.engine().register(failing_to_undo(stage))
     instance = run(engine, "stuck")
-    operator = engine.acting(Actor(id="olga", capabilities={"execution:repair"})).run(instance)
+    operator = engine.acting(Actor(id="olga", capabilities=frozenset({"execution:repair"}))).run(instance)
     operator.skip(2, reason="b is undone by hand")
     engine.drain()
     with pytest.raises(RejectedError) as caught:
