@@ -277,6 +277,20 @@ def test_a_schedule_that_was_refused_is_an_incident(place: Place) -> None:
     assert (engine.admin.incidents(), engine.health().incidents) == ([], [])
 
 
+def test_an_incident_names_the_partition_of_its_schedule(place: Place) -> None:
+    """Whoever mends it has to name that: a schedule of the same name without a partition is another one."""
+    engine, _ = by_directory(place)
+    registered(engine)
+    north = engine.acting(RequestContext(partition="north", actor=Actor(id="ann")))
+    north.schedules.put("s", "paid", every=HOUR)
+    engine.directory.revoke("ann", "chief")
+    engine.advance(HOUR)
+    engine.advance(HOUR / 60)
+    (incident,) = engine.admin.incidents()
+    assert (incident.partition, "'s' of the partition 'north'" in incident.told) == ("north", True)
+    assert "in a request for the partition 'north'" in incident.remedy
+
+
 @pytest.mark.row("E-664")
 @pytest.mark.parametrize("verb", ["start", "cancel", "abort"])
 def test_what_a_front_end_demanded_is_demanded_each_time(place: Place, tmp_path: Path, verb: str) -> None:

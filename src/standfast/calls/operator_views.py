@@ -152,6 +152,8 @@ class IncidentInfo(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
     tenant: str = ""
     """Empty where it is not known whose it is."""
+    partition: str = ""
+    """Of a schedule: the part of the tenant that it belongs to, which a request has to name to change it; empty for none."""
     instance: InstanceId | None = None
 
 

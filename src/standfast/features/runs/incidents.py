@@ -33,10 +33,11 @@ def incidents_in(
     for refused in parts.incidents().refused_schedules(limit=_MOST):
         yield IncidentInfo(
             kind="refused_schedule",
-            told=f"the schedule {refused.schedule!r} was refused its last start: {refused.detail}",
-            remedy="mend what the refusal names; if its owner lacks a right, give it back, or have somebody else put the schedule; or delete it",
+            told=f"the schedule {refused.schedule!r}{_of(refused.partition)} was refused its last start: {refused.detail}",
+            remedy=f"mend what the refusal names; if its owner lacks a right, give it back, or have somebody else put the schedule{_there(refused.partition)}; or delete it",
             since=refused.since,
             tenant=refused.tenant,
+            partition=refused.partition,
             instance=refused.instance,
         )
     for call in hung_calls(parts.incidents(), shared.settings, now):
@@ -73,3 +74,11 @@ def _unread(parts: StoreParts, shared: EngineContext, moment: datetime | None) -
             yield IncidentInfo(
                 kind="unreadable", told=Unread(each, why).told, remedy="find out who wrote it", since=each.since
             )
+
+
+def _of(partition: str) -> str:
+    return f" of the partition {partition!r}" if partition else ""
+
+
+def _there(partition: str) -> str:
+    return f", in a request for the partition {partition!r}" if partition else ""

@@ -75,6 +75,8 @@ class RefusedSchedule(NamedTuple):
     """Time of the refusal."""
     schedule: str
     detail: str
+    partition: str
+    """Its part of the tenant; empty for none."""
 
 
 class Stretch(NamedTuple):

@@ -53,7 +53,7 @@ where is_open and stands_for <> '' and (tenant, instance, number, place) > (?::t
 order by tenant, instance, number, place limit ?::int8
 
 -- name: refused_schedules
-select i.id, i.tenant, i.definition, f.told_at, i.key, f.detail
+select i.id, i.tenant, i.definition, f.told_at, i.key, f.detail, coalesce(i.partition, '')
 from standfast.schedules s join standfast.instances i on i.id = s.instance
 cross join lateral (
     select l.status, l.told_at, l.detail from standfast.schedule_fires l where l.instance = s.instance order by l.place limit 1

@@ -54,7 +54,7 @@ where is_open and stands_for <> '' and (tenant, instance, number, place) > (?, ?
 order by tenant, instance, number, place limit ?;
 
 -- name: refused_schedules
-select i.id, i.tenant, i.definition, f.told_at, i.key, f.detail
+select i.id, i.tenant, i.definition, f.told_at, i.key, f.detail, coalesce(i.partition, '')
 from schedules s cross join instances i on i.id = s.instance
 cross join schedule_fires f on f.instance = s.instance
     and f.place = (select min(l.place) from schedule_fires l where l.instance = s.instance)
