@@ -25,6 +25,7 @@ from standfast.engine.concurrency.replies import Reply
 from standfast.engine.dispatcher import Dispatcher
 from standfast.errors import PayloadError, StandfastError, StoppedError, brief, indefinite
 from standfast.expressions.model.characters import JOINERS, describe, is_hidden
+from standfast.graph.document_checks import ENVELOPE
 from standfast.graph.values.value_checks import empty_words
 from standfast.kernel.actor import SYSTEM, Actor, RequestContext
 from standfast.kernel.codec.message_types import is_whole
@@ -524,6 +525,17 @@ class CallContext:
 
         found = self.consult(question) if is_patient else self.read(question)
         return and_then(found, go_on, self.reply())
+
+    def seen(self, reader: TenantReader, header: InstanceHeader) -> CachedInstance | None:
+        """An instance whose row was just read, as its events tell it: from memory if it is there. Nobody may change it, and its row may be older."""
+        program = self.registry.get(header.tenant, header.definition, header.definition_version)
+        known = self.service.shared.folds.find(header, program)
+        if known is not None:
+            return known
+        found = self.folded(reader, self.address(instance=header.id))
+        if found is not None and header.kind != ENVELOPE:  # What is redacted of a document must be gone.
+            self.service.shared.folds.keep(found)
+        return found
 
     def folded(self, reader: TenantReader, address: Address) -> CachedInstance | None:
         """An instance as its events tell it; None if there is none."""

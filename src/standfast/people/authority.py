@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from standfast.engine.commit.facts import StandsIn
 from standfast.kernel.actor import Actor, RequestContext
 from standfast.kernel.facts import Deputy, PersonFact
+from standfast.kernel.row_kinds.tasks import StoredPerson
 from standfast.machine.model.engine_tasks import Person, picked_by
 from standfast.people.directory import Directory, Look
 from standfast.people.rejections import PeopleRefusal, check_active, forbidden, refused
@@ -72,7 +73,7 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True):
         """The actor, and all for whom they stand in."""
         return list(dict.fromkeys([self.actor.id, *(each.id for each in self.stands_in_for)]))
 
-    def is_asked(self, people: Iterable[Person]) -> bool:
+    def is_asked(self, people: Iterable[Person | StoredPerson]) -> bool:
         """Whether the actor is one of these themselves, or has the role of one."""
         return _is_asked(self.actor, people)
 
@@ -237,8 +238,8 @@ def _known(look: Look, actor: Actor) -> Authority:
     )
 
 
-def _is_asked(actor: Actor, people: Iterable[Person]) -> bool:
-    return any(
-        each.name in actor.roles if each.kind == "role" else each.name in {actor.id, actor.on_behalf_of}
-        for each in people
-    )
+def _is_asked(actor: Actor, people: Iterable[Person | StoredPerson]) -> bool:
+    for each in people:
+        if each.name in actor.roles if each.kind == "role" else each.name in {actor.id, actor.on_behalf_of}:
+            return True
+    return False

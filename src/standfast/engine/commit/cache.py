@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
@@ -11,6 +12,8 @@ from standfast.kernel.ids import InstanceId
 from standfast.kernel.program import Program
 from standfast.store.records.instances import Address, InstanceHeader, Loaded, PendingTimerRecord
 
+_MOST_FOLDS, _LARGEST_FOLD = 1_000, 16_384
+"""How many instances are kept for readers, and how many bytes of history one of them has at most."""
 NO_SNAPSHOTS = -1
 """Size of the last snapshot of a state that cannot be stored."""
 
@@ -90,6 +93,41 @@ def folded(loaded: Loaded, program: Program, load_whole: Callable[[], Loaded | N
             pass  # The snapshot cannot be read or does not match the events: replay the events alone.
     whole = load_whole()
     return None if whole is None else CachedInstance.of(whole, program)
+
+
+class FoldCache:
+    """Small instances that readers have folded, for the next reader. Their states are read by several threads, and changed by none.
+
+    An instance is found as long as its row says that nothing has happened since.
+    """
+
+    def __init__(self) -> None:
+        self._by_id: OrderedDict[int, CachedInstance] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def find(self, header: InstanceHeader, program: Program) -> CachedInstance | None:
+        """The instance of a row that was just read, if it is remembered as it is now."""
+        number = header.id.int
+        with self._guard:
+            found = self._by_id.get(number)
+            if found is None:
+                return None
+            was = found.header
+            if found.program is not program or was.version != header.version or was.updated_at != header.updated_at:
+                del self._by_id[number]
+                return None
+            self._by_id.move_to_end(number)
+            return found
+
+    def keep(self, found: CachedInstance) -> None:
+        """Remember an instance that was just folded, and forget the one that was not used for the longest time."""
+        size = found.bytes_since + max(0, found.snapshot_bytes)
+        if size > _LARGEST_FOLD:
+            return
+        with self._guard:
+            self._by_id[found.header.id.int] = found
+            if len(self._by_id) > _MOST_FOLDS:
+                self._by_id.popitem(last=False)
 
 
 class InstanceCache:

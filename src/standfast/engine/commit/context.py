@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from standfast.engine.commit.cache import FoldCache
 from standfast.engine.commit.facts import FactSource
 from standfast.engine.commit.fairness import TenantFairness
 from standfast.engine.commit.submission import Submission
@@ -76,6 +77,8 @@ class EngineContext:
         """Returns the business key of a tenant's instance, empty if it has none."""
         self.telemetry = Telemetry()
         self.handlers = Handlers()
+        self.folds = FoldCache()
+        """What readers have folded."""
 
 
 _log = logging.getLogger("standfast")

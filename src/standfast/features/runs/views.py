@@ -15,7 +15,7 @@ from standfast.graph.model import Graph
 from standfast.graph.status_words.by_kind import words_of
 from standfast.graph.status_words.protocol import StatusWords
 from standfast.kernel.actor import Actor
-from standfast.kernel.ids import InstanceId
+from standfast.kernel.ids import InstanceId, id_text
 from standfast.kernel.program import Program
 from standfast.kernel.row_kinds.steps import GuardedTask, StoredStep, StoredTask
 from standfast.machine.documents.visibility import is_for
@@ -30,6 +30,7 @@ Called: TypeAlias = Mapping[int, datetime | None]
 """Steps whose calls have not come back, by number: when a worker took them; None if that worker died."""
 
 _decode_guarded = msgspec.json.Decoder(GuardedTask).decode
+_decode_data = msgspec.json.Decoder(dict[str, object]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 
 
@@ -229,7 +230,7 @@ def notification(told: StoredNotification) -> Notification:
 
 def step_id(instance: InstanceId, number: int) -> str:
     """The name of a step for callers."""
-    return f"{instance}:{number}"
+    return f"{id_text(instance)}:{number}"
 
 
 def workflow_instance(
@@ -439,7 +440,7 @@ def human_task(task: StoredTask, header: InstanceHeader, actor: Actor) -> HumanT
     return HumanTask(**task_fields(task, actor, definition=header.definition, key=header.key))  # type: ignore[arg-type]
 
 
-def task_fields(task: StoredTask, actor: Actor, *, definition: str, key: str) -> Mapping[str, object]:
+def task_fields(task: StoredTask, actor: Actor, *, definition: str, key: str) -> dict[str, object]:
     """The fields of a human task that every view of it has."""
     subject, data = _seen(task, actor)
     return {
@@ -450,7 +451,7 @@ def task_fields(task: StoredTask, actor: Actor, *, definition: str, key: str) ->
         "definition": definition,
         "key": key,
         "requester": task.requester,
-        "kept_out": [] if task.kept_out is None else _decode_names(task.kept_out),
+        "kept_out": kept_out_of(task),
         "subject": subject,
         "role": task.role,
         "data": data,
@@ -469,9 +470,14 @@ def task_fields(task: StoredTask, actor: Actor, *, definition: str, key: str) ->
     }
 
 
+def kept_out_of(task: StoredTask) -> list[str]:
+    """Who else may not decide a question."""
+    return [] if task.kept_out is None else _decode_names(task.kept_out)
+
+
 def _seen(task: StoredTask, actor: Actor) -> tuple[str, dict[str, object]]:
     """What a question asks and shows, with the values that are for this actor."""
-    subject, data = task.subject, _shown_data(task.data)
+    subject, data = task.subject, {} if task.data is None else _shown_data(task.data)
     if task.guarded is None:
         return subject, data
     more = _decode_guarded(task.guarded)
@@ -480,11 +486,9 @@ def _seen(task: StoredTask, actor: Actor) -> tuple[str, dict[str, object]]:
     return subject, data | {name: each.value for name, each in more.data.items() if is_for(each.audience, actor)}
 
 
-def _shown_data(data: bytes | None) -> dict[str, object]:
+def _shown_data(data: bytes) -> dict[str, object]:
     """What a question shows. Of data that is no object, which only a user's decider can have named, it shows the text."""
-    if data is None:
-        return {}
     try:
-        return msgspec.json.decode(data, type=dict[str, object])
+        return _decode_data(data)
     except msgspec.MsgspecError:
         return {"data": data.decode("utf-8", "replace")}

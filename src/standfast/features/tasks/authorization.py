@@ -122,7 +122,7 @@ def asked_at(reader: TenantReader, instance: InstanceId, number: int) -> Matter:
     asked = _asked(reader, instance, number)
     return Matter(
         people=_open(asked),
-        settled=[_person_of(each) for each in asked if each.decided],
+        settled=[person_of_row(each) for each in asked if each.decided],
         deciders=frozenset(
             each.actor
             for each in reader.rows(TASK_DECISIONS, instance)
@@ -141,10 +141,11 @@ def _asked(reader: TenantReader, instance: InstanceId, number: int) -> list[Stor
 
 
 def _open(asked: Sequence[StoredPerson]) -> list[Person]:
-    return [_person_of(each) for each in asked if each.is_open]
+    return [person_of_row(each) for each in asked if each.is_open]
 
 
-def _person_of(row: StoredPerson) -> Person:
+def person_of_row(row: StoredPerson) -> Person:
+    """Somebody who is or was asked, from their row."""
     return Person(kind=row.kind, name=row.name, via=row.via, for_=row.stands_for)
 
 

@@ -42,8 +42,8 @@ from standfast.features.tasks.reads import (
     may_see_all,
     mine_of,
     onlooker,
+    place_of,
     rows_of,
-    told_for_whom,
 )
 from standfast.features.tasks.separation import DirectoryAnswers, counted, looked, open_to
 from standfast.features.tasks.views import DecidedTask, TaskCounts, TaskDetails, TaskOutcome, decided_task, listed_task
@@ -106,7 +106,7 @@ class FutureTasks:
             if not requested_by_me:
                 check_list(self._desk, role=role, definition=wanted.definition)
             with self._desk.reader.look() as reader:
-                return rows_of(reader, [wanted], last)
+                return rows_of(reader, [wanted], place_of(last))
 
         def own() -> builtins.list[HumanTask]:
             part, last = checked_part(mine), checked_last(after, HumanTask, "`after`")
@@ -118,8 +118,7 @@ class FutureTasks:
             queries = mine_of(authority, wanted, part)
 
             def page(reader: TenantReader, told: DirectoryAnswers) -> builtins.list[HumanTask]:
-                found = open_to(self._desk, reader, queries, last, authority=authority, told=told)
-                return told_for_whom(reader, authority, found)
+                return open_to(self._desk, reader, queries, last, authority=authority, told=told)
 
             return looked(self._desk, page)
 

@@ -6,6 +6,7 @@ Who may look at questions to people: those whose matter they are, and whoever ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Literal, NamedTuple, cast
 
 from msgspec import structs
@@ -16,7 +17,7 @@ from standfast.errors import NotFoundError, PayloadError
 from standfast.features.runs.reads import graph_of, workflow_row
 from standfast.features.runs.views import HumanTask
 from standfast.features.tasks import views
-from standfast.features.tasks.authorization import authority_at, open_people
+from standfast.features.tasks.authorization import authority_at
 from standfast.graph.model import HumanOp, Node
 from standfast.kernel.actor import Actor
 from standfast.kernel.ids import InstanceId
@@ -76,38 +77,23 @@ def mine_of(authority: Authority, query: TaskQuery, part: Part) -> list[TaskQuer
     return [structs.replace(query, definition=name, people=inboxes(authority, name, part=part)) for name in ("", *some)]
 
 
-def tasks_of(
-    reader: TenantReader, queries: Sequence[TaskQuery], after: HumanTask | None, actor: Actor
-) -> list[HumanTask]:
-    """A page of the open questions that one of these asks for, as somebody may see them."""
-    return [views.listed_task(each, actor) for each in rows_of(reader, queries, after)]
+def place_of(after: HumanTask | None) -> TaskPlace | None:
+    """Where a page ended; None before the first one."""
+    return None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
 
 
-def rows_of(reader: TenantReader, queries: Sequence[TaskQuery], after: HumanTask | None) -> list[ListedTask]:
-    """The rows of such a page."""
-    place = None if after is None else TaskPlace(after.asked_at, after.instance, after.step_number)
-    found = [each for query in queries for each in reader.open_tasks(structs.replace(query, after=place))]
-    once = {(each.task.instance, each.task.number): each for each in sorted(found, key=_place, reverse=True)}
+def rows_of(reader: TenantReader, queries: Sequence[TaskQuery], after: TaskPlace | None) -> list[ListedTask]:
+    """A page of the open questions that one of these asks for."""
+    pages = [reader.open_tasks(query if after is None else structs.replace(query, after=after)) for query in queries]
+    if len(pages) == 1:  # Each question is on it once, and in order.
+        return pages[0]
+    found = sorted((each for page in pages for each in page), key=_place, reverse=True)
+    once = {(each.task.instance.int, each.task.number): each for each in found}
     return sorted(once.values(), key=_place)[: queries[0].limit]
 
 
-def told_for_whom(reader: TenantReader, authority: Authority, tasks: Sequence[HumanTask]) -> list[HumanTask]:
-    """The questions in somebody's list, with those for whom they have them by a delegation in the directory."""
-    if not authority.stands_in_for:
-        return list(tasks)
-    return [each if each.stands_for else _told_for_whom(reader, authority, each) for each in tasks]
-
-
-def _told_for_whom(reader: TenantReader, authority: Authority, task: HumanTask) -> HumanTask:
-    people = open_people(reader, task.instance, task.step_number)
-    if authority.is_asked(people):
-        return task
-    names = sorted(authority.stood_in_for(people, task.definition))
-    return structs.replace(task, stands_for=", ".join(names))
-
-
-def _place(listed: ListedTask) -> TaskPlace:
-    return listed.place
+def _place(listed: ListedTask) -> tuple[datetime, int, int]:
+    return listed.asked_at, listed.task.instance.int, listed.task.number
 
 
 def decision_place(after: views.DecidedTask) -> DecisionPlace:

@@ -115,7 +115,8 @@ class TaskCounts(msgspec.Struct, frozen=True, kw_only=True):
 def listed_task(listed: ListedTask, actor: Actor) -> HumanTask:
     """A question in a list, as somebody may see it."""
     told = task_fields(listed.task, actor, definition=listed.definition, key=listed.key)
-    return HumanTask(**{**told, "asked_at": listed.asked_at, "stands_for": listed.stands_for})  # type: ignore[arg-type]
+    told["asked_at"], told["stands_for"] = listed.asked_at, listed.stands_for
+    return HumanTask(**told)  # type: ignore[arg-type]
 
 
 def task_details(

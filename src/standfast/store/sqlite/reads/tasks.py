@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -67,12 +68,11 @@ class SQLiteTaskReads:
         if query.people is None:
             return [*map(_listed, self._all(_listing(query), values))]
         values["people"] = json.dumps([*map(_joined, query.people)])
-        found = [
-            _listed(row)
+        pages = [
+            [*map(_listed, self._all(_sql.open_tasks_of_person, {**values, **person._asdict()}))]
             for person in query.people
-            for row in self._all(_sql.open_tasks_of_person, {**values, **person._asdict()})
         ]
-        return sorted(found, key=_place)[: query.limit]
+        return pages[0] if len(pages) == 1 else sorted(chain(*pages), key=_place)[: query.limit]
 
     def decisions_by(self, actor: str, *, after: DecisionPlace | None = None, limit: int = 100) -> list[ListedDecision]:
         """Return a page of a person's decisions."""
@@ -110,13 +110,13 @@ def _listing(query: TaskQuery) -> str:
     return _sql.open_tasks if query.due_before is None else _sql.overdue_tasks
 
 
-_decision = reading(TASK_DECISIONS)
+_decision, _task = reading(TASK_DECISIONS), reading(TASKS)
 
 
 def _listed(row: Row) -> ListedTask:
     definition, key, asked_at, stands_for = row[_TASK:]
     return ListedTask(
-        task=reading(TASKS)(row[:_TASK]),
+        task=_task(row),
         definition=definition,
         key=key,
         asked_at=instant(asked_at),
@@ -124,8 +124,8 @@ def _listed(row: Row) -> ListedTask:
     )
 
 
-def _place(listed: ListedTask) -> tuple[datetime, str, int]:
-    return listed.asked_at, str(listed.task.instance), listed.task.number
+def _place(listed: ListedTask) -> tuple[datetime, int, int]:
+    return listed.asked_at, listed.task.instance.int, listed.task.number
 
 
 def _joined(person: AssigneeRecord) -> str:
