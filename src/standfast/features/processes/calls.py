@@ -442,17 +442,42 @@ def _page_of_mine(
 ) -> ProcessPage:
     """A page of those in which the caller may decide."""
     keep = partial(open_in, desk, reader, authority=authority, told=told)
-    return _page(desk, reader, match, *_of_mine(reader, match, keep))
+    return _page(desk, reader, match, *_of_mine(desk, reader, match, keep, authority=authority))
 
 
-def _of_mine(reader: TenantReader, match: Match, keep: Keep) -> tuple[list[InstanceId], int]:
+def _of_mine(
+    desk: CallContext, reader: TenantReader, match: Match, keep: Keep, *, authority: Authority
+) -> tuple[list[InstanceId], int]:
     """A page of those that are kept, and how many they are; beyond a bound, how many match."""
-    found = list(islice(_kept(reader, match, keep), match.limit))
     total = reader.count_matching(match)
-    if match.most is None or total <= match.most:
-        every = structs.replace(match, before=None, limit=LARGEST_PAGE)
-        total = sum(1 for _ in _kept(reader, every, keep))
-    return found, total
+    if match.most is not None and total > match.most:
+        return list(islice(_kept(reader, match, keep), match.limit)), total
+    if _keeps_all(desk, reader, match, authority):
+        return reader.matching(match), total
+    every = list(_kept(reader, structs.replace(match, before=None, limit=LARGEST_PAGE), keep))
+    found = every if match.before is None else [each for each in every if each.int < match.before.int]
+    return found[: match.limit], len(every)
+
+
+def _keeps_all(desk: CallContext, reader: TenantReader, match: Match, authority: Authority) -> bool:
+    """Whether the caller may decide in all that match, as far as that can be told without looking at each.
+
+    They are asked by roles that they have themselves and have not decided yet, nothing is paused, and no version tells deciders apart.
+    """
+    people, actor = match.people or (), authority.actor
+    service = desk.service
+    if authority.stands_in_for or actor.on_behalf_of or service.standing.pauses or service.maintenance:
+        return False
+    roles = tuple(each for each in people if each.kind == "role" and each.name in actor.roles)
+    others = tuple(each for each in people if each not in roles)
+    if others and reader.count_matching(structs.replace(match, people=others, most=0)):
+        return False
+    if not roles:
+        return True
+    return all(
+        each.status != "paused" and not each.has_voted and p.may_all_decide(desk, each.definition, each.version)
+        for each in reader.count_versions(structs.replace(match, people=roles), actor.id)
+    )
 
 
 def _kept(reader: TenantReader, match: Match, keep: Keep) -> Iterator[InstanceId]:
@@ -470,8 +495,8 @@ def _page(  # noqa: PLR0917 - what was found
     """A page of one less than is looked for."""
     size = match.limit - 1
     ids = found[:size]
-    headers = {header.id: header for header in reader.headers(ids)}
-    items = p.summaries_of(desk, reader, [headers[each] for each in ids if each in headers])
+    headers = {header.id.int: header for header in reader.headers(ids)}
+    items = p.summaries_of(desk, reader, [headers[each.int] for each in ids if each.int in headers])
     is_last, most = len(found) <= size, match.most
     is_exact = most is None or total <= most
     counted = total if is_exact or most is None else most

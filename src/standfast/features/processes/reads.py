@@ -24,7 +24,15 @@ from standfast.calls.context import (
 )
 from standfast.engine.commit.cache import CachedInstance
 from standfast.engine.commit.facts import VouchedFacts
-from standfast.errors import ExpressionError, ForbiddenError, NotFoundError, PayloadError, RejectedError, ReusedIdError
+from standfast.errors import (
+    DefinitionError,
+    ExpressionError,
+    ForbiddenError,
+    NotFoundError,
+    PayloadError,
+    RejectedError,
+    ReusedIdError,
+)
 from standfast.features.processes.error_details import STEP_FAILED
 from standfast.features.processes.history import ProcessHistory
 from standfast.features.processes.views import (
@@ -49,7 +57,6 @@ from standfast.kernel.history import StoredEvent
 from standfast.kernel.ids import InstanceId
 from standfast.kernel.moment import Moment
 from standfast.kernel.program import Program
-from standfast.kernel.row_kinds.processes import PROCESSES
 from standfast.kernel.row_kinds.tasks import TASK_PEOPLE
 from standfast.machine.flow.deadline_checks import late_refusal
 from standfast.machine.flow.decision_builder import DecisionBuilder
@@ -357,17 +364,40 @@ def _instance(header: InstanceHeader, state: RunState, graph: Graph, data: dict[
 
 def summaries_of(desk: CallContext, reader: TenantReader, headers: Sequence[InstanceHeader]) -> list[ProcessSummary]:
     """Instances in a list."""
-    rows = {each.instance: each.current_step for each in reader.rows_of(PROCESSES, [header.id for header in headers])}
+    steps = {each.instance.int: each.step for each in reader.current_steps([header.id for header in headers])}
+    graphs = dict[tuple[str, str], Graph | None]()
+    summaries = []
     for header in headers:
-        if header.id not in rows:  # It began before there were such rows.
+        at = steps.get(header.id.int)
+        if at is None:  # It began before there were such rows.
             found = known(desk, reader, header.id)
-            rows[header.id] = current_step(found.graph, found.state)
-    return [_summary(desk, header, rows[header.id]) for header in headers]
+            at = current_step(found.graph, found.state)
+        version = header.definition, header.definition_version
+        if version not in graphs:
+            graphs[version] = _graph_of(desk, *version)
+        summaries.append(_summary(header, at, graphs[version]))
+    return summaries
 
 
-def _summary(desk: CallContext, header: InstanceHeader, at: str) -> ProcessSummary:
-    program = desk.registry.library.program(header.tenant, header.definition, header.definition_version)
-    graph = program.decider.graph if program is not None and isinstance(program.decider, GraphMachine) else None
+def _graph_of(desk: CallContext, definition: str, version: str) -> Graph | None:
+    """The graph of a version; None if nobody has it."""
+    program = desk.registry.library.program(desk.tenant, definition, version)
+    return program.decider.graph if program is not None and isinstance(program.decider, GraphMachine) else None
+
+
+def may_all_decide(desk: CallContext, definition: str, version: str) -> bool:
+    """Whether a version keeps nobody from deciding who is asked, whatever they have done before."""
+    try:
+        program = desk.registry.library.program(desk.tenant, definition, version)
+    except DefinitionError:  # Only newer code can read it.
+        return False
+    if program is None or not isinstance(program.decider, GraphMachine):
+        return False
+    routes = program.decider.routes
+    return not (routes.keeps_own_out or routes.tells_deciders_apart)
+
+
+def _summary(header: InstanceHeader, at: str, graph: Graph | None) -> ProcessSummary:
     node = None if graph is None else graph.nodes.get(at)
     return ProcessSummary(
         id=header.id,

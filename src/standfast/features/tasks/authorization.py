@@ -164,7 +164,7 @@ def may_speak(reader: TenantReader, instance: InstanceId, number: int) -> Matter
     """Those who talk about a question: those who are asked or have decided in its present stage, and who wants the run."""
     asked, wants = _asked(reader, instance, number), requester_of(reader, instance, number)
     stage = max((each.stage for each in asked), default=0)
-    heard = [_person_of(each) for each in asked if each.stage == stage and (each.is_open or each.decided)]
+    heard = [person_of_row(each) for each in asked if each.stage == stage and (each.is_open or each.decided)]
     return Matter(people=[*heard, *wants.people])
 
 

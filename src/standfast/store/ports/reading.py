@@ -69,6 +69,24 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum number of results to count. None counts all."""
 
 
+class VersionCount(NamedTuple):
+    """How many processes of one version have a status."""
+
+    definition: str
+    version: str
+    status: str
+    has_voted: bool
+    """Whether these are processes in which somebody has decided an open question before."""
+    total: int
+
+
+class ProcessStepName(NamedTuple):
+    """The step that a process is at."""
+
+    instance: InstanceId
+    step: str
+
+
 def counting(match: Match) -> Match:
     """Return the criteria for a count: all pages, and one more than the maximum."""
     return msgspec.structs.replace(match, before=None, limit=ALL if match.most is None else match.most + 1)
@@ -83,6 +101,17 @@ class Matches(Protocol):
 
     def count_matching(self, match: Match) -> int:
         """Return the number of matches on all pages, or `match.most` plus one if there are more."""
+        ...
+
+    def count_versions(self, match: Match, voter: str) -> list[VersionCount]:
+        """The same by version and status, of a match that names people, and by whether somebody has decided what is still open.
+
+        A process that asks several of these people may count several times.
+        """
+        ...
+
+    def current_steps(self, instances: Sequence[InstanceId]) -> list[ProcessStepName]:
+        """The steps that these processes are at, in any order; one that began before such rows were written has none."""
         ...
 
 

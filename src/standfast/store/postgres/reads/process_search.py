@@ -9,8 +9,8 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.ports.reading import Match, counting
-from standfast.store.postgres.connection.packing import Texts
+from standfast.store.ports.reading import Match, ProcessStepName, VersionCount, counting
+from standfast.store.postgres.connection.packing import Texts, Uuids
 from standfast.store.postgres.connection.session import Row
 from standfast.store.sql.statements import read_statements
 
@@ -22,14 +22,26 @@ class _Sql(msgspec.Struct, frozen=True):
     of_starter: str
     of_key: str
     of_people: str
+    current_steps: str
 
 
 _sql = read_statements(_Sql, "standfast.store.postgres", "matches.sql")
 _counts = {
     each: f"select count(*) from ({each}) as f"  # noqa: S608 - both parts are the engine's
-    for each in msgspec.structs.asdict(_sql).values()
+    for name, each in msgspec.structs.asdict(_sql).items()
+    if name != "current_steps"
 }
 """Statements that count the results, up to a limit."""
+_count_versions = f"""
+    select i.definition, i.definition_version, i.status, exists (
+        select 1 from standfast.task_decisions d
+        join standfast.human_tasks t on t.instance = d.instance and t.number = d.number and t.closed_at is null
+        where d.instance = f.id and not d.is_withdrawn and $12::text in (d.actor, d.on_behalf_of)
+    ) as has_voted, count(*)
+    from ({_sql.of_people}) as f
+    cross join lateral (select * from standfast.instances n where n.id = f.id and n.tenant = $1::text offset 0) as i
+    group by i.definition, i.definition_version, i.status, has_voted
+"""  # noqa: S608 - both parts are the engine's
 
 _LAST = UUID(int=2**128 - 1)
 
@@ -48,6 +60,16 @@ class PostgresProcessSearch:
         statement, values = _asked(self._tenant, counting(match))
         ((count,),) = self._all(_counts[statement], values)
         return int(count)
+
+    def count_versions(self, match: Match, voter: str) -> list[VersionCount]:
+        """How many match, by version and status."""
+        _, values = _asked(self._tenant, counting(match))
+        return [VersionCount(*row) for row in self._all(_count_versions, [*values, voter])]
+
+    def current_steps(self, instances: Sequence[InstanceId]) -> list[ProcessStepName]:
+        """The steps that these processes are at."""
+        found = self._all(_sql.current_steps, [self._tenant, Uuids(instances)])
+        return [ProcessStepName(InstanceId(row[0]), row[1]) for row in found]
 
     def _all(self, statement: str, values: Sequence[object]) -> list[Row]:
         raise NotImplementedError

@@ -71,6 +71,11 @@ where i.tenant = $1::text and i.key = $5::text and i.kind = 'process' and i.stat
     and ($6::text = '' or i.started_by = $6::text) and i.id < $7::uuid
 order by i.id desc limit $8::int8
 
+-- name: current_steps
+-- Of these processes ($2).
+select s.instance, s.current_step from unnest($2::uuid[]) as u (instance)
+cross join lateral (select * from standfast.processes where instance = u.instance and tenant = $1::text offset 0) as s
+
 -- name: of_people
 -- At a step with one of these users and roles as approver ($9 kind, $10 name, $11 an optional definition), each newest
 -- first. The offset keeps the planner from joining whole tables.

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from standfast.kernel.ids import InstanceId
-from standfast.store.ports.reading import Match, counting
+from standfast.store.ports.reading import Match, ProcessStepName, VersionCount, counting
 from standfast.store.sql.statements import read_statements
 from standfast.store.sqlite.connection.session import Row, instance_id
 
@@ -23,12 +23,15 @@ class _Sql(msgspec.Struct, frozen=True):
     of_starter: str
     of_key: str
     of_person: str
+    versions_of_person: str
+    current_steps: str
 
 
 _sql = read_statements(_Sql, "standfast.store.sqlite", "matches.sql")
 _counts = {
     each: f"select count(*) from ({each})"  # noqa: S608 - both parts are the engine's
-    for each in msgspec.structs.asdict(_sql).values()
+    for name, each in msgspec.structs.asdict(_sql).items()
+    if name.startswith(("of_", "everywhere"))
 }
 """Statements that count the results, up to a limit."""
 _LAST = "~"
@@ -51,6 +54,21 @@ class SQLiteProcessSearch:
             return min(len(self._found(every)), every.limit)
         counts = (self._all(_counts[each], values)[0][0] for each, values in self._asked(every))
         return min(int(sum(counts)), every.limit)
+
+    def count_versions(self, match: Match, voter: str) -> list[VersionCount]:
+        """How many match, by version and status."""
+        return [
+            VersionCount(definition, version, status, bool(has_voted), total)
+            for _, values in self._asked(counting(match))
+            for definition, version, status, has_voted, total in self._all(
+                _sql.versions_of_person, {**values, "voter": voter}
+            )
+        ]
+
+    def current_steps(self, instances: Sequence[InstanceId]) -> list[ProcessStepName]:
+        """The steps that these processes are at."""
+        values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}
+        return [ProcessStepName(instance_id(row[0]), row[1]) for row in self._all(_sql.current_steps, values)]
 
     def _found(self, match: Match) -> set[str]:
         return {row[0] for statement, values in self._asked(match) for row in self._all(statement, values)}

@@ -52,6 +52,26 @@ where tenant = :tenant and key = :key and +kind = 'process' and id < :before
     and (:definition = '' or definition = :definition) and (:started_by = '' or started_by = :started_by)
 order by id desc limit :limit;
 
+-- name: versions_of_person
+-- The same as `of_person`, counted by version and status.
+select definition, definition_version, status, has_voted, count(*) from (
+    select distinct p.instance, i.definition, i.definition_version, i.status, exists (
+        select 1 from task_decisions d
+        where d.instance = p.instance and d.number = p.number and not d.is_withdrawn and :voter in (d.actor, d.on_behalf_of)
+    ) as has_voted
+    from task_people as p cross join instances as i on i.id = p.instance
+    where p.tenant = :tenant and p.kind = :person_kind and p.name = :person and p.is_open and p.instance < :before
+        and i.kind = 'process' and i.status in (select value from json_each(:statuses))
+        and (:only = '' or i.definition = :only) and (:partition is null or coalesce(i.partition, '') = :partition)
+        and (:definition = '' or i.definition = :definition) and (:key = '' or i.key = :key)
+        and (:started_by = '' or i.started_by = :started_by)
+    order by p.instance desc limit :limit
+) group by definition, definition_version, status, has_voted;
+
+-- name: current_steps
+select s.instance, s.current_step from json_each(:instances) as i cross join processes s on s.instance = i.value
+where +s.tenant = :tenant;
+
 -- name: of_person
 -- At a step with this approver.
 select distinct p.instance from task_people as p cross join instances as i on i.id = p.instance
