@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from standfast import CommandError, Decider, Decision, Moment
+from standfast import CommandError, Decider, Decision, Moment, RejectedError, Rejection
 from standfast.kernel.facts import (
     SETTINGS_FACT,
     DocumentFact,
@@ -201,6 +201,44 @@ def test_a_fact_is_read_where_the_decision_asks_for_it(place: Place) -> None:
     engine.charters.publish_settings({"most": 9})
     assert asked(engine, SETTINGS_FACT) == "{'most': 9}"
     assert reader.decisions == 2
+
+
+class Gatekeeper(Reader):
+    """Takes commands while ann is a boss."""
+
+    type = "gatekeeper"
+
+    def decide(self, state: Notes, command: Ask, moment: Moment) -> Decision | Rejection:  # type: ignore[override]
+        del state, command
+        self.decisions += 1
+        found = moment.facts.get(person_fact("ann")).value
+        assert isinstance(found, PersonFact)
+        return (
+            Decision(events=(Told("in", 0),))
+            if "boss" in found.roles
+            else Rejection(code="shut", message="the gate is shut")
+        )
+
+
+def test_a_refusal_stands_if_its_facts_are_the_newest(place: Place) -> None:
+    """One that rests on what is remembered is decided once, if the instance was just read and nothing has changed since; otherwise anew."""
+    gate = Gatekeeper()
+    one, other = place.engine().register(gate), place.engine().register(Gatekeeper())
+    other.directory.put("ann")
+    other.directory.grant("ann", "boss")
+    calls = one.acting("bob").deciders
+    for key in "abc":
+        other.deciders.execute(Gatekeeper, Ask(key, ""))
+    other.directory.revoke("ann", "boss")
+    with pytest.raises(RejectedError, match="shut"):
+        calls.execute(Gatekeeper, Ask("a", ""))
+    before = gate.decisions
+    with pytest.raises(RejectedError, match="shut"):
+        calls.execute(Gatekeeper, Ask("b", ""))
+    assert gate.decisions - before == 1
+    other.directory.grant("ann", "boss")
+    calls.execute(Gatekeeper, Ask("c", ""))
+    assert gate.decisions - before == 3
 
 
 def test_facts_of_another_tenant_are_others(place: Place) -> None:

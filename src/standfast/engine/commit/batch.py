@@ -84,6 +84,10 @@ class CommandBatch:
         self._drafts: dict[Name, InstanceDraft] = {}
         self._answers: dict[Name, list[Answer]] = {}
         self._doubted: set[Name] = set()
+        self._judged: tuple[Gate, ...] | None = None
+        """The versions of the rights that the current command was authorized with; None before authorization."""
+        self._unproven: list[tuple[Name, tuple[Gate, ...]]] = []
+        """Instances with outcomes that write nothing, and that are right if these versions are still the newest."""
         self._receipts: dict[ReceiptKey, tuple[Name, CommandOutcome, bytes]] = {}
 
     def accept(self, submission: Submission, outcome: CommandOutcome) -> None:
@@ -101,10 +105,13 @@ class CommandBatch:
         self.kept += other.kept
         self.doubtful += other.doubtful
 
-    def decide(self, submissions: Iterable[Submission], found: Found) -> list[InstanceDraft]:
+    def decide(
+        self, submissions: Iterable[Submission], found: Found, is_newest: Callable[[Gate], bool] | None = None
+    ) -> list[InstanceDraft]:
         """Decide commands on the instances found, and return the drafts to write.
 
-        The outcomes are valid once the drafts are committed.
+        The outcomes are valid once the drafts are committed. On the optimistic path `is_newest` tells whether a cached
+        version is still the newest, so that an outcome that writes nothing can stand.
         """
         for each in submissions:
             tracked = found.get(each.address)
@@ -112,6 +119,9 @@ class CommandBatch:
                 self.refuse(each, tracked)
             else:
                 self._decide(each, tracked)
+        for name, gates in self._unproven:
+            if name in self._answers and (is_newest is None or not all(map(is_newest, gates))):
+                self._leave(name)
         for answers in self._answers.values():
             self.answers += answers
         return list(self._drafts.values())
@@ -131,8 +141,11 @@ class CommandBatch:
             return
         outcome = answer[1]
         if (outcome is None or outcome.ignored) and self._may_be_wrong(each, tracked):
-            self._doubt(each, name)
-            return
+            gates = self._proof_of(answer, name, tracked)
+            if gates is None:
+                self._doubt(each, name)
+                return
+            self._unproven.append((name, gates))
         before = self._answers.get(name)
         if before is None:
             self._answers[name] = [answer]
@@ -145,8 +158,9 @@ class CommandBatch:
     def _answer(self, each: Submission, name: Name, tracked: CachedInstance | None) -> Answer:
         if each.receipt is not None and each.receipt in self._receipts:
             return self._repeated(each, each.receipt, name)
+        self._judged = None
         try:
-            gates = () if each.request.actor is SYSTEM else self._authorise(each, tracked)
+            gates = self._judged = () if each.request.actor is SYSTEM else self._authorise(each, tracked)
             draft = self._drafts.get(name)
             if draft is None:
                 draft = self._drafts[name] = self._begin(each, tracked)
@@ -228,11 +242,28 @@ class CommandBatch:
             return False
         return each.receipt is not None or each.asked is not None or (tracked is not None and not tracked.is_fresh)
 
+    def _proof_of(self, answer: Answer, name: Name, tracked: CachedInstance | None) -> tuple[Gate, ...] | None:
+        """Return the versions that prove an outcome that writes nothing: its state was just read, its rights and facts are cached.
+
+        None if these versions cannot prove it.
+        """
+        each, _, error = answer
+        is_told = error is None or isinstance(error, (RejectedError, NotFoundError))
+        if not is_told or each.receipt is not None or self._judged is None or (tracked and not tracked.is_fresh):
+            return None
+        draft = self._drafts.get(name)
+        if draft is None:
+            return self._judged
+        return (*self._judged, *draft.gates, *draft.facts.gates) if draft.facts.are_versioned else None
+
     def _doubt(self, each: Submission, name: Name) -> None:
         """Send all commands of an instance to the locking path, so that they stay in order."""
+        self._leave(name)
+        self.doubtful.append(each)
+
+    def _leave(self, name: Name) -> None:
         self._doubted.add(name)
         self.doubtful += [before for before, _, _ in self._answers.pop(name, [])]
-        self.doubtful.append(each)
         draft = self._drafts.pop(name, None)
         if draft is not None:
             draft.give_up()

@@ -1,7 +1,7 @@
 """Commit one batch of commands in one transaction, on one of two paths.
 
 The optimistic path decides on cached or freshly read state, and writes with the version of each instance as its gate.
-It takes one round trip.
+It takes one round trip. A refusal that rests on cached rights stands if their version is still the newest.
 
 The locking path locks, reads, checks claims and receipts, decides and writes in one transaction. It handles what the
 optimistic path cannot prove: lost races, refusals on cached state, repeated commands and commits without an answer.
@@ -35,7 +35,7 @@ from standfast.errors import (
 )
 from standfast.kernel.actor import SYSTEM
 from standfast.kernel.ids import InstanceId
-from standfast.store.ports.facts import Gate
+from standfast.store.ports.facts import FactVersions, Gate
 from standfast.store.ports.store import LostRaceError, Transaction, Writer
 from standfast.store.records.instances import Address, Claim, InstanceChange, Loaded, Receipt
 from standfast.store.sql.conflicts import VoidClaimError
@@ -86,7 +86,7 @@ class Committer:
         now = batch.now
         try:
             self._look_up(submissions, book, now)
-            drafts = batch.decide(submissions, self._remembered(submissions))
+            drafts = batch.decide(submissions, self._remembered(submissions), self._newest())
             used = [*finished, *(claim for draft in drafts for claim in draft.finished)]
             seen = [observation for draft in drafts for observation in draft.observations]
             changes = _changes(drafts)
@@ -114,6 +114,21 @@ class Committer:
             except StandfastError as error:  # The decision refuses the command with the same error.
                 if isinstance(error, StoreUnavailableError):
                     raise
+
+    def _newest(self) -> Callable[[Gate], bool]:
+        """Return a check whether versions of facts are still the newest. It reads the versions of each tenant once."""
+        known: dict[str, FactVersions] = {}
+
+        def is_newest(gate: Gate) -> bool:
+            if gate.kind == "instance":
+                return False
+            if gate.tenant not in known:
+                with self._writer.looking() as look:
+                    known[gate.tenant] = look.versions(gate.tenant)
+            found = known[gate.tenant]
+            return gate.version == (found.access if gate.kind == "access" else found.charters)
+
+        return is_newest
 
     def _remembered(self, submissions: Sequence[Submission]) -> Found:
         if self._cache.outdated:

@@ -235,11 +235,14 @@ class DraftFacts(msgspec.Struct, gc=False):
     """The tenant and instance of the facts."""
     now: datetime
     gates: tuple[Gate, ...] = ()
+    are_versioned: bool = True
+    """Whether each of them has a gate."""
 
     def get(self, key: FactKey) -> Fact:
         """Returns a fact. Raises FactsNeeded if it must be read first."""
         found = self.book.get(self.place, key, self.now)
         self.gates += found.gates
+        self.are_versioned = self.are_versioned and bool(found.gates)
         return found.fact
 
 
