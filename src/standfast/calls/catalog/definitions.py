@@ -85,6 +85,8 @@ class Library:
         self._archived_at: datetime | None = None
         """Which versions are out of use, and when that was looked up."""
         self._lock = threading.Lock()
+        self._looking = threading.Lock()
+        """Held by the thread that looks up what is out of use, while the others go by what is known."""
 
     def attach(self, service: Dispatcher) -> None:
         """Read and publish in the database of this service."""
@@ -218,9 +220,21 @@ class Library:
         return told if self._is_one_of(self._set_aside, tenant, name, version) else ""
 
     def _refresh(self) -> None:
-        """Look up what is out of use, unless that was done a moment ago."""
-        if not self._was_looked_up(self._now):
-            self._look_at_archived()
+        """Look up what is out of use, unless that was done a moment ago, or another thread has begun to do it a moment ago."""
+        now = self._now
+        if self._was_looked_up(now):
+            return
+        if not self._looking.acquire(
+            blocking=False
+        ):  # Never waited for: its holder may wait for a transaction that asks this.
+            if not self._was_looked_up(now - _FRESH):
+                self._look_at_archived()
+            return
+        try:
+            if not self._was_looked_up(now):  # Another thread may have been done with it just now.
+                self._look_at_archived()
+        finally:
+            self._looking.release()
 
     def _was_looked_up(self, now: datetime) -> bool:
         return self._archived_at is not None and abs(now - self._archived_at) < _FRESH

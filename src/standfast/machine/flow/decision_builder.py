@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final, Literal, Protocol, TypeVar, cast
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from standfast.expressions.model.types import Unreadable
 from standfast.graph.index import GraphIndex
 from standfast.graph.model import Execution, HandlerCall, HumanOp, Node, RetryRule
 from standfast.graph.values.external_reads import ORG, RELATED, Reads
+from standfast.kernel.actor import Actor
 from standfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
 from standfast.kernel.facts import SETTINGS_FACT, DocumentFact, Fact, FactKey, document_fact
 from standfast.kernel.moment import Moment
@@ -39,6 +40,7 @@ from standfast.machine.model.queries.expression_scope import ScopeQuery, namespa
 from standfast.machine.model.queries.starter_rights import lack_of, starter_of
 from standfast.machine.model.rows.step_rows import NodeRows, RowProjection
 from standfast.machine.model.state import Data, Executed, RunState, StepState, Token
+from standfast.machine.model.task_state import Question
 
 Ending = Literal["undo", "drop", "abort"]
 """How work is stopped: it will be undone, and its end is waited for; it is not wanted any more; or everything ends at once."""
@@ -100,6 +102,16 @@ class _Rarely:
         self.stopped_by = ""
 
 
+class SeatFound(NamedTuple):
+    """From which place of a question an actor can decide: several checks of one decision ask for it."""
+
+    question: Question
+    actor: Actor
+    events: int
+    """How many there were when it was found."""
+    place: int
+
+
 class DecisionBuilder:
     """A decision in the making."""
 
@@ -115,6 +127,7 @@ class DecisionBuilder:
         "_records",
         "moment",
         "routes",
+        "seat_found",
         "state",
     )
 
@@ -131,6 +144,13 @@ class DecisionBuilder:
         self._absent: dict[str, Unreadable] = {}
         self._entering: list[tuple[str, str, bool]] = []
         self._projection = RowProjection(routes, kinds, state)
+        self.seat_found: SeatFound | None = None
+        """What the actor was found to decide from, until something happens."""
+
+    @property
+    def count(self) -> int:
+        """How many events there are so far."""
+        return len(self._events)
 
     @property
     def stopped_by(self) -> str:

@@ -14,7 +14,7 @@ from standfast.graph.model import HumanOp
 from standfast.kernel.actor import Actor, RequestContext
 from standfast.kernel.decision import Rejection
 from standfast.kernel.facts import PersonFact, person_fact
-from standfast.machine.flow.decision_builder import DecisionBuilder
+from standfast.machine.flow.decision_builder import DecisionBuilder, SeatFound
 from standfast.machine.model.engine_tasks import Person, picked_by
 from standfast.machine.model.queries.authorization import answer_refusal, capability_refusal
 from standfast.machine.model.queries.eligibility import (
@@ -112,13 +112,16 @@ def is_left_out(turn: DecisionBuilder, step: StepState, seat: Seat) -> bool:
 
 def seat_for(turn: DecisionBuilder, question: Question, actor: Actor) -> int:
     """The place from which the actor can decide now, counted from one; 0 if there is none. Their own comes before that of a role."""
+    known = turn.seat_found
+    if known is not None and known.question is question and known.actor is actor and known.events == turn.count:
+        return known.place
     found = candidates_of(question, actor)
     if found and may_all(actor):
-        return found[0][0]
-    for place, seat in found:
-        if not lapse_of(turn, seat, actor):
-            return place
-    return 0
+        place = found[0][0]
+    else:
+        place = next((place for place, seat in found if not lapse_of(turn, seat, actor)), 0)
+    turn.seat_found = SeatFound(question, actor, turn.count, place)
+    return place
 
 
 def lapse_of(turn: DecisionBuilder, seat: Seat, actor: Actor) -> str:

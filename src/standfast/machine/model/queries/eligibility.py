@@ -196,7 +196,11 @@ def name_refusal(routes: GraphIndex, state: RunState, step: StepState, names: It
 
 def barred_names(routes: GraphIndex, state: RunState, step: StepState) -> list[str]:
     """Those who may not decide a question, whatever their roles are."""
+    op = routes.node(step.node).op
+    assert isinstance(op, HumanOp)
     question = state.questions.get(step.number)
+    if op.self_approval and question is None and not (op.distinct_approvers or routes.apart(step.node)):
+        return []
     given = () if question is None else question.given
     known = {*whose_matter(state), *(name for names in state.deciders.values() for name in names)}
     known |= {name for each in given for name in _names(each)}
