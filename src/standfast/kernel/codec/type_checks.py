@@ -34,6 +34,7 @@ class _Promise(typing.NamedTuple):
     is_exact: bool
     is_open: bool
     compares_all: bool
+    has_unknown: bool
 
 
 _promises: WeakKeyDictionary[type, _Promise] = WeakKeyDictionary()
@@ -61,6 +62,11 @@ def compares_all(declared: object) -> bool:
     A class may ignore fields or define its own equality.
     """
     return _promise_of(declared).compares_all
+
+
+def has_unknown_classes(declared: object) -> bool:
+    """Whether a decoder has to ask what to make of a class, as far as anybody knows. What is declared as `object` stays as it comes."""
+    return _promise_of(declared).has_unknown
 
 
 def is_bounded(declared: object) -> bool:
@@ -162,6 +168,7 @@ def _promise_of(declared: object) -> _Promise:
         is_open=any(isinstance(each, shapes.AnyType) or getattr(each, "cls", None) is object for each in found),
         compares_all=bool(found)
         and all(isinstance(each, (*_OPEN, shapes.DecimalType)) or _compares_exactly(each) for each in found),
+        has_unknown=not found or any(isinstance(each, shapes.CustomType) and each.cls is not object for each in found),
     )
     if found and isinstance(declared, type):  # A class without a shape may get one when its forward references resolve.
         _promises[declared] = promise
