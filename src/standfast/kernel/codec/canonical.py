@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from typing import TypeAlias
+from typing import TypeAlias, cast
 from uuid import UUID
 
 import msgspec
@@ -37,7 +37,7 @@ Stable: TypeAlias = "bool | int | str | list[Stable] | dict[str, Stable] | None"
 def canonical_bytes(value: object) -> bytes:
     """Return the canonical JSON of `value` as bytes."""
     try:
-        stable = _stable(value, "$")
+        stable = cast("Stable", value) if _is_stable(value) else _stable(value, "$")
         text = _encode(stable)
         # The order of keys can differ only beyond ASCII. For ASCII the standard library is faster.
         return text.encode() if text.isascii() else rfc8785.dumps(stable)
@@ -50,6 +50,26 @@ def canonical_bytes(value: object) -> bytes:
 def canonical_hash(value: object) -> str:
     """Return the SHA-256 of the canonical JSON of `value`, in hexadecimal."""
     return hashlib.sha256(canonical_bytes(value)).hexdigest()
+
+
+def _is_stable(value: object) -> bool:
+    """Whether a value is as it is to be written already, so that no copy is made of it."""
+    kind = type(value)
+    if kind is dict:
+        values = cast("dict[object, object]", value)
+        return all(type(key) is str for key in values) and all(map(_is_stable_item, values.values()))
+    if kind is list or kind is tuple:
+        return all(map(_is_stable_item, cast("list[object]", value)))
+    return _is_stable_item(value)
+
+
+def _is_stable_item(value: object) -> bool:
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return True
+    if kind is int:
+        return abs(cast("int", value)) <= LARGEST_INTEGER
+    return (kind is dict or kind is list or kind is tuple) and _is_stable(value)
 
 
 def _stable(value: object, path: str) -> Stable:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
@@ -23,6 +24,9 @@ from standfast.kernel.codec.type_checks import shapes_in, shapes_of
 
 T = TypeVar("T")
 
+_NUMBERS = frozenset({int, float, bool, type(None)})
+_SCALARS = _NUMBERS | {str, bytes}
+"""What holds nothing."""
 _NONE = object()
 """Marks a field without a default. No value is equal to it."""
 
@@ -74,10 +78,14 @@ def with_default_texts(value: T) -> T:
     Only texts need this: Python shares the literals of a program but no strings that it reads. Other values are never
     the same object as the default.
     """
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, msgspec.Struct):
         changed = {}
         for name, default in _plain_defaults(type(value)):
             item = getattr(value, name)
+            if item is default or type(item) in _NUMBERS:
+                continue
             new = default if isinstance(item, str) and item == default else with_default_texts(item)
             if new is not item:
                 changed[name] = new
@@ -94,8 +102,21 @@ def with_default_texts(value: T) -> T:
 
 @lru_cache(1024)
 def _plain_defaults(cls: type[msgspec.Struct]) -> tuple[tuple[str, object], ...]:
-    """Return the fields of a Struct with the objects that msgspec compares them with."""
-    return tuple((each.name, each.default) for each in msgspec.structs.fields(cls))
+    """Return the fields of a Struct that matter, with the objects that msgspec compares them with.
+
+    These have a text as their default, or may hold other values.
+    """
+    return tuple(
+        (each.name, each.default)
+        for each in msgspec.structs.fields(cls)
+        if isinstance(each.default, str) or not _is_scalar(each.type)
+    )
+
+
+def _is_scalar(hint: object) -> bool:
+    """Return whether no value of a type holds other values."""
+    inner = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    return _SCALARS.issuperset(inner)
 
 
 def _is_default(item: object, default: object) -> bool:
