@@ -188,6 +188,9 @@ class EngineFacts:
 
     def _charter(self, look: FactLook, place: Place, key: FactKey, *, may_remember: bool) -> Read:
         version, name = look.versions(place.tenant).charters, _charter_of(key)
+        known = self._kept.charter(place.tenant, name)
+        if known is not None and known[0] == version:
+            return self._told(place, key, *known)
         stored = look.charter(place.tenant, name)
         charter = _Charter(0, None) if stored is None else _Charter(stored.version, body_of(stored))
         if may_remember:

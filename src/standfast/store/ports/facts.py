@@ -49,7 +49,10 @@ class FactLook(Protocol):
     """Reads facts on an existing connection, within its open transaction if there is one."""
 
     def versions(self, tenant: str) -> FactVersions:
-        """Returns the newest versions. 0 for facts that a tenant never had."""
+        """Returns the versions that were the newest at the first call. 0 for facts that a tenant never had.
+
+        A commit that relies on an older version than the newest is refused.
+        """
         ...
 
     def people(self, tenant: str) -> AbstractContextManager[DirectoryLook]:

@@ -36,13 +36,17 @@ class PostgresFacts:
 
     def __init__(self, line: HeldConnection) -> None:
         self._line = line
+        self._versions: dict[str, FactVersions] = {}
 
     def versions(self, tenant: str) -> FactVersions:
-        """Returns the newest versions."""
-        with self._line.use() as connection:
-            row = connection.execute(_sql.versions, [tenant, tenant], binary=True).fetchone()
-        assert row is not None
-        return FactVersions(*cast("tuple[int, int]", row))
+        """Returns the versions that were the newest when they were asked for first."""
+        found = self._versions.get(tenant)
+        if found is None:
+            with self._line.use() as connection:
+                row = connection.execute(_sql.versions, [tenant, tenant], binary=True).fetchone()
+            assert row is not None
+            found = self._versions[tenant] = FactVersions(*cast("tuple[int, int]", row))
+        return found
 
     def people(self, tenant: str) -> AbstractContextManager[PostgresDirectory]:
         """Opens a view of a tenant's people."""

@@ -38,10 +38,15 @@ class SQLiteFacts:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._versions: dict[str, FactVersions] = {}
 
     def versions(self, tenant: str) -> FactVersions:
-        """Returns the newest versions."""
-        return FactVersions(*self._connection.execute(_sql.versions, {"tenant": tenant}).fetchone())
+        """Returns the versions that were the newest when they were asked for first."""
+        found = self._versions.get(tenant)
+        if found is None:
+            row = self._connection.execute(_sql.versions, {"tenant": tenant}).fetchone()
+            found = self._versions[tenant] = FactVersions(*row)
+        return found
 
     def people(self, tenant: str) -> AbstractContextManager[SQLiteDirectory]:
         """Opens a view of a tenant's people."""
