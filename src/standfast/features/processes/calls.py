@@ -449,35 +449,35 @@ def _of_mine(
     desk: CallContext, reader: TenantReader, match: Match, keep: Keep, *, authority: Authority
 ) -> tuple[list[InstanceId], int]:
     """A page of those that are kept, and how many they are; beyond a bound, how many match."""
-    total = reader.count_matching(match)
+    count = _count_of_all(desk, reader, match, authority)
+    total = reader.count_matching(match) if count is None else count
     if match.most is not None and total > match.most:
         return list(islice(_kept(reader, match, keep), match.limit)), total
-    if _keeps_all(desk, reader, match, authority):
+    if count is not None:
         return reader.matching(match), total
     every = list(_kept(reader, structs.replace(match, before=None, limit=LARGEST_PAGE), keep))
     found = every if match.before is None else [each for each in every if each.int < match.before.int]
     return found[: match.limit], len(every)
 
 
-def _keeps_all(desk: CallContext, reader: TenantReader, match: Match, authority: Authority) -> bool:
-    """Whether the caller may decide in all that match, as far as that can be told without looking at each.
+def _count_of_all(desk: CallContext, reader: TenantReader, match: Match, authority: Authority) -> int | None:
+    """How many match, if the caller may decide in all of them; None if that cannot be told without looking at each.
 
     They are asked by roles that they have themselves and have not decided yet, nothing is paused, and no version tells deciders apart.
     """
     people, actor = match.people or (), authority.actor
     service = desk.service
     if authority.stands_in_for or actor.on_behalf_of or service.standing.pauses or service.maintenance:
-        return False
+        return None
     roles = tuple(each for each in people if each.kind == "role" and each.name in actor.roles)
     others = tuple(each for each in people if each not in roles)
     if others and reader.count_matching(structs.replace(match, people=others, most=0)):
-        return False
-    if not roles:
-        return True
-    return all(
-        each.status != "paused" and not each.has_voted and p.may_all_decide(desk, each.definition, each.version)
-        for each in reader.count_versions(structs.replace(match, people=roles), actor.id)
-    )
+        return None
+    counts = reader.count_versions(structs.replace(match, people=roles), actor.id) if roles else []
+    for each in counts:
+        if each.status == "paused" or each.has_voted or not p.may_all_decide(desk, each.definition, each.version):
+            return None
+    return sum(each.total for each in counts) if len(roles) <= 1 else reader.count_matching(match)
 
 
 def _kept(reader: TenantReader, match: Match, keep: Keep) -> Iterator[InstanceId]:

@@ -34,6 +34,7 @@ from standfast.store.records.queries import (
 Row = Sequence[Any]
 _convert = msgspec.convert
 """Makes an id of a text in half the time that Python takes."""
+_instant = datetime.fromisoformat
 
 
 @lru_cache(64)  # All rows of a commit have the same time.
@@ -76,30 +77,34 @@ def instance_or_none(stored: str | None) -> InstanceId | None:
 
 
 def header(row: Row) -> InstanceHeader:
-    """Convert a row of `instances`."""
+    """Convert a row of `instances`. Lists convert hundreds of them, so it makes as few calls as possible."""
+    (
+        name, tenant, definition, definition_version, kind, key, status, reason, begun, version, issued, parent, created_at, updated_at,
+        ended_at, partition, started_by, paused_at, deadline_at, search, commits, next_step,
+    ) = row  # fmt: skip
     return InstanceHeader(
-        id=instance_id(row[0]),
-        tenant=row[1],
-        definition=row[2],
-        definition_version=row[3],
-        kind=row[4],
-        key=row[5] or "",
-        status=row[6],
-        reason=row[7],
-        begun=bool(row[8]),
-        version=row[9],
-        issued=row[10],
-        parent=instance_or_none(row[11]),
-        created_at=instant(row[12]),
-        updated_at=instant(row[13]),
-        ended_at=instant_or_none(row[14]),
-        partition=row[15] or "",
-        started_by=row[16],
-        paused_at=instant_or_none(row[17]),
-        deadline_at=instant_or_none(row[18]),
-        search=row[19] or "",
-        commits=row[20],
-        next_step=row[21] or "",
+        id=_convert(name, UUID),  # type: ignore[arg-type]
+        tenant=tenant,
+        definition=definition,
+        definition_version=definition_version,
+        kind=kind,
+        key=key or "",
+        status=status,
+        reason=reason,
+        begun=begun == 1,
+        version=version,
+        issued=issued,
+        parent=None if parent is None else _convert(parent, UUID),  # type: ignore[arg-type]
+        created_at=_instant(created_at),
+        updated_at=_instant(updated_at),
+        ended_at=None if ended_at is None else _instant(ended_at),
+        partition=partition or "",
+        started_by=started_by,
+        paused_at=None if paused_at is None else _instant(paused_at),
+        deadline_at=None if deadline_at is None else _instant(deadline_at),
+        search=search or "",
+        commits=commits,
+        next_step=next_step or "",
     )
 
 

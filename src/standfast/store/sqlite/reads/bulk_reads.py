@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from standfast.kernel.history import StoredEvent
-from standfast.kernel.ids import InstanceId
+from standfast.kernel.ids import InstanceId, id_text
 from standfast.kernel.rows import RowKind
 from standfast.store.records.instances import Snapshot, StoredEffect, StoredTimer
 from standfast.store.sql.statements import read_statements
@@ -58,7 +58,7 @@ class SQLiteBulkReads:
         return [rows.timer(row) for row in self._of_all(_sql.timers, instances)]
 
     def _of_all(self, statement: str, instances: Sequence[InstanceId]) -> list[Row]:
-        values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}
+        values = {"tenant": self._tenant, "instances": json.dumps([*map(id_text, instances)])}
         return self._all(statement, values)
 
     def _all(self, statement: str, values: dict[str, Any] | Sequence[object]) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from standfast.kernel.ids import InstanceId
+from standfast.kernel.ids import InstanceId, id_text
 from standfast.store.ports.reading import Match, ProcessStepName, VersionCount, counting
 from standfast.store.sql.statements import read_statements
 from standfast.store.sqlite.connection.session import Row, instance_id
@@ -67,7 +67,7 @@ class SQLiteProcessSearch:
 
     def current_steps(self, instances: Sequence[InstanceId]) -> list[ProcessStepName]:
         """The steps that these processes are at."""
-        values = {"tenant": self._tenant, "instances": json.dumps([str(each) for each in instances])}
+        values = {"tenant": self._tenant, "instances": json.dumps([*map(id_text, instances)])}
         return [ProcessStepName(instance_id(row[0]), row[1]) for row in self._all(_sql.current_steps, values)]
 
     def _found(self, match: Match) -> set[str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from standfast.kernel.history import StoredEvent
-from standfast.kernel.ids import InstanceId
+from standfast.kernel.ids import InstanceId, id_text
 from standfast.kernel.row_kinds.events import PUBLICATIONS, PublicationPlace, StoredPublication
 from standfast.kernel.row_kinds.steps import DeadLetterSource
 from standfast.kernel.rows import RowKind
@@ -185,7 +185,7 @@ class SQLiteReader(SQLitePausedInstances, SQLiteTaskReads, SQLiteProcessSearch, 
 
     def headers(self, instances: Sequence[InstanceId]) -> list[InstanceHeader]:
         """Return the rows of the existing instances among these."""
-        values = {**self._whose, "instances": json.dumps([str(each) for each in instances])}
+        values = {**self._whose, "instances": json.dumps([*map(id_text, instances)])}
         return [rows.header(row) for row in self._all(_sql.headers, values)]
 
     def messages(self, instance: InstanceId, *, limit: int = 100) -> list[StoredMessage]:
