@@ -16,7 +16,7 @@ from standfast.graph.index import GraphIndex
 from standfast.graph.model import Execution, HandlerCall, HumanOp, Node, RetryRule
 from standfast.graph.values.external_reads import ORG, RELATED, Reads
 from standfast.kernel.actor import Actor
-from standfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Timer
+from standfast.kernel.decision import Answer, Decision, Effect, Message, Recall, Rejection, Timer
 from standfast.kernel.facts import SETTINGS_FACT, DocumentFact, Fact, FactKey, document_fact
 from standfast.kernel.moment import Moment
 from standfast.kernel.retry import NO_RETRY, RetryPolicy
@@ -102,6 +102,16 @@ class _Rarely:
         self.stopped_by = ""
 
 
+class DeciderFound(NamedTuple):
+    """Whether the actor of a moment may decide a step: several checks of one decision ask for it."""
+
+    step: StepState
+    moment: Moment
+    events: int
+    """How many there were when it was found."""
+    barred: Rejection | None
+
+
 class SeatFound(NamedTuple):
     """From which place of a question an actor can decide: several checks of one decision ask for it."""
 
@@ -125,6 +135,7 @@ class DecisionBuilder:
         "_projection",
         "_rarely",
         "_records",
+        "decider_found",
         "moment",
         "routes",
         "seat_found",
@@ -144,6 +155,8 @@ class DecisionBuilder:
         self._absent: dict[str, Unreadable] = {}
         self._entering: list[tuple[str, str, bool]] = []
         self._projection = RowProjection(routes, kinds, state)
+        self.decider_found: DeciderFound | None = None
+        """Whether the actor was found to be a decider, until something happens."""
         self.seat_found: SeatFound | None = None
         """What the actor was found to decide from, until something happens."""
 

@@ -14,7 +14,7 @@ from standfast.graph.model import HumanOp
 from standfast.kernel.actor import Actor, RequestContext
 from standfast.kernel.decision import Rejection
 from standfast.kernel.facts import PersonFact, person_fact
-from standfast.machine.flow.decision_builder import DecisionBuilder, SeatFound
+from standfast.machine.flow.decision_builder import DeciderFound, DecisionBuilder, SeatFound
 from standfast.machine.model.engine_tasks import Person, picked_by
 from standfast.machine.model.queries.authorization import answer_refusal, capability_refusal
 from standfast.machine.model.queries.eligibility import (
@@ -36,6 +36,15 @@ from standfast.machine.model.task_state import Question, Seat
 
 def decider_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:
     """Why the actor may not decide an open step now: not asked, or not entitled any more."""
+    known = turn.decider_found
+    if known is not None and known.step is step and known.moment is turn.moment and known.events == turn.count:
+        return known.barred
+    barred = _decider_refusal(turn, step)
+    turn.decider_found = DeciderFound(step, turn.moment, turn.count, barred)
+    return barred
+
+
+def _decider_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:
     actor = turn.moment.actor
     barred = answer_refusal(turn.routes, turn.state, step, actor)
     if barred is not None or not isinstance(turn.routes.node(step.node).op, HumanOp) or may_all(actor):
@@ -58,6 +67,8 @@ def asked_refusal(turn: DecisionBuilder, step: StepState) -> Rejection | None:
     barred = decider_refusal(turn, step)
     if barred is not None or may_all(actor) or is_open_to_all(op, question):
         return barred
+    if not question.is_looking and seat_for(turn, question, actor):
+        return None
     return place_refusal(question, step, actor)
 
 
