@@ -27,6 +27,7 @@ ONE_OF_A_KIND = (
     "graph/nodes/",
     "graph/status_words/",
     "http/routes/",
+    "kernel/row_kinds/",
     "machine/model/events/",
     "machine/nodes/",
     "notifications/",
