@@ -20,6 +20,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import venv
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -36,8 +37,10 @@ MINIMUM = (3, 11)
 INTERRUPTED = 130
 LEVELS = ("unit", "model", "engine", "fault")
 """Levels of tests, from fast to slow."""
-PROCESSES = str((os.cpu_count() or 1) + 1)
-"""Of tests. A test waits for a server or a clock for a part of its time, so one more than there are processors keeps them busy."""
+PROCESSES = str(3 * (os.cpu_count() or 1))
+"""Of tests. A test waits for a server or a clock for most of its time, so three for each processor keep it busy."""
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""Where tests keep their files: in memory where there is such a folder, so that no commit waits for a disk."""
 PATIENCE = 10.0
 """Seconds that a program has to come to its end after Ctrl-C, which it hears of by itself."""
 
@@ -219,7 +222,8 @@ def test(arguments: list[str]) -> int:
                 env=surroundings(),
                 stdout=subprocess.DEVNULL,
             )
-        code = tool("pytest", "-n", PROCESSES, "--dist", "worksteal", *marks)
+        with tempfile.TemporaryDirectory(prefix="standfast-tests-", dir=MEMORY) as folder:
+            code = tool("pytest", "-n", PROCESSES, "--dist", "worksteal", f"--basetemp={folder}/files", *marks)
         told, verdict = checks.result()
     print(told, flush=True)
     return max(code, verdict)

@@ -62,3 +62,24 @@ def test_compiled_modules_are_kept_for_the_next_process(monkeypatch: pytest.Monk
     monkeypatch.setenv("STANDFAST_SEED", "7")
     told = dev.surroundings()
     assert ("PYTHONDONTWRITEBYTECODE" in told, told["STANDFAST_SEED"]) == (False, "7")
+
+
+@pytest.mark.parametrize("level", ["", "small"])
+def test_a_level_that_does_not_exist_is_refused(level: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message lists the levels, and no test runs."""
+    assert dev.test(["--level", *([level] if level else [])]) == 2
+    assert "unit, model, engine, fault" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("level", dev.LEVELS)
+def test_a_level_runs_its_tests_alone(level: str) -> None:
+    """Each of four tests has the level of its folder and its fixtures."""
+    paths = [
+        "tests/kernel/test_ids.py",
+        "tests/machine/test_random_graphs.py",
+        "tests/app/test_inbox.py",
+        "tests/crash/test_crash_publishing.py",
+    ]
+    command = [sys.executable, "dev.py", "test", "--level", level, *paths, "--collect-only", "-q"]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert [each in told for each in paths] == [each == level for each in dev.LEVELS]
