@@ -117,8 +117,8 @@ def test_the_error_of_a_rollback_that_halted_names_the_remedy(place: Place) -> N
     found = engine.run(instance).describe()
     assert found.reason == "compensation_failed"
     assert found.error == (
-        "'fetch' could not be undone: ValueError: broken; try it again with retry_compensation of its dead letter,"
-        " or resume without it (it turned back because of: Fail: row 7 is no row)"
+        "'fetch' could not be undone: ValueError: broken; try it again with retry_compensation of its dead letter"
+        " (until that is discarded), or, if you undid it by hand, skip step 1 of this workflow (it turned back because of: Fail: row 7 is no row)"
     )
 
 

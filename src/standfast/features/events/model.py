@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from standfast.kernel.actor import Actor, late_text
+from standfast.kernel.actor import Actor, late_actor, late_terms
 from standfast.kernel.codec.message_types import message
 from standfast.kernel.decider import COMPLETED, RUNNING, Decider, Status
 from standfast.kernel.decision import Answer, Decision, Effect, Ignored, Message
@@ -257,8 +257,8 @@ def _publish(command: PublishEvent, moment: Moment) -> Decision:
         partition=moment.partition,
         at=moment.now.isoformat(),
         publisher=_named(moment.actor),
-        asked=late_text(moment.asked, moment.actor.roles),
-        needs=[] if moment.actor.kind == "system" else sorted(moment.asked.needs),
+        asker=late_actor(moment.asked),
+        terms=late_terms(moment.asked, moment.actor.roles),
     )
     event = EventPublished(published=published)
     decision = Decision(

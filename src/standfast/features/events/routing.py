@@ -21,7 +21,7 @@ from standfast.features.events.model import RouteEvent, RouteOn, SeekEvent
 from standfast.features.runs.start import start_run
 from standfast.graph.index import EVENT, names_of
 from standfast.graph.model import EventTrigger, Graph
-from standfast.kernel.actor import SYSTEM, Actor, RequestContext, late_request
+from standfast.kernel.actor import SYSTEM, Actor, RequestContext, later
 from standfast.kernel.codec.canonical import canonical_hash
 from standfast.kernel.codec.message_types import LONGEST_NAME
 from standfast.kernel.facts import RightsFact, rights_fact
@@ -211,16 +211,10 @@ class _Publishers:
 
 def _request_of(desk: CallContext, published: PublishedMessage) -> RequestContext:
     """On whose behalf an event starts runs: the publisher's, with the rights of now. What was looked up when it was published does not count."""
-    if not published.asked:
-        return desk.request
-    kept = late_request(published.asked)
-    return msgspec.structs.replace(
-        kept,
-        tenant=desk.request.tenant,
-        partition=desk.request.partition,
-        trace=desk.request.trace,
-        needs=frozenset(published.needs),
-    )
+    known = desk.request
+    if published.asker is None:
+        return known
+    return later(published.asker, published.terms, tenant=known.tenant, partition=known.partition, trace=known.trace)
 
 
 def _noted(_outcome: CommandOutcome) -> None:

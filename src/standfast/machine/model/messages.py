@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from standfast.kernel.actor import SYSTEM, Actor
+from standfast.kernel.actor import NO_TERMS, SYSTEM, Actor, Terms, late_text, later
 from standfast.kernel.codec.message_types import message
 
 PUBLICATION: Final = "$event"
@@ -31,10 +31,18 @@ class PublishedMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """When it was published; empty in those of old, which count as published when they arrive."""
     publisher: Actor | None = None
     """Who published it, with what they might do then; None if that was the engine itself."""
-    asked: str = ""
-    """What came with the request of the publisher, as `late_text`, so that their rights can be looked up again; empty in those of old."""
-    needs: list[str] = []
-    """Capabilities that it took to publish it at the front end. Each start by the event takes them again."""
+    asker: Actor | None = None
+    """The same with what came with the request alone, so that their rights can be looked up again; None in those of old."""
+    terms: Terms = NO_TERMS
+    """What it took to publish it at the front end, and what roles stood for there."""
+
+    @property
+    def asked(self) -> str:
+        """What came with the request of the publisher, as a text that names their rights of now; empty if nothing is to be looked up."""
+        if self.asker is None:
+            return ""
+        request = later(self.asker, self.terms, tenant="", partition=self.partition, trace="")
+        return late_text(request, frozenset(self.terms.role_capabilities))
 
     @property
     def actor(self) -> Actor:
