@@ -323,7 +323,7 @@ def test_without_security_only_this_machine_comes_in(live: Live) -> None:
             assert httpx.get(f"{address}/api/v1/me", headers=headers).status_code == 401
         assert httpx.get(f"{address}/api/v1/me", headers={"authorization": "Bearer sf_no_no"}).status_code == 401
     for host in ("0.0.0.0", "::", "10.0.0.1", "example.org"):
-        with pytest.raises(ConfigurationError, match="insecure_dev lets everybody in"):
+        with pytest.raises(ConfigurationError, match="insecure_dev accepts every client"):
             configuration(engine, host=host, insecure_dev=True)
     assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "127.8.8.8")] == [True] * 4
 

@@ -171,6 +171,7 @@ def _follow(world: World, remedy: Remedy, subject: Subject) -> None:
         "dead_letters.retry_compensation": lambda: _undo(world, subject),
         "tasks.decide": lambda: _answer(world, subject, task, remedy.name),
         "tasks.escalate": lambda: world.calls.tasks.escalate(task, "tried"),
+        "tasks.release": lambda: world.calls.tasks.release(task),
         "tasks.reassign": lambda: world.calls.tasks.reassign(task, _OTHER, who=remedy.name, reason="tried"),
         "tasks.add_approver": lambda: world.calls.tasks.add_approver(task, _OTHER, reason="tried"),
     }
@@ -193,6 +194,8 @@ def _take(world: World, option: ResumeOption, subject: Subject) -> None:
         "transition": lambda: calls.documents.transition("invoice", subject.document, option.choices[0]),
         "requeue": lambda: calls.dead_letters.requeue(_letter(world, subject, "step", int(step))),
         "retry_compensation": lambda: _undo(world, subject),
+        "skip": lambda: run.skip(int(step), reason="tried"),
+        "release": lambda: calls.tasks.release(task),
     }
     ways[option.action]()
 

@@ -36,7 +36,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "bodies.scenarios": {"type": "invoice"},
     "instances.delete": {"instance": GHOST},
     "pauses.resume": {"definition": 7},
-    "tasks.decide_many": {"tasks": [("t", "1")]},
+    "tasks.decide_many": {"tasks": [("t", "1", "s")]},
 }
 """What calls are given that ask nothing, or something else, without it."""
 RUNS = ("instance", "run", "parent", "cursor")
@@ -115,6 +115,7 @@ VALUES: list[tuple[str, Callable[[int], object]]] = [
     (r"^(?!.*str).*\b(int|float)\b", lambda number: number),
     (r"Contract", lambda number: ready_contract(contract_names()[number])),
     (r"[sS]equence\[Mapping", lambda number: [{f"key{number}": f"value{number}"}]),
+    (r"tuple\[str, str, str\]", lambda number: [("t", str(number), "s")]),
     (r"tuple\[str, str\]", lambda number: [("t", str(number))]),
     (r"dict|Mapping", lambda number: {f"key{number}": f"value{number}"}),
     (r"bytes", lambda number: f'{{"a": {number}}}'.encode()),

@@ -124,7 +124,7 @@ def test_what_the_terminal_has_no_letters_for_is_spelt_out(monkeypatch: pytest.M
     """A terminal, or a pipe, that knows few letters ends no command, and a closed one is told nothing."""
     told = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(told, encoding="latin-1"))
-    main(["--help"], standalone_mode=False)
+    main(["seals", "verify", "--help"], standalone_mode=False)
     sys.stdout.flush()
     assert b"\\u2026" in told.getvalue()
     monkeypatch.setattr(sys, "stdout", None)

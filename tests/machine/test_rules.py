@@ -294,7 +294,7 @@ def test_what_an_edge_adds_is_computed_from_the_data_before_it() -> None:
 def test_a_task_has_no_timeout_as_a_node() -> None:
     """Its calls have one; the checks refuse the other."""
     slow = g.Node(id="a", op=task("a").op, timeout_ms=5)
-    with pytest.raises(DefinitionError, match="no use for a timeout"):
+    with pytest.raises(DefinitionError, match="a timeout has no effect"):
         play([slow], [], [])
 
 

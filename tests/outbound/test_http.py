@@ -423,11 +423,11 @@ def test_a_packed_answer_is_unpacked(server: Server) -> None:
 @pytest.mark.parametrize(
     ("raw", "media", "why"),
     [
-        (b'{"a": ', "application/json", "no JSON"),
-        (b'{"a": NaN}', "application/json", "no JSON"),
-        (b'{"a": Infinity}', "application/json", "no JSON"),
-        (b"\xff\xfe", "application/json", "no JSON"),
-        (b'"\xed\xa0\x80"', "application/json", "no JSON"),
+        (b'{"a": ', "application/json", "invalid JSON"),
+        (b'{"a": NaN}', "application/json", "invalid JSON"),
+        (b'{"a": Infinity}', "application/json", "invalid JSON"),
+        (b"\xff\xfe", "application/json", "invalid JSON"),
+        (b'"\xed\xa0\x80"', "application/json", "invalid JSON"),
         (b"<html/>", "text/html; charset=utf-8", "'text/html', and not JSON"),
         (b"{}", "", "without a content type, and not JSON"),
         (b"{}", "application/jsonp", "not JSON"),

@@ -405,7 +405,7 @@ def test_an_answer_has_status_headers_and_body(server: Server) -> None:
         (answer({"total": "secret value"}), r"\$\.total does not hold to `type`"),
         (answer([]), r"\$ does not hold to `type`"),
         (answer(raw=b""), r"\$ does not hold to `type`"),
-        (answer(raw=b"{"), "no JSON"),
+        (answer(raw=b"{"), "invalid JSON"),
         (answer(raw=b"<p>", headers={"Content-Type": "text/html"}), "'text/html', and not JSON"),
         (answer({}, status=404), "has answered 404"),
         (

@@ -135,7 +135,8 @@ class _Asking(_Step, frozen=True, kw_only=True):
         None
     )
     assignees: (
-        Annotated[list[Assignee], some("Who is asked, where that is several.", empty="nobody could answer")] | UnsetType
+        Annotated[list[Assignee], some("Who is asked, where that is several.", empty="it cannot be answered")]
+        | UnsetType
     ) = UNSET
     chain: Annotated[Name | None, Meta(description="The approval chain that says who is asked, stage by stage.")] = None
     agree: Annotated[
@@ -154,7 +155,7 @@ class _Asking(_Step, frozen=True, kw_only=True):
     ) = UNSET
     capability: Annotated[
         Capability | list[Capability] | None,
-        some("What is needed to answer; of a list, all are needed.", empty="nobody could answer"),
+        some("What is needed to answer; of a list, all are needed.", empty="it cannot be answered"),
     ] = None
     form: Annotated[
         dict[str, Plain] | None,
