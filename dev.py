@@ -37,8 +37,8 @@ MINIMUM = (3, 11)
 INTERRUPTED = 130
 LEVELS = ("unit", "model", "engine", "fault")
 """Levels of tests, from fast to slow."""
-PROCESSES = str(3 * (os.cpu_count() or 1))
-"""Of tests. A test waits for a server or a clock for most of its time, so three for each processor keep it busy."""
+PROCESSES = str((os.cpu_count() or 1) + 1)
+"""Of tests. A test waits for a server or a clock for a part of its time, so one more than there are processors keeps them busy."""
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Where tests keep their files: in memory where there is such a folder, so that no commit waits for a disk."""
 PATIENCE = 10.0
