@@ -127,8 +127,8 @@ class _MsgspecCodec:
         read = self._readers.get(as_type)
         if read is None:
             # A hook would be called for each value that is declared as `object`, which makes reading twice as slow.
-            hook = raised_up if has_unknown_classes(as_type) else None
             with TURN:
+                hook = raised_up if has_unknown_classes(as_type) else None
                 decoder = self._decoder(as_type, dec_hook=hook)
             read = self._readers[as_type] = _whole(decoder.decode, completion(as_type))
         return read
